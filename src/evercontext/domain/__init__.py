@@ -1,0 +1,1 @@
+"""The nouns every room speaks of. No framework, no IO."""

@@ -1,0 +1,54 @@
+"""Messages between a user, a model and its tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call a model asks for. ``arguments`` is what it wrote, parsed but not validated."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+    malformed: str | None = None
+    """The raw text, where it could not be parsed as a JSON object; ``arguments`` is empty then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of the conversation, in the shape every provider can be given."""
+
+    role: Role
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    """On a ``tool`` message: the call that this is the result of."""
+    tool_name: str | None = None
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    """What one provider needs back verbatim (reasoning signatures and the like)."""
+
+
+def system(content: str) -> Message:
+    """Return a system message."""
+    return Message("system", content)
+
+
+def user(content: str) -> Message:
+    """Return a user message."""
+    return Message("user", content)
+
+
+def assistant(content: str, tool_calls: tuple[ToolCall, ...] = ()) -> Message:
+    """Return an assistant message."""
+    return Message("assistant", content, tool_calls)
+
+
+def tool_result(call: ToolCall, content: str) -> Message:
+    """Return the message that answers ``call``."""
+    return Message("tool", content, tool_call_id=call.id, tool_name=call.name)

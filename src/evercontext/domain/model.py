@@ -1,0 +1,203 @@
+"""What a language model is: something that streams an answer to a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from evercontext.domain.message import Message, ToolCall
+
+StopReason = Literal["end", "tool_calls", "length", "filtered"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as a model sees it."""
+
+    name: str
+    description: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Everything one model call needs."""
+
+    messages: Sequence[Message]
+    tools: Sequence[ToolSpec] = ()
+    max_output_tokens: int | None = None
+    temperature: float | None = None
+    seed: int | None = None
+    stop: Sequence[str] = ()
+    response_schema: Mapping[str, Any] | None = None
+    """A JSON Schema the text must match, for providers that can enforce one."""
+    hints: Mapping[str, Any] = field(default_factory=dict)
+    """Facts a backend may use and others ignore (``root``, ``tree`` for a tiny model)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the provider counted them."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of the answer's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtDelta:
+    """A piece of reasoning that the provider shows; never part of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallDelta:
+    """One whole tool call. Adapters fold a vendor's argument fragments before they yield it."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class EndDelta:
+    """The last delta of every stream: why it ended and what it cost."""
+
+    stop: StopReason = "end"
+    usage: Usage = field(default_factory=Usage)
+    model: str | None = None
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    """Goes into the assistant message, verbatim, for providers that want it back."""
+
+
+Delta = TextDelta | ThoughtDelta | CallDelta | EndDelta
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What is known of a model before it is asked anything."""
+
+    name: str
+    """Canonical ``provider:model``."""
+    window: int
+    """Context window in tokens, as far as known."""
+    native_tools: bool = True
+    """False: text only, tool calls go through the JSON protocol."""
+    local: bool = False
+    tiny: bool = False
+    """True for models that need the shortest prompt and the fewest tools."""
+    notice: str | None = None
+    """What the user should be told before trusting it."""
+
+    @property
+    def bare_name(self) -> str:
+        """The name without the provider, as ``model_used`` stores it."""
+        return self.name.split(":", 1)[-1]
+
+
+class Model(Protocol):
+    """The one seam to every language model."""
+
+    @property
+    def info(self) -> ModelInfo:
+        """What is known of this model."""
+        ...
+
+    def stream(self, request: Request) -> AsyncIterator[Delta]:
+        """Yield deltas, ``EndDelta`` last; raise a ``ModelProblem`` on failure, never half a call."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give back connections and memory."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole answer, folded from its deltas."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...]
+    stop: StopReason
+    usage: Usage
+    thought: str = ""
+    model: str | None = None
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_message(self) -> Message:
+        """The assistant message that goes into the history."""
+        return Message("assistant", self.text, self.tool_calls, extras=self.extras)
+
+
+class ReplyBuilder:
+    """Folds deltas into a ``Reply``; the loop feeds it while it streams to the screen."""
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._thought: list[str] = []
+        self._calls: list[ToolCall] = []
+        self._end = EndDelta()
+
+    def add(self, delta: Delta) -> None:
+        """Take one delta."""
+        match delta:
+            case TextDelta(text):
+                self._text.append(text)
+            case ThoughtDelta(text):
+                self._thought.append(text)
+            case CallDelta(call):
+                self._calls.append(call)
+            case EndDelta():
+                self._end = delta
+
+    def reply(self) -> Reply:
+        """Return what was gathered."""
+        return Reply(
+            text="".join(self._text),
+            tool_calls=tuple(self._calls),
+            stop=self._end.stop,
+            usage=self._end.usage,
+            thought="".join(self._thought),
+            model=self._end.model,
+            extras=self._end.extras,
+        )
+
+
+async def complete(model: Model, request: Request) -> Reply:
+    """Ask and wait for the whole answer."""
+    builder = ReplyBuilder()
+    async for delta in model.stream(request):
+        builder.add(delta)
+    return builder.reply()
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of one length."""
+
+    @property
+    def name(self) -> str:
+        """Identifies the vectors: other name, other space."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """Length of each vector."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """Return one vector per text."""
+        ...

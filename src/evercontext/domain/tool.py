@@ -1,0 +1,119 @@
+"""A tool: the one shape of everything that can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Flag, StrEnum, auto
+from typing import Any
+
+from evercontext.domain.principal import Principal
+from evercontext.errors import EverContextError
+
+
+class Effect(Flag):
+    """What a tool can do to the world. Decides plan mode, approval and MCP hints."""
+
+    READ = auto()
+    WRITE = auto()
+    EXECUTE = auto()
+    NETWORK = auto()
+
+
+OUTSIDE = Effect.WRITE | Effect.EXECUTE | Effect.NETWORK
+"""What is assumed of an adopted tool until somebody trusts it."""
+
+
+class Mode(StrEnum):
+    """How far a caller may go."""
+
+    AGENT = "agent"
+    PLAN = "plan"
+    """Nothing is written, by any route."""
+    DRY_RUN = "dry-run"
+    """Writes are previewed and not made."""
+
+
+class Door(StrEnum):
+    """The way a call came in; policy differs per door."""
+
+    RUN = "run"
+    CHAT = "chat"
+    REST = "rest"
+    MCP = "mcp"
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """What happened, or would happen, to one file. ``None`` content: it did or will not exist."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The outcome of a call: for the model, for programs, for people."""
+
+    text: str
+    data: Any = None
+    display: str | None = None
+    changes: tuple[FileChange, ...] = ()
+    error: EverContextError | None = None
+    raw: Any = None
+    """A foreign server's answer kept verbatim, so that a relay need not rebuild it."""
+
+    @property
+    def ok(self) -> bool:
+        """True unless the call failed."""
+        return self.error is None
+
+    @classmethod
+    def failed(cls, error: EverContextError) -> ToolResult:
+        """Return the result of a call that ended in ``error``."""
+        return cls(text=str(error), error=error)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls, through which door, in which mode, as part of which trace."""
+
+    trace_id: str
+    door: Door
+    mode: Mode = Mode.AGENT
+    principal: Principal = field(default_factory=Principal)
+    parent: str | None = None
+    """The event that this call is part of."""
+    session: str | None = None
+
+
+Arguments = Mapping[str, Any]
+Run = Callable[[Arguments, Caller], Awaitable[ToolResult]]
+Check = Callable[[Arguments], Arguments]
+Preview = Callable[[Arguments, Caller], Awaitable[tuple[FileChange, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One capability. Only ``Toolbox.call`` ever calls ``run``."""
+
+    name: str
+    """Canonical: snake_case, dots allowed (``run.lint``)."""
+    description: str
+    arguments: Mapping[str, Any]
+    """JSON Schema of the arguments object."""
+    effects: Effect
+    run: Run
+    origin: str = "evercontext"
+    aliases: tuple[str, ...] = ()
+    check: Check | None = None
+    """Validates and coerces arguments; ``None``: the JSON Schema is applied as it stands."""
+    preview: Preview | None = None
+    """What a call would change: shown for approval, and instead of running in a dry run."""
+    timeout: float = 60.0
+
+    @property
+    def writes(self) -> bool:
+        """True if a call can change anything outside this process."""
+        return bool(self.effects & (Effect.WRITE | Effect.EXECUTE))

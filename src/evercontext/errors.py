@@ -1,0 +1,350 @@
+"""Every error EverContext raises on purpose, in one tree.
+
+::
+
+    EverContextError
+    ├── UsageError                the command line makes no sense
+    ├── ConfigError               a setting or a configuration file is wrong
+    │   └── UntrustedConfig       repository configuration that nobody trusted yet
+    ├── PolicyError               the policy says no, whoever asks
+    │   ├── PathEscape            outside the root
+    │   ├── PathRefused           a name or kind of file that is never opened
+    │   ├── ExtensionRefused      this kind of file is not allowed at this door
+    │   ├── ProtectedPath         .git, .env, agent and editor configuration …
+    │   ├── ReadOnlyTree          the tree cannot be written
+    │   ├── TooLarge              over the size limit
+    │   └── NotUtf8               not text as UTF-8
+    ├── FileProblem               ordinary feedback about the tree
+    │   ├── NotFound              no such file or directory
+    │   ├── AlreadyExists         `create` met an existing file
+    │   ├── Changed               the file is not the one that was read
+    │   ├── DiskFull              no space left; the old content is kept
+    │   └── IoFailed              the disk answered with an error
+    ├── ToolProblem               a call that could not be made
+    │   ├── UnknownTool
+    │   ├── InvalidArguments
+    │   ├── EditMismatch          the text to replace is not there, or not once
+    │   ├── ToolTimeout
+    │   ├── ToolCrashed           the tool raised something unexpected
+    │   ├── ModeRefused           this mode offers no such effect
+    │   └── ApprovalDenied        a person, or the absence of one, said no
+    ├── ModelProblem              the model could not answer
+    │   ├── ModelUnknown          no provider or model of that name
+    │   ├── ModelAuthFailed       key missing or refused
+    │   ├── ModelUnavailable      unreachable, overloaded or cut off: may be tried again
+    │   │   └── RateLimited       with the time the provider asked for
+    │   ├── ModelRefused          the provider rejected the request itself
+    │   ├── ContextTooLong        more than the model's window
+    │   └── BadReply              not the JSON the protocol asks for
+    ├── LimitReached              turns, time, tokens or money
+    ├── ProcessProblem            a child process could not be run
+    │   ├── ProgramMissing
+    │   ├── ProcessTimeout
+    │   └── NoSandbox             no cage is available and none was waived
+    ├── StoreProblem              the database
+    │   ├── StoreCorrupt
+    │   ├── StoreTooNew
+    │   └── StoreBusy
+    ├── AuditUnavailable          the audit line could not be written: no write without it
+    └── Cancelled                 the user stopped it
+
+Each surface has one table that turns these into its own codes: exit codes in
+``cli/exit_codes.py``, HTTP and JSON-RPC codes in ``server/status.py``.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class EverContextError(Exception):
+    """Base of the tree: a one-line message, and the fix where there is one."""
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, message: str, *, fix: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.fix = fix
+
+    def __str__(self) -> str:
+        return f"{self.message}. {self.fix}" if self.fix else self.message
+
+
+class UsageError(EverContextError):
+    """The command line makes no sense."""
+
+    code = "usage"
+
+
+class ConfigError(EverContextError):
+    """A setting or a configuration file is wrong."""
+
+    code = "config"
+
+
+class UntrustedConfig(ConfigError):
+    """Repository configuration that executes or loosens policy, not trusted yet."""
+
+    code = "untrusted_config"
+
+
+class PolicyError(EverContextError):
+    """The policy says no, whoever asks."""
+
+    code = "policy"
+
+
+class PathEscape(PolicyError):
+    """The path leads outside the root."""
+
+    code = "path_escapes_root"
+
+
+class PathRefused(PolicyError):
+    """A name or a kind of file that is never opened."""
+
+    code = "path_refused"
+
+
+class ExtensionRefused(PolicyError):
+    """This kind of file is not allowed at this door."""
+
+    code = "extension_not_allowed"
+
+
+class ProtectedPath(PolicyError):
+    """A protected place, or a hard link that may lead to one."""
+
+    code = "protected_path"
+
+
+class ReadOnlyTree(PolicyError):
+    """The tree cannot be written."""
+
+    code = "read_only"
+
+
+class TooLarge(PolicyError):
+    """Over the size limit."""
+
+    code = "too_large"
+
+
+class NotUtf8(PolicyError):
+    """Not text as UTF-8."""
+
+    code = "not_utf8"
+
+
+class FileProblem(EverContextError):
+    """Ordinary feedback about the tree."""
+
+    code = "file"
+
+
+class NotFound(FileProblem):
+    """No such file or directory."""
+
+    code = "not_found"
+
+
+class AlreadyExists(FileProblem):
+    """``create`` met an existing file."""
+
+    code = "exists"
+
+
+class Changed(FileProblem):
+    """The file is not the one that was read."""
+
+    code = "changed"
+
+
+class DiskFull(FileProblem):
+    """No space left on the device; the old content is kept."""
+
+    code = "disk_full"
+
+
+class IoFailed(FileProblem):
+    """The disk answered with an error; nothing is acknowledged."""
+
+    code = "io_error"
+
+
+class ToolProblem(EverContextError):
+    """A tool call that could not be made."""
+
+    code = "tool"
+
+
+class UnknownTool(ToolProblem):
+    """No tool of that name is offered here."""
+
+    code = "unknown_tool"
+
+
+class InvalidArguments(ToolProblem):
+    """The arguments do not match the tool's schema."""
+
+    code = "invalid_arguments"
+
+
+class EditMismatch(ToolProblem):
+    """The text to replace is not in the file, or more than once."""
+
+    code = "edit_mismatch"
+
+
+class ToolTimeout(ToolProblem):
+    """The tool did not finish in its time."""
+
+    code = "tool_timeout"
+
+
+class ToolCrashed(ToolProblem):
+    """The tool raised something unexpected."""
+
+    code = "tool_crashed"
+
+
+class ModeRefused(ToolProblem):
+    """This mode (plan) allows no such effect."""
+
+    code = "mode_refused"
+
+
+class ApprovalDenied(ToolProblem):
+    """A person, or the absence of one, said no."""
+
+    code = "approval_denied"
+
+
+class ModelProblem(EverContextError):
+    """The model could not answer."""
+
+    code = "model"
+
+
+class ModelUnknown(ModelProblem):
+    """No provider or model of that name."""
+
+    code = "model_unknown"
+
+
+class ModelAuthFailed(ModelProblem):
+    """The key is missing or was refused."""
+
+    code = "model_auth"
+
+
+class ModelUnavailable(ModelProblem):
+    """Unreachable, overloaded or cut off in the middle: may be tried again."""
+
+    code = "model_unavailable"
+
+
+class RateLimited(ModelUnavailable):
+    """Too many requests; ``retry_after`` is what the provider asked for, in seconds."""
+
+    code = "rate_limited"
+
+    def __init__(
+        self, message: str, *, retry_after: float | None = None, fix: str | None = None
+    ) -> None:
+        super().__init__(message, fix=fix)
+        self.retry_after = retry_after
+
+
+class ModelRefused(ModelProblem):
+    """The provider rejected the request itself; trying again would not help."""
+
+    code = "model_refused"
+
+
+class ContextTooLong(ModelProblem):
+    """More tokens than the model's window."""
+
+    code = "context_too_long"
+
+
+class BadReply(ModelProblem):
+    """Not the JSON that the protocol asks for."""
+
+    code = "bad_reply"
+
+
+class LimitReached(EverContextError):
+    """Turns, time, tokens or money ran out."""
+
+    code = "limit"
+
+
+class ProcessProblem(EverContextError):
+    """A child process could not be run."""
+
+    code = "process"
+
+
+class ProgramMissing(ProcessProblem):
+    """The program is not on PATH."""
+
+    code = "program_missing"
+
+
+class ProcessTimeout(ProcessProblem):
+    """The child did not finish in its time; its whole tree was killed."""
+
+    code = "process_timeout"
+
+
+class NoSandbox(ProcessProblem):
+    """No cage is available for the command and none was waived."""
+
+    code = "no_sandbox"
+
+
+class StoreProblem(EverContextError):
+    """The database could not do it."""
+
+    code = "store"
+
+
+class StoreCorrupt(StoreProblem):
+    """The database file is damaged."""
+
+    code = "store_corrupt"
+
+
+class StoreTooNew(StoreProblem):
+    """The database was written by a newer version."""
+
+    code = "store_too_new"
+
+
+class StoreBusy(StoreProblem):
+    """Another process holds the database."""
+
+    code = "store_busy"
+
+
+class AuditUnavailable(EverContextError):
+    """The audit line could not be written, and nothing is written without it."""
+
+    code = "audit_unavailable"
+
+
+class Cancelled(EverContextError):
+    """The user stopped it."""
+
+    code = "cancelled"
+
+
+def _all(kind: type[EverContextError]) -> list[type[EverContextError]]:
+    return [kind, *(found for child in kind.__subclasses__() for found in _all(child))]
+
+
+def by_code(code: str) -> type[EverContextError]:
+    """Return the class of a code that came over a wire; the base class if it is unknown."""
+    return next((kind for kind in _all(EverContextError) if kind.code == code), EverContextError)
