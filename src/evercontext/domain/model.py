@@ -118,7 +118,7 @@ class Model(Protocol):
         ...
 
     def stream(self, request: Request) -> AsyncIterator[Delta]:
-        """Yield deltas, ``EndDelta`` last; raise a ``ModelProblem`` on failure, never half a call."""
+        """Yield deltas, ``EndDelta`` last; raise ``ModelProblem`` on failure; never half a call."""
         ...
 
     async def aclose(self) -> None:

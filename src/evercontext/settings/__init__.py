@@ -1,0 +1,35 @@
+"""One frozen object for every setting: flag > environment > project file > user file > default.
+
+This is the only room that reads ``os.environ``. The project file is ``evercontext.toml`` at the
+root; a key of it that executes something or loosens policy (``guarded``) is ignored until that
+exact content is trusted (``evercontext config trust``). Keys of providers live in the environment
+alone and are refused in files.
+"""
+
+from evercontext.settings.schema import Settings, is_secret, rows
+from evercontext.settings.sources import (
+    PROJECT_FILE,
+    TRUST_FILE,
+    USER_FILE,
+    is_trusted,
+    keep,
+    load,
+    process_environment,
+    read_project_file,
+    trust,
+)
+
+__all__ = [
+    "PROJECT_FILE",
+    "TRUST_FILE",
+    "USER_FILE",
+    "Settings",
+    "is_secret",
+    "is_trusted",
+    "keep",
+    "load",
+    "process_environment",
+    "read_project_file",
+    "rows",
+    "trust",
+]

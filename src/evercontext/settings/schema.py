@@ -1,0 +1,312 @@
+"""Every setting: its name, its variable, its default, what it is for."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+Parse = Callable[[Any], Any]
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("expected text")
+    return value
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError("expected a whole number")
+    number = int(value)
+    if number < 0:
+        raise ValueError("expected a number of 0 or more")
+    return number
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError("expected a number")
+    number = float(value)
+    if not 0 <= number < float("inf"):
+        raise ValueError("expected a number of 0 or more")
+    return number
+
+
+def _switch(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().lower()
+    if word in {"1", "true", "yes", "on"}:
+        return True
+    if word in {"0", "false", "no", "off"}:
+        return False
+    raise ValueError("expected true or false")
+
+
+def _any_text_is_on(value: Any) -> bool:
+    # no-color.org: present and not empty, whatever the value.
+    return value if isinstance(value, bool) else bool(str(value))
+
+
+def _path(value: Any) -> Path:
+    return Path(_text(value)).expanduser()
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    items = value if isinstance(value, list | tuple) else _text(value).replace(";", ",").split(",")
+    return tuple(name for item in items if (name := _text(item).strip()))
+
+
+def _extensions(value: Any) -> tuple[str, ...]:
+    return tuple(f".{name.lstrip('*').lstrip('.').lower()}" for name in _names(value))
+
+
+def _one_of(*allowed: str) -> Parse:
+    def parse(value: Any) -> str:
+        if value not in allowed:
+            raise ValueError(f"expected one of {', '.join(allowed)}")
+        return _text(value)
+
+    return parse
+
+
+def _setting(
+    env: str | None,
+    default: Any,
+    help: str,
+    parse: Parse = _text,
+    *,
+    guarded: bool = False,
+    secret: bool = False,
+    user_only: bool = False,
+) -> Any:
+    """Describe one setting. ``user_only``: never taken from a project file, trusted or not."""
+    return field(
+        default=default,
+        metadata={
+            "env": env,
+            "help": help,
+            "parse": parse,
+            "guarded": guarded,
+            "secret": secret,
+            "user_only": user_only,
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every setting of the product, with where each value came from."""
+
+    # Places
+    root: Path = _setting(
+        "EC_APP_ROOT", Path(), "The project: nothing outside it is touched", _path, user_only=True
+    )
+    home: Path = _setting(
+        "EC_HOME", Path("~/.nebula"), "Where user-level files live", _path, user_only=True
+    )
+
+    # Policy
+    allow_ext: tuple[str, ...] | None = _setting(
+        "EC_ALLOW_EXT",
+        None,
+        "Allowed extensions, by comma or semicolon. Unset: .py .md .txt .json "
+        ".yaml .yml at the gateway, source and text kinds in run and chat",
+        _extensions,
+        guarded=True,
+    )
+    max_bytes: int = _setting(
+        "EC_MAX_BYTES", 524_288, "Largest file read or written, in bytes", _integer, guarded=True
+    )
+    unprotect: tuple[str, ...] = _setting(
+        "EC_UNPROTECT", (), "Protected places to open up, such as .vscode", _names, guarded=True
+    )
+    allow_hard_links: bool = _setting(
+        "EC_ALLOW_HARD_LINKS",
+        False,
+        "Read files that have more than one name",
+        _switch,
+        guarded=True,
+    )
+    allow_wide_root: bool = _setting(
+        "EC_ALLOW_WIDE_ROOT",
+        False,
+        "Accept / or the home directory as root",
+        _switch,
+        user_only=True,
+    )
+
+    # Models
+    model_name: str | None = _setting(
+        "EC_MODEL_NAME",
+        None,
+        "The model, as provider:model. Unset: chosen, see `model list`",
+        guarded=True,
+    )
+    planner: str | None = _setting(
+        "EC_PLANNER", None, "The planning model. Unset: no plan call", guarded=True
+    )
+    fallback_models: tuple[str, ...] = _setting(
+        "EC_FALLBACK_MODELS",
+        (),
+        "Models tried in order when the first is unavailable",
+        _names,
+        guarded=True,
+    )
+    openai_api_key: str | None = _setting("OPENAI_API_KEY", None, "Key for OpenAI", secret=True)
+    openai_base_url: str | None = _setting(
+        "OPENAI_BASE_URL", None, "Address of an OpenAI-compatible server", user_only=True
+    )
+    anthropic_api_key: str | None = _setting(
+        "ANTHROPIC_API_KEY", None, "Key for Anthropic", secret=True
+    )
+    anthropic_base_url: str | None = _setting(
+        "ANTHROPIC_BASE_URL", None, "Address of an Anthropic-compatible server", user_only=True
+    )
+    ollama_endpoint: str = _setting(
+        "EC_OLLAMA_ENDPOINT", "http://localhost:11434", "Address of Ollama", user_only=True
+    )
+    ollama_num_ctx: int = _setting(
+        "EC_OLLAMA_NUM_CTX",
+        16_384,
+        "Context asked of Ollama (its own default cuts silently)",
+        _integer,
+    )
+    context_window: int | None = _setting(
+        "EC_CONTEXT_WINDOW", None, "Overrides the known context window, in tokens", _integer
+    )
+    model_timeout: float = _setting(
+        "EC_MODEL_TIMEOUT", 120.0, "Seconds without a word from a model before giving up", _number
+    )
+
+    # Limits of one task
+    max_turns: int = _setting("EC_MAX_TURNS", 50, "Model calls in one task", _integer)
+    timeout: float = _setting("EC_TIMEOUT", 1800.0, "Seconds for one task", _number)
+    max_tokens: int = _setting("EC_MAX_TOKENS", 0, "Tokens in one task; 0: no limit", _integer)
+    max_budget_usd: float = _setting(
+        "EC_MAX_BUDGET_USD", 0.0, "Money in one task, in US dollars; 0: no limit", _number
+    )
+
+    # Commands
+    sandbox: str = _setting(
+        "EC_SANDBOX",
+        "auto",
+        "auto, bubblewrap, landlock, or none (commands run uncaged)",
+        _one_of("auto", "bubblewrap", "landlock", "none"),
+        user_only=True,
+    )
+    lint_cmd: str | None = _setting("EC_LINT_CMD", None, "Command that lints", guarded=True)
+    test_cmd: str | None = _setting("EC_TEST_CMD", None, "Command that tests", guarded=True)
+    format_cmd: str | None = _setting("EC_FORMAT_CMD", None, "Command that formats", guarded=True)
+    allow_commands: bool = _setting(
+        "EC_ALLOW_COMMANDS", False, "Offer run.* at REST and MCP", _switch, user_only=True
+    )
+
+    # Doors
+    mcp_url: str | None = _setting(
+        "EC_MCP_URL", None, "File calls go to this gateway. Unset: in-process", user_only=True
+    )
+    rag_url: str | None = _setting(
+        "EC_RAG_URL", None, "Search calls go to this server. Unset: in-process", user_only=True
+    )
+    host: str = _setting("EC_HOST", "127.0.0.1", "Address `serve` listens on", user_only=True)
+    port: int = _setting("EC_PORT", 8765, "Port of gateway, search and console", _integer)
+    router_port: int = _setting("EC_ROUTER_PORT", 3282, "Port of the tool router", _integer)
+    token: str | None = _setting("EC_TOKEN", None, "Token the gateway asks for", secret=True)
+
+    # Evaluator
+    evaluator_host: str = _setting(
+        "MCP_HOST", "localhost", "Address of the evaluator", user_only=True
+    )
+    evaluator_port: int = _setting("MCP_PORT", 23_100, "Port of the evaluator", _integer)
+    target_score: float = _setting("TARGET_SCORE", 8.0, "Score at which a document passes", _number)
+    max_iterations: int = _setting("MAX_ITERATIONS", 5, "Rounds of improvement", _integer)
+    codex_timeout: int = _setting(
+        "CODEX_TIMEOUT", 120_000, "Milliseconds for one evaluation", _integer
+    )
+    codex_max_buffer: int = _setting(
+        "CODEX_MAX_BUFFER", 1_048_576, "Bytes of evaluator output kept", _integer
+    )
+    use_mock_evaluator: bool | None = _setting(
+        "USE_MOCK_EVALUATOR",
+        None,
+        "true: local judge; false: codex. Unset: the best there is",
+        _switch,
+    )
+    evaluation_prompt_path: Path | None = _setting(
+        "EVALUATION_PROMPT_PATH", None, "Own evaluation template", _path, user_only=True
+    )
+
+    # Tool catalog
+    catalog_url: str | None = _setting("EC_CATALOG_URL", None, "Cloud tool search", user_only=True)
+    catalog_token: str | None = _setting(
+        "EC_CATALOG_TOKEN", None, "Token for cloud tool search", secret=True
+    )
+
+    # Context and bridge
+    system_prompt: str = _setting(
+        "EC_SYSTEM_PROMPT",
+        "You are Kana, the external translator for Resonant Engine.",
+        "System prompt of the bridge",
+        guarded=True,
+    )
+    working_memory_limit: int = _setting(
+        "EC_WORKING_MEMORY_LIMIT", 10, "Messages recalled (1-50)", _integer
+    )
+    semantic_memory_limit: int = _setting(
+        "EC_SEMANTIC_MEMORY_LIMIT", 5, "Memories recalled (1-20)", _integer
+    )
+    context_max_tokens: int = _setting(
+        "EC_CONTEXT_MAX_TOKENS", 100_000, "Largest context (1000+)", _integer
+    )
+    token_safety_margin: float = _setting(
+        "EC_TOKEN_SAFETY_MARGIN", 0.8, "Share of it that is used (0.5-0.95)", _number
+    )
+    bridge_model: str = _setting(
+        "EC_BRIDGE_MODEL", "claude-sonnet-4-5", "Model of the bridge", guarded=True
+    )
+    bridge_max_tokens: int = _setting(
+        "EC_BRIDGE_MAX_TOKENS", 4096, "Longest answer of the bridge", _integer
+    )
+    bridge_temperature: float = _setting("EC_BRIDGE_TEMPERATURE", 0.5, "Its temperature", _number)
+
+    # Terminal
+    no_color: bool = _setting("NO_COLOR", False, "No colours", _any_text_is_on)
+
+    origins: Mapping[str, str] = field(default_factory=dict, metadata={"internal": True})
+    notices: tuple[str, ...] = field(default=(), metadata={"internal": True})
+    """What the user should know of how these values came to be."""
+
+    @property
+    def traces(self) -> Path:
+        """Where the event log lives."""
+        return self.home / "traces"
+
+    @property
+    def database(self) -> Path:
+        """The store of sessions, memories and all that outlives a process."""
+        return self.home / "memory.db"
+
+    def shown(self, name: str) -> str:
+        """The value as a person may see it: secrets are only said to be set."""
+        value = getattr(self, name)
+        if value is None:
+            return "(unset)"
+        if is_secret(name):
+            return "(set)"
+        if isinstance(value, tuple):
+            return ", ".join(value) or "(none)"
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def rows() -> list[dataclasses.Field[Any]]:
+    """Every user-visible setting in order."""
+    return [row for row in dataclasses.fields(Settings) if not row.metadata.get("internal")]
+
+
+def is_secret(name: str) -> bool:
+    """True for values that are never shown, logged or kept in a file."""
+    return any(row.name == name and row.metadata["secret"] for row in rows())

@@ -1,0 +1,179 @@
+"""Where settings come from: flags, environment, project file, user file, defaults."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from evercontext.errors import ConfigError
+from evercontext.settings.schema import Settings, rows
+
+PROJECT_FILE = "evercontext.toml"
+USER_FILE = "config.json"
+TRUST_FILE = "trust.json"
+
+
+def load(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Settings:
+    """Merge the five sources. ``flags`` that are ``None`` count as not given."""
+    env = os.environ if environment is None else environment
+    return _Loader(flags or {}, env, cwd or Path.cwd()).load()
+
+
+def process_environment() -> dict[str, str]:
+    """A copy of this process's environment, for rooms that filter it for their children."""
+    return dict(os.environ)
+
+
+class _Loader:
+    def __init__(self, flags: Mapping[str, Any], env: Mapping[str, str], cwd: Path) -> None:
+        self.flags, self.env, self.cwd = flags, env, cwd
+        self.values: dict[str, Any] = {}
+        self.origins: dict[str, str] = {}
+        self.notices: list[str] = []
+
+    def load(self) -> Settings:
+        home = self._place("home", Path.home() / ".nebula")
+        root = self._place("root", self.cwd)
+        user = _read_json(home / USER_FILE)
+        project = self._project_values(root / PROJECT_FILE, home)
+        for row in rows():
+            self._take(row, user, project)
+        self.values["home"], self.values["root"] = home, root
+        return Settings(**self.values, origins=self.origins, notices=tuple(self.notices))
+
+    def _place(self, name: str, default: Path) -> Path:
+        row = next(row for row in rows() if row.name == name)
+        given = self.flags.get(name) or self.env.get(row.metadata["env"]) or default
+        return Path(os.path.abspath(self.cwd / Path(given).expanduser()))  # noqa: PTH100 - keeps links
+
+    def _take(
+        self, row: dataclasses.Field[Any], user: Mapping[str, Any], project: Mapping[str, Any]
+    ) -> None:
+        name, env = row.name, row.metadata["env"]
+        if self.flags.get(name) is not None:
+            self._set(row, self.flags[name], "flag")
+        elif self.env.get(env):
+            self._set(row, self.env[env], f"environment {env}")
+        elif name in project:
+            self._set(row, project[name], PROJECT_FILE)
+        elif name in user and not row.metadata["secret"]:
+            self._set(row, user[name], USER_FILE)
+        else:
+            self.origins[name] = "default"
+            if name in user:
+                self._notice(f"{name} in {USER_FILE} is ignored: keys belong in the environment")
+
+    def _set(self, row: dataclasses.Field[Any], value: Any, origin: str) -> None:
+        try:
+            self.values[row.name] = (
+                row.metadata["parse"](value) if not isinstance(value, Path) else value
+            )
+        except (ValueError, TypeError) as problem:
+            raise ConfigError(
+                f"{row.name} ({origin}): {problem}", fix="Correct or remove it"
+            ) from None
+        self.origins[row.name] = origin
+
+    def _project_values(self, path: Path, home: Path) -> dict[str, Any]:
+        content = read_project_file(path)
+        if content is None:
+            return {}
+        values = _parse_toml(content, path)
+        known = {row.name: row for row in rows()}
+        for name in [n for n in values if n not in known]:
+            self._notice(f"{PROJECT_FILE}: unknown setting {name}")
+        refused = [
+            n
+            for n in values
+            if n in known and (known[n].metadata["user_only"] or known[n].metadata["secret"])
+        ]
+        for name in refused:
+            self._notice(f"{name} in {PROJECT_FILE} is ignored: a repository may not set it")
+        guarded = [n for n in values if n in known and known[n].metadata["guarded"]]
+        if guarded and not is_trusted(home, content):
+            self._notice(
+                f"{PROJECT_FILE} sets {', '.join(guarded)}: ignored until you trust this "
+                "content with `evercontext config trust`"
+            )
+            refused += guarded
+        return {n: v for n, v in values.items() if n in known and n not in refused}
+
+    def _notice(self, text: str) -> None:
+        self.notices.append(text)
+
+
+def read_project_file(path: Path) -> bytes | None:
+    """Return the project file's bytes; a link or anything but a plain file does not count."""
+    if path.is_symlink() or not path.is_file():
+        return None
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        raise ConfigError(f"cannot read {path}: {problem.strerror}") from None
+
+
+def _parse_toml(content: bytes, path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(content.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise ConfigError(f"{path} is not valid TOML: {problem}", fix="Correct the file") from None
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except OSError as problem:
+        raise ConfigError(
+            f"cannot read {path}: {problem.strerror}", fix="Check its permissions, or set EC_HOME"
+        ) from None
+    except (ValueError, RecursionError) as problem:
+        raise ConfigError(
+            f"{path} is not valid JSON: {problem}",
+            fix="Correct the file, or move it away to start afresh",
+        ) from None
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path} must hold one JSON object", fix="Correct the file")
+    return values
+
+
+def keep(home: Path, name: str, value: Any) -> None:
+    """Keep a value in the user file (N14). Keys of providers are refused."""
+    row = next((row for row in rows() if row.name == name), None)
+    if row is None or row.metadata["secret"] or name in {"home", "root"}:
+        raise ConfigError(f"{name} cannot be kept in {USER_FILE}", fix="Use the environment")
+    try:
+        row.metadata["parse"](value)
+    except (ValueError, TypeError) as problem:
+        raise ConfigError(f"{name}: {problem}") from None
+    _replace_json(home / USER_FILE, _read_json(home / USER_FILE) | {name: value})
+
+
+def is_trusted(home: Path, content: bytes) -> bool:
+    """True if this exact content was trusted before."""
+    return hashlib.sha256(content).hexdigest() in _read_json(home / TRUST_FILE)
+
+
+def trust(home: Path, content: bytes, what: str) -> None:
+    """Trust this exact content from now on; one changed byte voids it."""
+    known = _read_json(home / TRUST_FILE)
+    _replace_json(home / TRUST_FILE, known | {hashlib.sha256(content).hexdigest(): what})
+
+
+def _replace_json(path: Path, values: Mapping[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = path.with_suffix(f".{os.getpid()}.tmp")
+    fresh.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    fresh.replace(path)
