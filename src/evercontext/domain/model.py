@@ -84,7 +84,16 @@ class EndDelta:
     """Goes into the assistant message, verbatim, for providers that want it back."""
 
 
-Delta = TextDelta | ThoughtDelta | CallDelta | EndDelta
+@dataclass(frozen=True, slots=True)
+class NoticeDelta:
+    """Something a person should see: a retry, another model stepping in. Never part of the answer."""
+
+    text: str
+    restart: bool = False
+    """True: what was streamed before is void, the answer begins again."""
+
+
+Delta = TextDelta | ThoughtDelta | CallDelta | NoticeDelta | EndDelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +156,9 @@ class ReplyBuilder:
     """Folds deltas into a ``Reply``; the loop feeds it while it streams to the screen."""
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         self._text: list[str] = []
         self._thought: list[str] = []
         self._calls: list[ToolCall] = []
@@ -161,6 +173,8 @@ class ReplyBuilder:
                 self._thought.append(text)
             case CallDelta(call):
                 self._calls.append(call)
+            case NoticeDelta(restart=True):
+                self._begin()
             case EndDelta():
                 self._end = delta
 
