@@ -86,7 +86,7 @@ class EndDelta:
 
 @dataclass(frozen=True, slots=True)
 class NoticeDelta:
-    """Something a person should see: a retry, another model stepping in. Never part of the answer."""
+    """For a person: a retry, another model stepping in. Never part of the answer."""
 
     text: str
     restart: bool = False
