@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Flag, StrEnum, auto
-from typing import Any
+from typing import Any, Literal
 
 from evercontext.domain.principal import Principal
 from evercontext.errors import EverContextError
@@ -88,6 +88,7 @@ class Caller:
     session: str | None = None
 
 
+Shown = Literal["any", "native", "json"]
 Arguments = Mapping[str, Any]
 Run = Callable[[Arguments, Caller], Awaitable[ToolResult]]
 Check = Callable[[Arguments], Arguments]
@@ -112,6 +113,9 @@ class Tool:
     preview: Preview | None = None
     """What a call would change: shown for approval, and instead of running in a dry run."""
     timeout: float = 60.0
+    shown_to: Shown = "any"
+    """Which codec lists it: ``native`` tool calling, Hermes ``json`` (also REST and MCP), or any.
+    Every door accepts every name."""
 
     @property
     def writes(self) -> bool:

@@ -1,0 +1,275 @@
+"""Events: what happened, in one envelope around a closed union of bodies.
+
+A trace reads task → plan → step → tool_result → diff → final. ``TRANSIENT`` bodies feed live
+views and are never written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """Base of every body; ``type`` is its name on the wire."""
+
+    type: ClassVar[str]
+    transient: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task(Body):
+    """A task began."""
+
+    type = "task"
+    text: str
+    root: str
+    model: str
+    mode: str
+    door: str
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(Body):
+    """A plan was made, read or implied."""
+
+    type = "plan"
+    tasks: tuple[Mapping[str, Any], ...]
+    source: str
+    """``implicit``, ``cache``, ``file`` or the planner's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReply(Body):
+    """A model answered one turn."""
+
+    type = "model_reply"
+    model: str
+    turn: int
+    text: str
+    calls: tuple[Mapping[str, Any], ...] = ()
+    stop: str = "end"
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: float | None = None
+    duration_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step(Body):
+    """A tool call is about to run; durable before any write."""
+
+    type = "step"
+    tool: str
+    arguments: Mapping[str, Any]
+    effects: tuple[str, ...]
+    door: str
+    mode: str
+    origin: str = "evercontext"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepResult(Body):
+    """How a tool call ended."""
+
+    type = "tool_result"
+    tool: str
+    ok: bool
+    text: str
+    error: str | None = None
+    duration_ms: int = 0
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diff(Body):
+    """A file changed, or in a dry run would have."""
+
+    type = "diff"
+    path: str
+    kind: str
+    """``created``, ``changed`` or ``deleted``."""
+    added: int
+    removed: int
+    diff: str
+    applied: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval(Body):
+    """Somebody, or a rule, answered a question."""
+
+    type = "approval"
+    tool: str
+    allowed: bool
+    by: str
+    feedback: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry(Body):
+    """Something failed and is tried once more, or another model takes over."""
+
+    type = "retry"
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit(Body):
+    """A limit ended the task."""
+
+    type = "limit"
+    kind: str
+    allowed: float
+    used: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence(Body):
+    """Search results that were shown to a model."""
+
+    type = "evidence"
+    query: str
+    paths: tuple[str, ...]
+    scores: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification(Body):
+    """The harness ran a check; the model has no say in it."""
+
+    type = "verification"
+    kind: str
+    command: tuple[str, ...]
+    exit_code: int | None
+    summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit(Body):
+    """One request at a door, without content (E25)."""
+
+    type = "audit"
+    method: str
+    path: str
+    size: int
+    status: int
+    door: str
+    principal: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexed(Body):
+    """The code index caught up with some files."""
+
+    type = "indexed"
+    added: int = 0
+    changed: int = 0
+    deleted: int = 0
+    renamed: int = 0
+    embedded: int = 0
+    duration_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice(Body):
+    """Something a person should know."""
+
+    type = "notice"
+    level: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Final(Body):
+    """A task ended."""
+
+    type = "final"
+    status: str
+    """``done``, ``failed``, ``refused``, ``invalid``, ``red``, ``denied``, ``limit`` …"""
+    text: str
+    exit_code: int
+    turns: int = 0
+    duration_ms: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    error: str | None = None
+    changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextPiece(Body):
+    """A piece of streaming text, for live views only."""
+
+    type = "text"
+    transient = True
+    text: str
+    thought: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown(Body):
+    """A body written by a newer version; kept as it is."""
+
+    type = "unknown"
+    name: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+BODIES: Mapping[str, type[Body]] = {kind.type: kind for kind in Body.__subclasses__()}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """The envelope."""
+
+    id: str
+    at: str
+    """ISO 8601 in UTC, microseconds."""
+    trace_id: str
+    body: Body
+    parent: str | None = None
+    schema: int = SCHEMA
+
+    def to_json(self) -> dict[str, Any]:
+        """The event as one flat JSON object."""
+        body = self.body
+        name, data = (
+            (body.name, dict(body.data))
+            if isinstance(body, Unknown)
+            else (body.type, {f.name: getattr(body, f.name) for f in dataclasses.fields(body)})
+        )
+        head = {"id": self.id, "at": self.at, "trace_id": self.trace_id, "parent": self.parent}
+        return {**head, "v": self.schema, "type": name, "data": data}
+
+    @classmethod
+    def from_json(cls, line: Mapping[str, Any]) -> Event:
+        """Read what ``to_json`` wrote, by this version or a newer one."""
+        kind, data = BODIES.get(line["type"]), line.get("data") or {}
+        body = _revive(kind, data) if kind else None
+        return cls(
+            id=line["id"],
+            at=line["at"],
+            trace_id=line["trace_id"],
+            body=body or Unknown(name=line["type"], data=data),
+            parent=line.get("parent"),
+            schema=line.get("v", SCHEMA),
+        )
+
+
+def _revive(kind: type[Body], data: Mapping[str, Any]) -> Body | None:
+    known = {f.name for f in dataclasses.fields(kind)}
+    values = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k in known}
+    try:
+        return kind(**values)
+    except TypeError:
+        return None

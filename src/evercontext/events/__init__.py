@@ -1,0 +1,1 @@
+"""The event log: the only truth of what happened."""

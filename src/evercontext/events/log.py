@@ -1,0 +1,134 @@
+"""The log itself: JSON Lines in one segment per process and day, and live subscribers."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from evercontext.domain.event import Body, Event
+from evercontext.errors import AuditUnavailable
+from evercontext.events.redact import Redactor
+
+Subscriber = Callable[[Event], None]
+
+
+class EventLog:
+    """Append-only. ``emit`` writes at once; ``emit_durable`` also waits until it is on disk."""
+
+    def __init__(self, directory: Path, redactor: Redactor | None = None) -> None:
+        self._directory = directory
+        self._redactor = redactor or Redactor()
+        self._subscribers: list[Subscriber] = []
+        self._numbers = itertools.count()
+        self._segment: tuple[str, Path, int] | None = None
+        self._lock = threading.Lock()
+        self._flush: asyncio.Task[None] | None = None
+        self._waiters: list[asyncio.Future[None]] = []
+
+    @property
+    def segment(self) -> Path | None:
+        """The file being written, once something was."""
+        return self._segment[1] if self._segment else None
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Call ``subscriber`` with every event from now on; returns how to stop that."""
+        self._subscribers.append(subscriber)
+        return lambda: self._subscribers.remove(subscriber)
+
+    def emit(self, body: Body, *, trace_id: str, parent: str | None = None) -> Event:
+        """Record an event. A log that cannot be written does not stop ordinary work."""
+        event = self._event(body, trace_id, parent)
+        if not body.transient:
+            try:
+                self._append(event)
+            except OSError:
+                if self.segment:
+                    self._close_segment()
+        self._publish(event)
+        return event
+
+    async def emit_durable(self, body: Body, *, trace_id: str, parent: str | None = None) -> Event:
+        """Record an event and return once it survives a power cut; else ``AuditUnavailable``."""
+        event = self._event(body, trace_id, parent)
+        try:
+            self._append(event)
+            await self._synced()
+        except OSError as problem:
+            raise AuditUnavailable(
+                f"the event log cannot be written: {problem.strerror}",
+                fix=f"Free space or fix permissions under {self._directory}",
+            ) from problem
+        self._publish(event)
+        return event
+
+    def close(self) -> None:
+        """Close the segment; a later event opens a new one."""
+        with self._lock:
+            self._close_segment()
+
+    def _event(self, body: Body, trace_id: str, parent: str | None) -> Event:
+        now = time.time_ns()
+        number = next(self._numbers) & 0xFFFF
+        at = datetime.fromtimestamp(now / 1e9, UTC).isoformat(timespec="microseconds")
+        return Event(
+            f"{now:016x}{os.getpid() & 0xFFFF:04x}{number:04x}", at, trace_id, body, parent
+        )
+
+    def _publish(self, event: Event) -> None:
+        for subscriber in tuple(self._subscribers):
+            subscriber(event)
+
+    def _append(self, event: Event) -> None:
+        clean = self._redactor.value(event.to_json())
+        line = json.dumps(clean, ensure_ascii=False, separators=(",", ":"))
+        # A lone surrogate from a model must not make the line unwritable.
+        payload = line.encode("utf-8", "backslashreplace") + b"\n"
+        with self._lock:
+            os.write(self._descriptor(event.at[:10]), payload)
+
+    def _descriptor(self, day: str) -> int:
+        if self._segment and self._segment[0] == day:
+            return self._segment[2]
+        self._close_segment()
+        self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = self._directory / f"{day}-{os.getpid()}-{time.time_ns() // 1_000_000:x}.jsonl"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._segment = (day, path, descriptor)
+        return descriptor
+
+    def _close_segment(self) -> None:
+        if self._segment:
+            os.close(self._segment[2])
+            self._segment = None
+
+    async def _synced(self) -> None:
+        # Waiters that arrive during an fsync share the next one: durability at group price.
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        if self._flush is None or self._flush.done():
+            self._flush = asyncio.create_task(self._flush_all())
+        await waiter
+
+    async def _flush_all(self) -> None:
+        while self._waiters:
+            batch, self._waiters = self._waiters, []
+            problem: OSError | None = None
+            try:
+                if self._segment:
+                    await asyncio.to_thread(os.fsync, self._segment[2])
+            except OSError as error:
+                problem = error
+            for waiter in batch:
+                if waiter.done():
+                    continue
+                if problem:
+                    waiter.set_exception(problem)
+                else:
+                    waiter.set_result(None)

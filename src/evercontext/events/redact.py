@@ -1,0 +1,66 @@
+"""Secrets leave before anything is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+MASK = "[redacted]"
+LONGEST = 262_144
+"""Characters of one string that are kept; the rest is cut with a mark."""
+
+# Shapes of well-known credentials. A false positive costs a word in a log, a miss costs a key.
+_SHAPES = re.compile(
+    r"""
+      -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
+    | \b(?:sk|pk|rk)-[A-Za-z0-9_\-]{16,}
+    | \b(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{20,} | \bgithub_pat_[A-Za-z0-9_]{20,}
+    | \bglpat-[A-Za-z0-9_\-]{16,} | \bxox[abprs]-[A-Za-z0-9\-]{10,} | \bhf_[A-Za-z0-9]{20,}
+    | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b | \bAIza[A-Za-z0-9_\-]{30,} | \bnpm_[A-Za-z0-9]{30,}
+    | \beyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*
+    | (?<=[Bb]earer[ ])[A-Za-z0-9._~+/\-]{12,}=*
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW(OR)?D|CREDENTIAL", re.IGNORECASE)
+_SHORTEST = 8
+
+
+def secret_values(environment: Mapping[str, str]) -> list[str]:
+    """The values of variables whose names say that they are secrets."""
+    return [
+        value
+        for name, value in environment.items()
+        if _SECRET_NAME.search(name) and len(value) >= _SHORTEST and not value.isdigit()
+    ]
+
+
+class Redactor:
+    """Masks known secret values and everything that looks like a credential."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        # Longest first, or the rest of a longer secret would survive a shorter one inside it.
+        known = sorted({s for s in secrets if len(s) >= _SHORTEST}, key=len, reverse=True)
+        self._known = re.compile("|".join(map(re.escape, known))) if known else None
+
+    def text(self, text: str) -> str:
+        """Return the text without secrets."""
+        if self._known:
+            text = self._known.sub(MASK, text)
+        text = _SHAPES.sub(MASK, text)
+        if len(text) > LONGEST:
+            return f"{text[:LONGEST]}… [{len(text) - LONGEST} more characters]"
+        return text
+
+    def value(self, value: Any) -> Any:
+        """Return a JSON value without secrets, keys included."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.text(str(k)): self.value(v) for k, v in value.items()}
+        if isinstance(value, list | tuple | set | frozenset):
+            return [self.value(item) for item in value]
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        return self.text(str(value))

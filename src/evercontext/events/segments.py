@@ -1,0 +1,76 @@
+"""Reading the log back: whole segments, one trace, or what is being written now."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+from evercontext.domain.event import Event
+
+_PAUSE = 0.2
+
+
+def segments(directory: Path) -> list[Path]:
+    """Every segment, oldest first."""
+    if not directory.is_dir():
+        return []
+    return sorted(
+        directory.glob("*.jsonl"), key=lambda path: (path.name[:10], path.stat().st_mtime)
+    )
+
+
+def read(segment: Path) -> Iterator[Event]:
+    """Yield the events of a segment; a line cut off by a crash is passed over."""
+    with segment.open("rb") as lines:
+        for line in lines:
+            event = _parse(line)
+            if event:
+                yield event
+
+
+def read_trace(directory: Path, trace_id: str, segment: Path | None = None) -> list[Event]:
+    """The events of one trace in order; ``trace_id`` may be any unique beginning."""
+    places = [segment] if segment and segment.exists() else segments(directory)
+    wanted = trace_id.encode()
+    found = []
+    for place in places:
+        if wanted not in place.read_bytes():
+            continue
+        found += [event for event in read(place) if event.trace_id.startswith(trace_id)]
+    return sorted(found, key=lambda event: event.id)
+
+
+async def follow(directory: Path) -> AsyncIterator[Event]:
+    """Yield events as any process writes them, from now on."""
+    offsets = {path: path.stat().st_size for path in segments(directory)}
+    while True:
+        for path in segments(directory):
+            async for event in _new_lines(path, offsets):
+                yield event
+        await asyncio.sleep(_PAUSE)
+
+
+async def _new_lines(path: Path, offsets: dict[Path, int]) -> AsyncIterator[Event]:
+    start = offsets.get(path, 0)
+    fresh = await asyncio.to_thread(_read_from, path, start)
+    whole = fresh[: fresh.rfind(b"\n") + 1]
+    offsets[path] = start + len(whole)
+    for line in whole.splitlines():
+        event = _parse(line)
+        if event:
+            yield event
+
+
+def _read_from(path: Path, start: int) -> bytes:
+    with path.open("rb") as lines:
+        lines.seek(start)
+        return lines.read()
+
+
+def _parse(line: bytes) -> Event | None:
+    try:
+        return Event.from_json(json.loads(line))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
