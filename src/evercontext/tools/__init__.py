@@ -1,0 +1,1 @@
+"""The one road to every tool."""

@@ -1,0 +1,57 @@
+"""Who may do what without asking, and whom to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from evercontext.domain.tool import Arguments, Caller, FileChange, Tool
+
+Verdict = Literal["allow", "ask", "deny"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a person is asked."""
+
+    tool: Tool
+    arguments: Arguments
+    changes: tuple[FileChange, ...]
+    caller: Caller
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back."""
+
+    allowed: bool
+    by: str
+    feedback: str | None = None
+
+
+Policy = Callable[[Tool, Arguments, Caller], Verdict]
+Ask = Callable[[Question], Awaitable[Answer]]
+
+
+def allow_all(tool: Tool, arguments: Arguments, caller: Caller) -> Verdict:
+    """Unattended work inside the policy of its door."""
+    return "allow"
+
+
+def ask_for_writes(tool: Tool, arguments: Arguments, caller: Caller) -> Verdict:
+    """Reading is free, everything that changes something is asked for."""
+    return "ask" if tool.writes else "allow"
+
+
+async def nobody(question: Question) -> Answer:
+    """Without a terminal and without consent given before, the answer is no."""
+    return Answer(False, "nobody to ask")
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A policy, and whom it asks when it says ``ask``."""
+
+    policy: Policy = allow_all
+    ask: Ask = nobody

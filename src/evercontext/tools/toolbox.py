@@ -1,0 +1,220 @@
+"""``Toolbox.call``: the one road to every tool.
+
+find → mode → validate → approve → event → run → truncate → event. Nothing else calls ``Tool.run``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import difflib
+import time
+from collections.abc import Iterable, Iterator
+
+from evercontext.domain.event import Approval, Step, StepResult
+from evercontext.domain.tool import (
+    Arguments,
+    Caller,
+    Effect,
+    FileChange,
+    Mode,
+    Shown,
+    Tool,
+    ToolResult,
+)
+from evercontext.errors import (
+    ApprovalDenied,
+    EverContextError,
+    ModeRefused,
+    ToolCrashed,
+    ToolTimeout,
+    UnknownTool,
+)
+from evercontext.events.log import EventLog
+from evercontext.tools.approval import Gate, Question
+from evercontext.tools.diff import describe
+from evercontext.tools.schema import checked
+from evercontext.tools.truncate import truncate
+
+
+class Toolbox:
+    """Tools by every name they answer to, behind one gate and one log."""
+
+    def __init__(self, tools: Iterable[Tool], events: EventLog, gate: Gate | None = None) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+        self._aliases = {alias: tool for tool in self._tools.values() for alias in tool.aliases}
+        self._events = events
+        self._gate = gate or Gate()
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools.values())
+
+    def behind(self, gate: Gate) -> Toolbox:
+        """The same tools behind another gate."""
+        return Toolbox(self._tools.values(), self._events, gate)
+
+    def only(self, names: Iterable[str]) -> Toolbox:
+        """A toolbox of fewer tools, for models that choose badly among many."""
+        wanted = set(names)
+        kept = [tool for tool in self if tool.name in wanted]
+        return Toolbox(kept, self._events, self._gate)
+
+    def offered(self, mode: Mode, style: Shown = "any") -> list[Tool]:
+        """The tools a caller in this mode is shown; plan mode is not even shown the others."""
+        return [
+            tool
+            for tool in self
+            if (style == "any" or tool.shown_to in ("any", style))
+            and not (mode is Mode.PLAN and tool.writes)
+        ]
+
+    def find(self, name: str) -> Tool:
+        """Return the tool of that name or alias; vendors that refuse dots write ``run__lint``."""
+        for spelling in (name, name.replace("__", ".")):
+            tool = self._tools.get(spelling) or self._aliases.get(spelling)
+            if tool:
+                return tool
+        near = difflib.get_close_matches(name, [*self._tools, *self._aliases], n=3)
+        offered = ", ".join(near or sorted(self._tools))
+        raise UnknownTool(f"there is no tool {name[:80]!r}", fix=f"Use one of: {offered}")
+
+    async def call(self, name: str, arguments: Arguments, caller: Caller) -> ToolResult:
+        """Make one call. Failures come back in the result, so that a model can read them."""
+        try:
+            tool = self.find(name)
+            _refuse_by_mode(tool, caller)
+            arguments = checked(tool, arguments)
+            changes = await self._consent(tool, arguments, caller)
+        except EverContextError as error:
+            return self._refused(name, arguments, caller, error)
+        try:
+            step = await self._announce(tool, arguments, caller)
+        except EverContextError as error:
+            return ToolResult.failed(error)
+        started = time.monotonic()
+        if caller.mode is Mode.DRY_RUN and tool.writes:
+            result = _would(tool, changes)
+        else:
+            result = await _run(tool, arguments, dataclasses.replace(caller, parent=step))
+        return self._record(tool, result, caller, step, started)
+
+    async def _consent(
+        self, tool: Tool, arguments: Arguments, caller: Caller
+    ) -> tuple[FileChange, ...]:
+        """Return what the call would change, once it is allowed to."""
+        verdict = self._gate.policy(tool, arguments, caller)
+        if verdict == "deny":
+            raise ApprovalDenied(f"a rule denies {tool.name}")
+        dry = caller.mode is Mode.DRY_RUN
+        asks = verdict == "ask" and not dry
+        changes: tuple[FileChange, ...] = ()
+        if tool.preview and (asks or (dry and tool.writes)):
+            changes = await tool.preview(arguments, caller)
+        if asks:
+            await self._ask(Question(tool, arguments, changes, caller))
+        return changes
+
+    async def _ask(self, question: Question) -> None:
+        answer = await self._gate.ask(question)
+        name, caller = question.tool.name, question.caller
+        self._events.emit(
+            Approval(tool=name, allowed=answer.allowed, by=answer.by, feedback=answer.feedback),
+            trace_id=caller.trace_id,
+            parent=caller.parent,
+        )
+        if not answer.allowed:
+            said = f": {answer.feedback}" if answer.feedback else ""
+            raise ApprovalDenied(f"{name} was not approved ({answer.by}){said}")
+
+    async def _announce(self, tool: Tool, arguments: Arguments, caller: Caller) -> str:
+        body = Step(
+            tool=tool.name,
+            arguments=arguments,
+            effects=_names(tool.effects),
+            door=caller.door,
+            mode=caller.mode,
+            origin=tool.origin,
+        )
+        # A write that the log could not remember is not made.
+        durable = tool.writes and caller.mode is Mode.AGENT
+        place = {"trace_id": caller.trace_id, "parent": caller.parent}
+        event = (
+            await self._events.emit_durable(body, **place)  # type: ignore[arg-type]
+            if durable
+            else self._events.emit(body, **place)  # type: ignore[arg-type]
+        )
+        return event.id
+
+    def _refused(
+        self, name: str, arguments: Arguments, caller: Caller, error: EverContextError
+    ) -> ToolResult:
+        body = Step(
+            tool=name[:80],
+            arguments=arguments if isinstance(arguments, dict) else {},
+            effects=(),
+            door=caller.door,
+            mode=caller.mode,
+        )
+        step = self._events.emit(body, trace_id=caller.trace_id, parent=caller.parent).id
+        self._emit_result(name[:80], ToolResult.failed(error), caller, step, 0, False)
+        return ToolResult.failed(error)
+
+    def _record(
+        self, tool: Tool, result: ToolResult, caller: Caller, step: str, started: float
+    ) -> ToolResult:
+        text, cut = truncate(result.text)
+        result = dataclasses.replace(result, text=text) if cut else result
+        duration = round((time.monotonic() - started) * 1000)
+        self._emit_result(tool.name, result, caller, step, duration, cut)
+        applied = caller.mode is not Mode.DRY_RUN
+        for change in result.changes:
+            diff = describe(change, applied=applied)
+            self._events.emit(diff, trace_id=caller.trace_id, parent=step)
+        return result
+
+    def _emit_result(
+        self, name: str, result: ToolResult, caller: Caller, step: str, duration: int, cut: bool
+    ) -> None:
+        self._events.emit(
+            StepResult(
+                tool=name,
+                ok=result.ok,
+                text=result.text,
+                error=result.error.code if result.error else None,
+                duration_ms=duration,
+                truncated=cut,
+            ),
+            trace_id=caller.trace_id,
+            parent=step,
+        )
+
+
+def _refuse_by_mode(tool: Tool, caller: Caller) -> None:
+    if caller.mode is Mode.PLAN and tool.writes:
+        raise ModeRefused(f"{tool.name} changes things and plan mode changes nothing",
+                          fix="Put it into the plan; agent mode will do it")  # fmt: skip
+
+
+def _would(tool: Tool, changes: tuple[FileChange, ...]) -> ToolResult:
+    paths = ", ".join(change.path for change in changes)
+    text = (
+        f"dry run: {tool.name} would change {paths}" if paths else f"dry run: {tool.name} not run"
+    )
+    return ToolResult(text=text, changes=changes, data={"dry_run": True})
+
+
+async def _run(tool: Tool, arguments: Arguments, caller: Caller) -> ToolResult:
+    try:
+        async with asyncio.timeout(tool.timeout):
+            return await tool.run(arguments, caller)
+    except EverContextError as error:
+        return ToolResult.failed(error)
+    except TimeoutError:
+        return ToolResult.failed(ToolTimeout(f"{tool.name} took more than {tool.timeout:g} s"))
+    except Exception as problem:  # noqa: BLE001 - a broken tool must not take the task with it
+        said = f"{type(problem).__name__}: {problem}"
+        return ToolResult.failed(ToolCrashed(f"{tool.name} failed unexpectedly: {said}"))
+
+
+def _names(effects: Effect) -> tuple[str, ...]:
+    return tuple(effect.name.lower() for effect in effects if effect.name)
