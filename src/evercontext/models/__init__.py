@@ -1,0 +1,1 @@
+"""Language models behind one interface. Vendor SDKs are imported only when used."""
