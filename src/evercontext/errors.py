@@ -44,12 +44,14 @@
     ├── StoreProblem              the database
     │   ├── StoreCorrupt
     │   ├── StoreTooNew
-    │   └── StoreBusy
+    │   ├── StoreBusy
+    │   ├── StoreTimeout          a query ran too long and was stopped
+    │   └── StoreConflict         a row contradicts another one
     ├── AuditUnavailable          the audit line could not be written: no write without it
     └── Cancelled                 the user stopped it
 
 Each surface has one table that turns these into its own codes: exit codes in
-``cli/exit_codes.py``, HTTP and JSON-RPC codes in ``server/status.py``.
+``domain/outcome.py``, HTTP and JSON-RPC codes in ``server/status.py``.
 """
 
 from __future__ import annotations
@@ -327,6 +329,18 @@ class StoreBusy(StoreProblem):
     """Another process holds the database."""
 
     code = "store_busy"
+
+
+class StoreTimeout(StoreProblem):
+    """A query ran too long and was stopped."""
+
+    code = "store_timeout"
+
+
+class StoreConflict(StoreProblem):
+    """A row contradicts another one: a unique key, a reference, a check."""
+
+    code = "store_conflict"
 
 
 class AuditUnavailable(EverContextError):

@@ -1,0 +1,1 @@
+"""The one database: connection, transaction, migrations, recovery."""

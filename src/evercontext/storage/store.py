@@ -1,0 +1,79 @@
+"""What a database is to every other room.
+
+SQL is written once for all databases: ``?`` placeholders, ``INSERT … ON CONFLICT``, ``RETURNING``,
+no vendor functions. Values are parameters, always; SQL is never built from input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Row = dict[str, Any]
+Parameters = Sequence[Any]
+
+READ_SECONDS = 30.0
+"""No read runs longer than this unless its caller says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenReport:
+    """What happened while the database was opened; ``warnings`` are for the user."""
+
+    location: str
+    version: int
+    migrated_from: int | None = None
+    """The older schema this database had, or ``None`` if nothing was migrated."""
+    backup: str | None = None
+    """The copy made before migrating."""
+    moved_to: str | None = None
+    """Where a damaged database was put aside."""
+    recovered_rows: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+class Queries(Protocol):
+    """The statements a store and an open transaction both understand."""
+
+    async def fetch_all(
+        self, sql: str, parameters: Parameters = (), *, seconds: float = READ_SECONDS
+    ) -> list[Row]:
+        """Return every row; raise ``StoreTimeout`` after ``seconds``."""
+        ...
+
+    async def fetch_one(
+        self, sql: str, parameters: Parameters = (), *, seconds: float = READ_SECONDS
+    ) -> Row | None:
+        """Return the first row, or ``None``."""
+        ...
+
+    async def execute(self, sql: str, parameters: Parameters = ()) -> int:
+        """Run one statement and return how many rows it changed."""
+        ...
+
+    async def execute_many(self, sql: str, rows: Sequence[Parameters]) -> None:
+        """Run one statement for each of ``rows``: all of them or none."""
+        ...
+
+
+class Store(Queries, Protocol):
+    """A database. Outside a transaction every statement stands alone and fetches only read.
+
+    ``INSERT … RETURNING`` therefore belongs into a transaction. While a task has a transaction
+    open it talks to that transaction, not to the store: the store refuses.
+    """
+
+    @property
+    def report(self) -> OpenReport:
+        """What happened while it was opened."""
+        ...
+
+    def transaction(self) -> AbstractAsyncContextManager[Queries]:
+        """Open a write transaction: committed at the end, rolled back on any exception."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what is queued and give the database back. Safe to call twice."""
+        ...
