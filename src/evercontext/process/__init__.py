@@ -1,0 +1,1 @@
+"""Child processes: the only room that starts one."""
