@@ -27,7 +27,8 @@
     │   ├── ToolTimeout
     │   ├── ToolCrashed           the tool raised something unexpected
     │   ├── ModeRefused           this mode offers no such effect
-    │   └── ApprovalDenied        a person, or the absence of one, said no
+    │   └── ApprovalDenied        a person said no
+    │       └── NobodyToAsk       and there is nobody who could say yes
     ├── ModelProblem              the model could not answer
     │   ├── ModelUnknown          no provider or model of that name
     │   ├── ModelAuthFailed       key missing or refused
@@ -218,9 +219,15 @@ class ModeRefused(ToolProblem):
 
 
 class ApprovalDenied(ToolProblem):
-    """A person, or the absence of one, said no."""
+    """A person, or a rule of theirs, said no."""
 
     code = "approval_denied"
+
+
+class NobodyToAsk(ApprovalDenied):
+    """Approval is needed and there is nobody who could give it."""
+
+    code = "approval_needed"
 
 
 class ModelProblem(EverContextError):

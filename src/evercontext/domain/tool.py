@@ -113,6 +113,8 @@ class Tool:
     preview: Preview | None = None
     """What a call would change: shown for approval, and instead of running in a dry run."""
     timeout: float = 60.0
+    longest: int = 30_000
+    """Characters of result text a model is given; the middle of more is left out."""
     shown_to: Shown = "any"
     """Which codec lists it: ``native`` tool calling, Hermes ``json`` (also REST and MCP), or any.
     Every door accepts every name."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evercontext.domain.tool import Arguments, Caller, FileChange, Tool
+from evercontext.errors import NobodyToAsk
 
 Verdict = Literal["allow", "ask", "deny"]
 
@@ -46,7 +47,10 @@ def ask_for_writes(tool: Tool, arguments: Arguments, caller: Caller) -> Verdict:
 
 async def nobody(question: Question) -> Answer:
     """Without a terminal and without consent given before, the answer is no."""
-    return Answer(False, "nobody to ask")
+    raise NobodyToAsk(
+        f"{question.tool.name} needs approval and there is no terminal to ask at",
+        fix="Allow it beforehand with --yes",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,7 +162,7 @@ class Toolbox:
     def _record(
         self, tool: Tool, result: ToolResult, caller: Caller, step: str, started: float
     ) -> ToolResult:
-        text, cut = truncate(result.text)
+        text, cut = truncate(result.text, tool.longest)
         result = dataclasses.replace(result, text=text) if cut else result
         duration = round((time.monotonic() - started) * 1000)
         self._emit_result(tool.name, result, caller, step, duration, cut)

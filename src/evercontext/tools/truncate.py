@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-LONGEST = 30_000
 
-
-def truncate(text: str, longest: int = LONGEST) -> tuple[str, bool]:
+def truncate(text: str, longest: int) -> tuple[str, bool]:
     """Keep the beginning and the end; say how much is missing between them."""
     if len(text) <= longest:
         return text, False

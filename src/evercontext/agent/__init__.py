@@ -1,0 +1,1 @@
+"""The agent: a loop around one model and one toolbox."""

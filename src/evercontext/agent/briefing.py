@@ -1,0 +1,60 @@
+"""The system prompt: a template and what is true right now."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.resources import files
+
+from evercontext.domain.message import Message, system
+from evercontext.domain.tool import Mode
+
+MOST_FILES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the agent is told of the place it works in."""
+
+    root_name: str
+    tree: Sequence[str] = ()
+    instructions: str = ""
+    """The project's own AGENTS.md."""
+
+
+def brief(surroundings: Surroundings, mode: Mode) -> Message:
+    """Return the system message for one task."""
+    template = (files("evercontext.agent") / "prompts" / "agent.md").read_text(encoding="utf-8")
+    facts = {
+        "root_name": surroundings.root_name,
+        "system": platform.system(),
+        "date": datetime.now(UTC).date().isoformat(),
+        "mode": mode.value,
+        "tree": _tree(surroundings.tree),
+        "instructions": _instructions(surroundings.instructions),
+    }
+    return system(_fill(template, facts).rstrip())
+
+
+def _fill(template: str, facts: dict[str, str]) -> str:
+    # A single pass, so that braces inside a fact are never taken for a placeholder.
+    pieces = template.split("{")
+    filled = [pieces[0]]
+    for piece in pieces[1:]:
+        name, closed, rest = piece.partition("}")
+        filled.append(facts[name] + rest if closed and name in facts else "{" + piece)
+    return "".join(filled)
+
+
+def _tree(paths: Sequence[str]) -> str:
+    if not paths:
+        return "(the directory is empty)"
+    shown = [f"- {path}" for path in paths[:MOST_FILES]]
+    more = len(paths) - len(shown)
+    return "\n".join(shown + ([f"- … and {more} more"] if more > 0 else []))
+
+
+def _instructions(text: str) -> str:
+    return f"\nThe project's instructions (AGENTS.md):\n{text.strip()}" if text.strip() else ""

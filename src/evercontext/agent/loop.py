@@ -1,0 +1,199 @@
+"""The loop: ask the model, make its calls, give it the results, until it is done.
+
+Read ``Loop.run`` first; everything else serves it. Limits, bad replies and cancellation are
+exceptions, so the loop itself knows only the good case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from evercontext.agent.limits import Meter
+from evercontext.agent.repetition import Repetition
+from evercontext.domain.event import ModelReply, Notice, TextPiece
+from evercontext.domain.message import Message, ToolCall, tool_result, user
+from evercontext.domain.model import (
+    Model,
+    NoticeDelta,
+    Reply,
+    ReplyBuilder,
+    Request,
+    TextDelta,
+    ThoughtDelta,
+    ToolSpec,
+    Usage,
+)
+from evercontext.domain.tool import Caller, Shown, ToolResult
+from evercontext.errors import (
+    ApprovalDenied,
+    AuditUnavailable,
+    BadReply,
+    InvalidArguments,
+    LimitReached,
+    NobodyToAsk,
+    PolicyError,
+    UnknownTool,
+)
+from evercontext.events.log import EventLog
+from evercontext.tools.toolbox import Toolbox
+
+MOST_CALLS = 50
+"""Calls in one reply; a model that asks for more is confused, and none of them is made."""
+MOST_FORMAT_ERRORS = 3
+
+Price = Callable[[str, Usage], float | None]
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a run has done so far; kept even when an exception ends it."""
+
+    refusals: list[str] = field(default_factory=list)
+    changed: dict[str, None] = field(default_factory=dict)
+    denied: bool = False
+    last_call_failed: bool = False
+
+    def note(self, call: ToolCall, result: ToolResult) -> None:
+        """Take in one result."""
+        self.last_call_failed = not result.ok
+        for change in result.changes:
+            self.changed[change.path] = None
+
+
+@dataclass(slots=True)
+class Loop:
+    """One model, one toolbox, one conversation."""
+
+    model: Model
+    toolbox: Toolbox
+    events: EventLog
+    caller: Caller
+    meter: Meter
+    hints: dict[str, object] = field(default_factory=dict)
+    price: Price = lambda model, usage: None
+    progress: Progress = field(default_factory=Progress)
+    _repetition: Repetition = field(default_factory=Repetition)
+    _format_errors: int = 0
+
+    async def run(self, history: list[Message]) -> str:
+        """Go on from ``history`` until the model answers without calls; return that answer."""
+        while True:
+            self.meter.begin_turn()
+            reply = await self._ask(history)
+            history.append(reply.as_message())
+            if not reply.tool_calls:
+                if reply.text.strip() or self.progress.changed:
+                    return reply.text
+                history.append(self._nothing_said())
+                continue
+            history.extend(await self._make(reply.tool_calls))
+
+    async def _ask(self, history: Sequence[Message]) -> Reply:
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(self.meter.seconds_left):
+                reply = await self._stream(history)
+        except TimeoutError:
+            raise self.meter.out_of_time() from None
+        name = reply.model or self.model.info.bare_name
+        cost = self.price(name, reply.usage)
+        self.meter.add(reply.usage, cost)
+        self._emit_reply(reply, name, cost, started)
+        return reply
+
+    async def _stream(self, history: Sequence[Message]) -> Reply:
+        builder = ReplyBuilder()
+        request = Request(history, self._offered(), temperature=0.0, seed=0, hints=self.hints)
+        async for delta in self.model.stream(request):
+            builder.add(delta)
+            match delta:
+                case TextDelta(text):
+                    self._emit(TextPiece(text=text))
+                case ThoughtDelta(text):
+                    self._emit(TextPiece(text=text, thought=True))
+                case NoticeDelta(text):
+                    self._emit(Notice(level="warning", text=text))
+        return builder.reply()
+
+    def _offered(self) -> list[ToolSpec]:
+        style: Shown = "native" if self.model.info.native_tools else "json"
+        tools = self.toolbox.offered(self.caller.mode, style)
+        return [ToolSpec(tool.name, tool.description, tool.arguments) for tool in tools]
+
+    async def _make(self, calls: Sequence[ToolCall]) -> list[Message]:
+        if len(calls) > MOST_CALLS:
+            error = InvalidArguments(f"{len(calls)} calls at once, at most {MOST_CALLS} are made")
+            return [tool_result(c, encode(ToolResult.failed(error))) for c in calls[:MOST_CALLS]]
+        return [tool_result(call, await self._make_one(call)) for call in calls]
+
+    async def _make_one(self, call: ToolCall) -> str:
+        if call.malformed is not None:
+            return encode(self._malformed(call))
+        self._format_errors = 0
+        try:
+            async with asyncio.timeout(self.meter.seconds_left):
+                result = await self.toolbox.call(call.name, call.arguments, self.caller)
+        except TimeoutError:
+            raise self.meter.out_of_time() from None
+        self.progress.note(call, result)
+        self._stop_if_refused(result)
+        nudge = self._repetition.note(call, result)
+        return encode(result, nudge)
+
+    def _stop_if_refused(self, result: ToolResult) -> None:
+        if isinstance(result.error, AuditUnavailable | NobodyToAsk):
+            raise result.error
+        if isinstance(result.error, ApprovalDenied):
+            self.progress.denied = True
+        if isinstance(result.error, PolicyError):
+            self.progress.refusals.append(str(result.error))
+
+    def _malformed(self, call: ToolCall) -> ToolResult:
+        self._format_errors += 1
+        if self._format_errors >= MOST_FORMAT_ERRORS:
+            raise BadReply(f"the model wrote {MOST_FORMAT_ERRORS} unreadable calls in a row",
+                           fix="Use a stronger model")  # fmt: skip
+        try:
+            schema = json.dumps(self.toolbox.find(call.name).arguments, ensure_ascii=False)
+        except UnknownTool:
+            schema = "{}"
+        return ToolResult.failed(
+            InvalidArguments(f"the arguments of {call.name} are not JSON; its schema: {schema}")
+        )
+
+    def _nothing_said(self) -> Message:
+        self._format_errors += 1
+        if self._format_errors >= MOST_FORMAT_ERRORS:
+            raise LimitReached("the model answered with nothing, three times",
+                               fix="Use a stronger model")  # fmt: skip
+        return user("You answered with nothing. Go on with the task, or say that it is done.")
+
+    def _emit(self, body: TextPiece | Notice | ModelReply) -> None:
+        self.events.emit(body, trace_id=self.caller.trace_id, parent=self.caller.parent)
+
+    def _emit_reply(self, reply: Reply, name: str, cost: float | None, started: float) -> None:
+        self._emit(
+            ModelReply(
+                model=name,
+                turn=self.meter.turns,
+                text=reply.text,
+                calls=tuple({"name": c.name, "arguments": c.arguments} for c in reply.tool_calls),
+                stop=reply.stop,
+                input_tokens=reply.usage.input_tokens,
+                output_tokens=reply.usage.output_tokens,
+                cached_tokens=reply.usage.cached_tokens,
+                cost_usd=cost,
+                duration_ms=round((time.monotonic() - started) * 1000),
+            )
+        )
+
+
+def encode(result: ToolResult, nudge: str | None = None) -> str:
+    """The result as the model reads it: ``{ok, result, error}``."""
+    error = f"{result.error.code}: {result.error}" if result.error else None
+    shape = {"ok": result.ok, "result": result.text if result.ok else None, "error": error}
+    return json.dumps(shape | ({"note": nudge} if nudge else {}), ensure_ascii=False)
