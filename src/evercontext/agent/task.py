@@ -62,7 +62,7 @@ class TaskRun:
                 "task": text,
                 "root": self.surroundings.root_name,
                 "tree": tuple(self.surroundings.tree),
-            },  # fmt: skip
+            },
             price=self.price,
         )
         history = [brief(self.surroundings, self.caller.mode), user(text)]
