@@ -1,0 +1,1 @@
+"""The user's tree: the only room that opens a file of it."""
