@@ -48,6 +48,16 @@
     │   ├── StoreBusy
     │   ├── StoreTimeout          a query ran too long and was stopped
     │   └── StoreConflict         a row contradicts another one
+    ├── DoorProblem               a request that got no further than the door
+    │   ├── ForeignHost           sent to a name that is not ours: DNS rebinding
+    │   ├── ForeignOrigin         sent by a page of another site
+    │   ├── Unauthorized          no token, or a wrong one
+    │   ├── BadRequest            not a request HTTP allows
+    │   ├── NoSuchRoute
+    │   ├── MethodRefused         this route takes another method
+    │   ├── WrongMediaType        a body that is not JSON
+    │   ├── RequestTimeout        the request did not arrive in time
+    │   └── GatewayUnreachable    the gateway that calls should go to does not answer
     ├── AuditUnavailable          the audit line could not be written: no write without it
     └── Cancelled                 the user stopped it
 
@@ -348,6 +358,66 @@ class StoreConflict(StoreProblem):
     """A row contradicts another one: a unique key, a reference, a check."""
 
     code = "store_conflict"
+
+
+class DoorProblem(EverContextError):
+    """A request that got no further than the door."""
+
+    code = "door"
+
+
+class ForeignHost(DoorProblem):
+    """Sent to a name that is not ours, as DNS rebinding does."""
+
+    code = "foreign_host"
+
+
+class ForeignOrigin(DoorProblem):
+    """Sent by a page of another site."""
+
+    code = "foreign_origin"
+
+
+class Unauthorized(DoorProblem):
+    """No token, or a wrong one."""
+
+    code = "unauthorized"
+
+
+class BadRequest(DoorProblem):
+    """Not a request HTTP allows."""
+
+    code = "bad_request"
+
+
+class NoSuchRoute(DoorProblem):
+    """Nothing is served there."""
+
+    code = "no_such_route"
+
+
+class MethodRefused(DoorProblem):
+    """This route takes another method."""
+
+    code = "method_not_allowed"
+
+
+class WrongMediaType(DoorProblem):
+    """A body that is not declared as JSON; a page of another site could have sent it."""
+
+    code = "wrong_media_type"
+
+
+class RequestTimeout(DoorProblem):
+    """The request did not arrive in time."""
+
+    code = "request_timeout"
+
+
+class GatewayUnreachable(DoorProblem):
+    """The gateway that calls should go to does not answer."""
+
+    code = "gateway_unreachable"
 
 
 class AuditUnavailable(EverContextError):

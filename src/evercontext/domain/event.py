@@ -164,6 +164,8 @@ class Audit(Body):
     status: int
     door: str
     principal: str | None = None
+    given_trace_id: str | None = None
+    """What the caller sent as its trace id, where that was none; escaped and cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

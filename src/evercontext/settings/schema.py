@@ -214,6 +214,13 @@ class Settings:
     )
     host: str = _setting("EC_HOST", "127.0.0.1", "Address `serve` listens on", user_only=True)
     port: int = _setting("EC_PORT", 8765, "Port of gateway, search and console", _integer)
+    allowed_hosts: tuple[str, ...] = _setting(
+        "EC_ALLOWED_HOSTS",
+        (),
+        "More names this server may be called by, as host:port",
+        _names,
+        user_only=True,
+    )
     router_port: int = _setting("EC_ROUTER_PORT", 3282, "Port of the tool router", _integer)
     token: str | None = _setting("EC_TOKEN", None, "Token the gateway asks for", secret=True)
 
