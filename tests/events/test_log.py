@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evercontext.domain.event import Event, Final, Notice, Task, TextPiece, Unknown
+from evercontext.errors import AuditUnavailable
+from evercontext.events import segments
+from evercontext.events.log import EventLog
+from evercontext.events.redact import Redactor
+
+TASK = Task(text="app に Hello World を作成", root="app", model="m", mode="agent", door="run")
+
+
+def lines(directory: Path) -> list[dict[str, object]]:
+    return [
+        json.loads(x) for path in directory.glob("*.jsonl") for x in path.read_text().splitlines()
+    ]
+
+
+@pytest.mark.contract("E26", "E28")
+def test_every_line_is_json_with_its_trace_id(tmp_path: Path) -> None:
+    log = EventLog(tmp_path)
+    first = log.emit(TASK, trace_id="t1")
+    log.emit(Notice(level="info", text="line\nbreak \x1b[2J"), trace_id="t1", parent=first.id)
+    log.close()
+    written = lines(tmp_path)
+    assert [line["type"] for line in written] == ["task", "notice"]
+    assert {line["trace_id"] for line in written} == {"t1"}
+    assert written[1]["parent"] == first.id
+    assert segments.read_trace(tmp_path, "t1")[0].body == TASK
+
+
+@pytest.mark.case(135)
+def test_secrets_leave_before_writing(tmp_path: Path) -> None:
+    log = EventLog(tmp_path, Redactor(["canary-value-123"]))
+    log.emit(Notice(level="info", text="it is canary-value-123"), trace_id="t")
+    log.close()
+    assert b"canary-value-123" not in next(tmp_path.glob("*.jsonl")).read_bytes()
+
+
+def test_subscribers_hear_everything_and_files_only_what_lasts(tmp_path: Path) -> None:
+    log, heard = EventLog(tmp_path), list[Event]()
+    stop = log.subscribe(heard.append)
+    log.emit(TextPiece(text="hi"), trace_id="t")
+    log.emit(TASK, trace_id="t")
+    stop()
+    log.emit(TASK, trace_id="t")
+    log.close()
+    assert [event.body.type for event in heard] == ["text", "task"]
+    assert len(lines(tmp_path)) == 2
+
+
+def test_segments_are_private(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "traces")
+    log.emit(TASK, trace_id="t")
+    assert log.segment is not None
+    assert log.segment.stat().st_mode & 0o777 == 0o600
+    assert log.segment.parent.stat().st_mode & 0o777 == 0o700
+    log.close()
+
+
+async def test_durable_lines_are_there_when_the_call_returns(tmp_path: Path) -> None:
+    log = EventLog(tmp_path)
+    await asyncio.gather(*(log.emit_durable(TASK, trace_id=str(n)) for n in range(50)))
+    log.close()
+    assert len(lines(tmp_path)) == 50
+
+
+@pytest.mark.contract("E25")
+async def test_a_log_that_cannot_be_written_refuses_durable_lines(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    log = EventLog(tmp_path / "file" / "traces")
+    with pytest.raises(AuditUnavailable):
+        await log.emit_durable(TASK, trace_id="t")
+    log.emit(TASK, trace_id="t")
+
+
+@pytest.mark.case(51)
+def test_a_killed_process_leaves_whole_lines(tmp_path: Path) -> None:
+    script = (
+        "import os, sys, pathlib\n"
+        "from evercontext.events.log import EventLog\n"
+        "from evercontext.domain.event import Notice\n"
+        "log = EventLog(pathlib.Path(sys.argv[1]))\n"
+        "for n in range(200): log.emit(Notice(level='info', text='x' * 500), trace_id='t')\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False)
+    assert ended.returncode == -9
+    assert len(segments.read_trace(tmp_path, "t")) == 200
+
+
+def test_a_cut_line_is_passed_over(tmp_path: Path) -> None:
+    log = EventLog(tmp_path)
+    log.emit(TASK, trace_id="t")
+    assert log.segment is not None
+    with log.segment.open("ab") as segment:
+        segment.write(b'{"id": "x", "at')
+    log.close()
+    assert len(segments.read_trace(tmp_path, "t")) == 1
+
+
+def test_a_lone_surrogate_does_not_break_the_line(tmp_path: Path) -> None:
+    log = EventLog(tmp_path)
+    log.emit(Notice(level="info", text="bad \ud800 end"), trace_id="t")
+    log.close()
+    assert len(lines(tmp_path)) == 1
+
+
+def test_bodies_of_a_newer_version_are_kept_as_they_are() -> None:
+    line = {"id": "1", "at": "now", "trace_id": "t", "type": "hologram", "data": {"a": 1}, "v": 9}
+    event = Event.from_json(line)
+    assert event.body == Unknown(name="hologram", data={"a": 1})
+    assert event.to_json()["data"] == {"a": 1}
+    grown = Event.from_json({**line, "type": "final", "data": {"status": "done", "text": "",
+                             "exit_code": 0, "new_field": 1}})  # fmt: skip
+    assert isinstance(grown.body, Final)
+
+
+async def test_follow_sees_what_another_process_writes(tmp_path: Path) -> None:
+    followed = segments.follow(tmp_path)
+    waiting = asyncio.ensure_future(anext(followed))
+    await asyncio.sleep(0.05)
+    script = (
+        "import sys, pathlib\n"
+        "from evercontext.events.log import EventLog\n"
+        "from evercontext.domain.event import Notice\n"
+        "EventLog(pathlib.Path(sys.argv[1])).emit(Notice(level='info', text='x'), trace_id='far')\n"
+    )
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, str(tmp_path), env={**os.environ}
+    )
+    event = await asyncio.wait_for(waiting, 30)
+    await child.wait()
+    assert event.trace_id == "far"

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evercontext.events.redact import LONGEST, MASK, Redactor, secret_values
+
+# Without brackets a secret cannot be formed again across the mask itself.
+SECRET = st.text(st.characters(exclude_characters="[]"), min_size=8, max_size=40)
+
+
+@pytest.mark.case(135)
+@given(SECRET, st.text(max_size=30), st.text(max_size=30))
+def test_a_known_secret_never_survives(secret: str, before: str, after: str) -> None:
+    value = {"a": [before + secret + after, {"k" + secret: (secret,)}], "n": 1}
+    clean = Redactor([secret]).value(value)
+    assert all(secret not in text for text in _strings(clean))
+
+
+def _strings(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [s for pair in value.items() for part in pair for s in _strings(part)]
+    if isinstance(value, list):
+        return [s for item in value for s in _strings(item)]
+    return []
+
+
+@pytest.mark.case(135)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "sk-proj-abcdefghijklmnop1234",
+        "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+        "AKIAABCDEFGHIJKLMNOP",
+        "xoxb-1234567890-abcdefghij",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abcdefg",
+        "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
+    ],
+)
+def test_credentials_are_known_by_their_shape(shape: str) -> None:
+    assert Redactor().text(f"here: {shape} end") == f"here: {MASK} end"
+
+
+def test_a_bearer_header_keeps_its_name_only() -> None:
+    assert Redactor().text("Authorization: Bearer abcdefghijklmnop") == (
+        f"Authorization: Bearer {MASK}"
+    )
+
+
+def test_ordinary_text_is_left_alone() -> None:
+    text = "def sk_test(): return 'パスワード' # task-list, AKI"
+    assert Redactor(["hunter2hunter2"]).text(text) == text
+
+
+def test_secret_variables_are_known_by_name() -> None:
+    environment = {"MY_API_KEY": "abcdefgh", "PATH": "/usr/bin:/bin", "DB_PASSWORD": "p" * 9}
+    assert sorted(secret_values(environment)) == ["abcdefgh", "p" * 9]
+
+
+def test_a_huge_string_is_cut_with_a_mark() -> None:
+    cut = Redactor().text("x" * (LONGEST + 5))
+    assert cut.endswith("[5 more characters]")
+
+
+def test_unknown_objects_become_text() -> None:
+    json.dumps(Redactor().value({"path": object(), "when": {1, 2}}))
