@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+
+from evercontext.agent.briefing import MOST_FILES, Surroundings, brief
+from evercontext.domain.tool import Mode
+
+
+@pytest.mark.contract("E34", "N26")
+def test_the_model_is_told_the_root_the_tree_and_the_rules() -> None:
+    message = brief(Surroundings("app", ("main.py", "日本語.md"), "Use tabs."), Mode.AGENT)
+    assert message.role == "system"
+    assert "not `app/main.py`" in message.content
+    assert "- 日本語.md" in message.content
+    assert "Use tabs." in message.content
+    assert "Mode: agent" in message.content
+
+
+def test_a_long_tree_is_cut_and_says_so() -> None:
+    content = brief(Surroundings("a", [f"f{n}" for n in range(MOST_FILES + 3)]), Mode.AGENT).content
+    assert "… and 3 more" in content
+
+
+def test_braces_in_a_fact_are_not_filled_again() -> None:
+    content = brief(Surroundings("{tree}", ("{instructions}", "a{"), "{date}"), Mode.AGENT).content
+    assert "Project root: {tree}" in content
+    assert "- {instructions}" in content
+    assert content.endswith("{date}")
