@@ -1,0 +1,159 @@
+"""Tool calls that a local model printed as text instead of making them.
+
+Text is passed on as it streams; from the first thing that may be a call it is held back until the
+end, when it is either a call or was text after all. Plain JSON counts only if it names a tool that
+was offered; explicit markup counts always, so that an unknown name gets its error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from evercontext.domain.message import ToolCall
+from evercontext.domain.model import ToolSpec
+from evercontext.models.json_reply import new_call_id
+from evercontext.models.lenient_json import NotJson, arguments_of, decode_at
+
+_MARKS = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>", "```json", "```tool_call")
+_OPENINGS = ("{", "[", "```")
+_TAGGED = re.compile(r"<tool_call>(.*?)(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
+_FUNCTION = re.compile(r"<function=([^>\s]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
+_PARAMETER = re.compile(r"<parameter=([^>\s]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
+_PREFIX = re.compile(r"\A\s*(?:\[TOOL_CALLS\]|<\|python_tag\|>)")
+_FENCED = re.compile(r"\A\s*```(?:json|tool_call)?\s*\n(.*)\n\s*```\s*\Z", re.DOTALL)
+
+
+class PrintedCalls:
+    """Watches one streamed text for calls of the offered tools."""
+
+    def __init__(self, tools: Iterable[ToolSpec]) -> None:
+        self._names = {tool.name.lower(): tool.name for tool in tools}
+        self._pending = ""
+        self._begun = False
+        self._held = not self._names
+        self._off = not self._names
+
+    def feed(self, text: str) -> str:
+        """Take a piece; return what can be shown now."""
+        if self._off:
+            return text
+        self._pending += text
+        if self._held:
+            return ""
+        return self._release(self._safe_length())
+
+    def _safe_length(self) -> int:
+        start = self._pending.lstrip()
+        if not self._begun and (not start or start.startswith(_OPENINGS)):
+            self._held = bool(start)
+            return 0
+        found = [at for mark in _MARKS if (at := self._pending.find(mark)) >= 0]
+        if found:
+            self._held = True
+            return min(found)
+        return len(self._pending) - self._tail()
+
+    def _tail(self) -> int:
+        """Length of the end that may be the beginning of a mark."""
+        longest = max(len(mark) for mark in _MARKS) - 1
+        for size in range(min(longest, len(self._pending)), 0, -1):
+            if any(mark.startswith(self._pending[-size:]) for mark in _MARKS):
+                return size
+        return 0
+
+    def _release(self, length: int) -> str:
+        shown, self._pending = self._pending[:length], self._pending[length:]
+        self._begun = self._begun or bool(shown.strip())
+        return shown
+
+    def finish(self) -> tuple[str, tuple[ToolCall, ...]]:
+        """Return the rest: text that was none, and the calls that were found."""
+        rest, self._pending = self._pending, ""
+        calls = () if self._off else self._recover(rest)
+        return ("", calls) if calls else (rest, ())
+
+    def _recover(self, text: str) -> tuple[ToolCall, ...]:
+        if "<function=" in text:
+            return tuple(self._function(*found) for found in _FUNCTION.findall(text))
+        if "<tool_call>" in text:
+            bodies = [body for body in _TAGGED.findall(text) if body.strip()]
+            return tuple(self._tagged(body) for body in bodies)
+        prefixed = _PREFIX.match(text)
+        body = text[prefixed.end() :] if prefixed else text
+        fenced = _FENCED.match(body)
+        values = _values(fenced.group(1) if fenced else body)
+        calls = [self._from_json(value, any_name=bool(prefixed)) for value in values]
+        found = tuple(call for call in calls if call is not None)
+        return found if len(found) == len(calls) else ()
+
+    def _tagged(self, body: str) -> ToolCall:
+        values = _values(body)
+        call = self._from_json(values[0], any_name=True) if len(values) == 1 else None
+        return call or ToolCall(new_call_id(), "unknown", {}, malformed=body.strip())
+
+    def _function(self, name: str, body: str) -> ToolCall:
+        given = _PARAMETER.findall(body)
+        if given:
+            return ToolCall(new_call_id(), self._known(name), dict(given))
+        arguments, malformed = arguments_of(body)
+        return ToolCall(new_call_id(), self._known(name), arguments, malformed)
+
+    def _from_json(self, value: Mapping[str, Any], *, any_name: bool) -> ToolCall | None:
+        inner = value.get("function")
+        about = inner if isinstance(inner, dict) else value
+        name = about.get("name")
+        given = about.get("arguments", about.get("parameters"))
+        if not isinstance(name, str) or set(about) - _CALL_KEYS:
+            return None
+        if not any_name and (name.lower() not in self._names or given is None):
+            return None
+        if isinstance(given, str):
+            return ToolCall(new_call_id(), self._known(name), *arguments_of(given))
+        return ToolCall(new_call_id(), self._known(name), given if isinstance(given, dict) else {})
+
+    def _known(self, name: str) -> str:
+        return self._names.get(name.lower(), name)
+
+
+_CALL_KEYS = {"name", "arguments", "parameters", "type", "id"}
+
+
+def _values(text: str) -> list[Mapping[str, Any]]:
+    """Return the JSON objects that make up ``text``, alone, in a row or in a list; else none."""
+    found: list[Any] = []
+    text = text.strip()
+    at = 0
+    while at < len(text):
+        try:
+            value, at = decode_at(text, at)
+        except NotJson:
+            return _repaired(text)
+        found += value if isinstance(value, list) else [value]
+        at += len(text[at:]) - len(text[at:].lstrip(" \t\r\n,;"))
+    return _objects(found)
+
+
+def _repaired(text: str) -> list[Mapping[str, Any]]:
+    # Only what ends like an object: a repaired fragment would be half a file.
+    if not (text.startswith(("{", "[")) and text.endswith(("}", "]"))):
+        return []
+    from json_repair import repair_json
+
+    value = repair_json(text, return_objects=True)
+    return _objects(value if isinstance(value, list) else [value])
+
+
+def _objects(values: list[Any]) -> list[Mapping[str, Any]]:
+    flat = [
+        call
+        for value in values
+        for call in (_inner_calls(value) if isinstance(value, dict) else [value])
+    ]
+    return flat if all(isinstance(value, dict) for value in flat) else []
+
+
+def _inner_calls(value: dict[str, Any]) -> list[Any]:
+    inner = value.get("tool_calls")
+    return inner if isinstance(inner, list) and inner else [value]
