@@ -20,6 +20,7 @@ from evercontext.domain.model import (
     ToolSpec,
     Usage,
 )
+from evercontext.errors import ModelProblem
 from evercontext.models.json_reply import new_call_id
 from evercontext.models.lenient_json import arguments_of
 from evercontext.models.printed_calls import PrintedCalls
@@ -78,6 +79,7 @@ class OpenAIModel:
 
     async def stream(self, request: Request) -> AsyncIterator[Delta]:
         """Stream text as it comes; calls only once the whole answer is there."""
+        import httpx2
         import openai
 
         names = WireNames(request.tools)
@@ -88,16 +90,8 @@ class OpenAIModel:
                 async for chunk in chunks:
                     for delta in answer.take(chunk):
                         yield delta
-        except openai.APIStatusError as error:
-            raise self._from_status(error) from error
-        except openai.APITimeoutError as error:
-            raise self._provider.unavailable(f"said nothing for {self._timeout:.0f} s") from error
-        except openai.APIConnectionError as error:
-            raise self._provider.unavailable(f"cannot be reached: {_cause(error)}") from error
-        except openai.APIError as error:
-            raise self._provider.refused(0, error.message, kind=error.code or "") from error
-        except (ValueError, openai.OpenAIError) as error:
-            raise self._provider.unavailable("sent something that is not its protocol") from error
+        except (openai.OpenAIError, httpx2.HTTPError, ValueError) as error:
+            raise self._problem(error) from error
         if answer.finish is None:
             raise self._provider.unavailable("cut the answer off in the middle")
         for delta in answer.end(names, self._model):
@@ -146,11 +140,22 @@ class OpenAIModel:
         }
         return {key: value for key, value in body.items() if value is not None}
 
-    def _from_status(self, error: Any) -> Exception:
-        kind = error.code or error.type or ""
-        return self._provider.refused(
-            error.status_code, error.message, kind=kind, headers=error.response.headers
-        )
+    def _problem(self, error: Exception) -> ModelProblem:
+        import httpx2
+        import openai
+
+        if isinstance(error, openai.APIStatusError):
+            kind, headers = error.code or error.type or "", error.response.headers
+            return self._provider.refused(
+                error.status_code, error.message, kind=kind, headers=headers
+            )
+        if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException):
+            return self._provider.unavailable(f"said nothing for {self._timeout:.0f} s")
+        if isinstance(error, openai.APIConnectionError | httpx2.HTTPError):
+            return self._provider.unavailable(f"cannot be reached: {_cause(error)}")
+        if isinstance(error, openai.APIError):
+            return self._provider.refused(0, error.message, kind=error.code or "")
+        return self._provider.unavailable("sent something that is not its protocol")
 
 
 @dataclass(slots=True)
