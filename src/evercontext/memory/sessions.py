@@ -1,0 +1,184 @@
+"""Sessions: one conversation each, kept apart by project directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from evercontext.storage.store import Row, Store
+
+_COLUMNS = """
+    SELECT s.*, count(m.id) AS messages, max(m.timestamp) AS last_at
+    FROM sessions s LEFT JOIN messages m ON m.session_id = s.id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One conversation."""
+
+    id: str
+    project_path: str
+    model_used: str
+    started_at: str
+    ended_at: str | None = None
+    user_id: str | None = None
+    title: str | None = None
+    messages: int = 0
+    last_at: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """``summary`` holds the session's summary, ``owner`` the process that has it open."""
+
+
+def new_session_id() -> str:
+    """Timestamp first, so that ids sort by age; random last, so that none collide."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}-{secrets.token_hex(3)}"
+
+
+def now() -> str:
+    """The moment as the tables keep it: UTC, sortable, as ``CURRENT_TIMESTAMP`` writes it."""
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def real_path(project: Path) -> str:
+    """The directory's one name, whatever links led to it."""
+    return str(project.resolve())
+
+
+class SessionRepository:
+    """The ``sessions`` table."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def create(
+        self, project: Path, model_used: str, *, user_id: str | None = None
+    ) -> Session:
+        """Begin a session in a project."""
+        metadata = {"owner": _owner(os.getpid())}
+        session = Session(
+            id=new_session_id(),
+            project_path=real_path(project),
+            model_used=model_used,
+            started_at=now(),
+            user_id=user_id,
+            metadata=metadata,
+        )
+        await self._store.execute(
+            "INSERT INTO sessions (id, started_at, project_path, model_used, user_id, metadata)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (session.id, session.started_at, session.project_path, model_used, user_id,
+             json.dumps(metadata)),
+        )  # fmt: skip
+        return session
+
+    async def get_by_id(self, id: object) -> Session | None:
+        """Return a session by its whole id (a UUID object will do)."""
+        row = await self._store.fetch_one(f"{_COLUMNS} WHERE s.id = ? GROUP BY s.id", (str(id),))
+        return _session(row) if row else None
+
+    async def of_project(self, project: Path, limit: int = 20) -> list[Session]:
+        """This directory's sessions, newest first; another project's are never among them."""
+        rows = await self._store.fetch_all(
+            f"{_COLUMNS} WHERE s.project_path = ? GROUP BY s.id"
+            " ORDER BY s.started_at DESC, s.id DESC LIMIT ?",
+            (real_path(project), limit),
+        )
+        return [_session(row) for row in rows]
+
+    async def end(self, id: str) -> None:
+        """Record when it ended."""
+        await self._store.execute(
+            "UPDATE sessions SET ended_at = ? WHERE id = ? AND ended_at IS NULL", (now(), id)
+        )
+
+    async def restore(self, id: str, model_used: str | None = None) -> None:
+        """Open it again: it has no end any more."""
+        async with self._store.transaction() as writing:
+            row = await writing.fetch_one("SELECT metadata FROM sessions WHERE id = ?", (id,))
+            metadata = {**_metadata(row), "owner": _owner(os.getpid())}
+            await writing.execute(
+                "UPDATE sessions SET ended_at = NULL, metadata = ?,"
+                " model_used = coalesce(?, model_used) WHERE id = ?",
+                (json.dumps(metadata, ensure_ascii=False), model_used, id),
+            )
+
+    async def set_model(self, id: str, model_used: str) -> None:
+        """Record that another model goes on."""
+        await self._store.execute("UPDATE sessions SET model_used = ? WHERE id = ?",
+                                  (model_used, id))  # fmt: skip
+
+    async def set_title(self, id: str, title: str) -> None:
+        """Name it."""
+        await self._store.execute("UPDATE sessions SET title = ? WHERE id = ?", (title, id))
+
+    async def set_summary(self, id: str, summary: str) -> None:
+        """Keep what the session was about, for those that come after."""
+        async with self._store.transaction() as writing:
+            row = await writing.fetch_one("SELECT metadata FROM sessions WHERE id = ?", (id,))
+            metadata = {**_metadata(row), "summary": summary}
+            await writing.execute(
+                "UPDATE sessions SET metadata = ? WHERE id = ?",
+                (json.dumps(metadata, ensure_ascii=False), id),
+            )
+
+    async def delete(self, id: str) -> bool:
+        """Remove a session with its messages; ``False`` if there was none."""
+        async with self._store.transaction() as writing:
+            await writing.execute("DELETE FROM messages WHERE session_id = ?", (id,))
+            return await writing.execute("DELETE FROM sessions WHERE id = ?", (id,)) > 0
+
+    async def repair(self) -> list[str]:
+        """End the sessions whose process died; they ended with their last message."""
+        rows = await self._store.fetch_all(f"{_COLUMNS} WHERE s.ended_at IS NULL GROUP BY s.id")
+        dead = [row for row in rows if not _alive(_metadata(row).get("owner"))]
+        for row in dead:
+            await self._store.execute(
+                "UPDATE sessions SET ended_at = ? WHERE id = ? AND ended_at IS NULL",
+                (row["last_at"] or row["started_at"], row["id"]),
+            )
+        return [row["id"] for row in dead]
+
+
+def _session(row: Row) -> Session:
+    fields = ("id", "project_path", "model_used", "started_at", "ended_at", "user_id", "title",
+              "messages", "last_at")  # fmt: skip
+    return Session(**{name: row[name] for name in fields}, metadata=_metadata(row))
+
+
+def _metadata(row: Row | None) -> dict[str, Any]:
+    try:
+        found = json.loads(row["metadata"] or "{}") if row else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _owner(pid: int) -> dict[str, Any]:
+    return {"pid": pid, "born": _born(pid)}
+
+
+def _alive(owner: object) -> bool:
+    if not isinstance(owner, dict) or not isinstance(owner.get("pid"), int):
+        return False
+    try:
+        os.kill(owner["pid"], 0)
+    except PermissionError:
+        pass
+    except (OSError, OverflowError):
+        return False
+    # A number is given again to another process; the moment it was born is not.
+    return bool(_born(owner["pid"]) == owner.get("born"))
+
+
+def _born(pid: int) -> str | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    return stat.rpartition(")")[2].split()[19]

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from evercontext.domain.message import Message, ToolCall, assistant, tool_result, user
+from evercontext.memory.messages import MessageCreate, MessageRepository
+from evercontext.memory.sessions import SessionRepository, new_session_id
+from evercontext.storage.sqlite import SqliteStore
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    store = await SqliteStore.open(tmp_path / "memory.db")
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def sessions(store: SqliteStore) -> SessionRepository:
+    return SessionRepository(store)
+
+
+@pytest.fixture
+def messages(store: SqliteStore) -> MessageRepository:
+    return MessageRepository(store)
+
+
+@pytest.mark.contract("N32")
+def test_ids_sort_by_time_and_never_collide() -> None:
+    ids = [new_session_id() for _ in range(2000)]
+    assert len(set(ids)) == len(ids)
+    assert [i[:22] for i in ids] == sorted(i[:22] for i in ids)
+
+
+@pytest.mark.contract("N24", "N34", "N38")
+async def test_a_project_sees_only_its_own_sessions(
+    sessions: SessionRepository, tmp_path: Path
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    mine = await sessions.create(here, "gpt-4.1-nano")
+    await sessions.create(there, "gpt-4.1-nano")
+    (tmp_path / "link").symlink_to(here)
+    found = await sessions.of_project(tmp_path / "link")
+    assert [session.id for session in found] == [mine.id]
+    assert mine.project_path == str(here.resolve())
+
+
+@pytest.mark.contract("N35", "N37")
+async def test_an_end_is_recorded_and_restoring_takes_it_back(
+    sessions: SessionRepository, tmp_path: Path
+) -> None:
+    session = await sessions.create(tmp_path, "m")
+    await sessions.end(session.id)
+    ended = await sessions.get_by_id(session.id)
+    assert ended is not None
+    assert ended.ended_at is not None
+    await sessions.restore(session.id, "other")
+    again = await sessions.get_by_id(session.id)
+    assert again is not None
+    assert (again.ended_at, again.model_used) == (None, "other")
+
+
+@pytest.mark.contract("N37")
+async def test_a_killed_session_gets_its_end_at_the_next_start(
+    sessions: SessionRepository, messages: MessageRepository, tmp_path: Path
+) -> None:
+    script = (
+        "import asyncio, os, sys, pathlib\n"
+        "from evercontext.storage.sqlite import SqliteStore\n"
+        "from evercontext.memory.sessions import SessionRepository\n"
+        "async def go():\n"
+        "    store = await SqliteStore.open(pathlib.Path(sys.argv[1]))\n"
+        "    s = await SessionRepository(store).create(pathlib.Path('.'), 'm')\n"
+        "    print(s.id, flush=True)\n"
+        "    os.kill(os.getpid(), 9)\n"
+        "asyncio.run(go())\n"
+    )
+    child = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "memory.db")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    killed = child.stdout.strip()
+    living = await sessions.create(tmp_path, "m")
+    last = await messages.append(killed, user("last words"))
+    assert await sessions.repair() == [killed]
+    found = await sessions.get_by_id(killed)
+    assert found is not None
+    assert found.ended_at == last.timestamp
+    still = await sessions.get_by_id(living.id)
+    assert still is not None
+    assert still.ended_at is None
+
+
+@pytest.mark.contract("N22", "N23", "N33", "N36")
+async def test_a_conversation_comes_back_whole(
+    sessions: SessionRepository, messages: MessageRepository, tmp_path: Path
+) -> None:
+    session = await sessions.create(tmp_path, "m")
+    call = ToolCall("c1", "readFile", {"path": "日本語.md"})
+    said: list[Message] = [
+        user("読んで"),
+        assistant("", (call,)),
+        tool_result(call, '{"ok": true}'),
+        assistant("読みました"),
+    ]
+    for message in said:
+        await messages.append(session.id, message)
+    assert await messages.conversation(session.id) == said
+    with sqlite3.connect(tmp_path / "memory.db") as raw:
+        rows = raw.execute(
+            "SELECT role, content, tool_calls, tool_results FROM messages"
+        ).fetchall()
+    raw.close()
+    assert [row[0] for row in rows] == ["user", "assistant", "tool", "assistant"]
+    assert '"c1"' in rows[1][2]
+    assert '"c1"' in rows[2][3]
+
+
+@pytest.mark.contract("R45")
+async def test_messages_are_listed_per_user_newest_last(messages: MessageRepository) -> None:
+    for n in range(12):
+        await messages.create(MessageCreate("ann", f"a{n}", "user"))
+    await messages.create(MessageCreate("bob", "b", "kana"))
+    found, total = await messages.list(user_id="ann", limit=3)
+    assert ([m.content for m in found], total) == (["a9", "a10", "a11"], 12)
+    bobs, _ = await messages.list(user_id="bob", limit=3)
+    assert bobs[0].role == "assistant"
+
+
+async def test_summaries_and_titles_stay_with_the_session(
+    sessions: SessionRepository, tmp_path: Path
+) -> None:
+    session = await sessions.create(tmp_path, "m")
+    await sessions.set_summary(session.id, "要約")
+    await sessions.set_title(session.id, "a title")
+    found = await sessions.get_by_id(session.id)
+    assert found is not None
+    assert (found.metadata["summary"], found.title) == ("要約", "a title")
+    assert "owner" in found.metadata
+
+
+async def test_deleting_removes_the_messages_too(
+    sessions: SessionRepository, messages: MessageRepository, tmp_path: Path
+) -> None:
+    session = await sessions.create(tmp_path, "m")
+    kept = await messages.append(session.id, user("x"))
+    await messages.append(session.id, user("y"))
+    assert await messages.forget_after(session.id, kept.id) == 1
+    assert await sessions.delete(session.id)
+    assert not await sessions.delete(session.id)
+    assert (await messages.list(session_id=session.id))[1] == 0
+
+
+@pytest.mark.case(115)
+async def test_sql_in_any_field_is_stored_literally(
+    sessions: SessionRepository, messages: MessageRepository, tmp_path: Path
+) -> None:
+    evil = "'; DROP TABLE messages; --"
+    session = await sessions.create(tmp_path, evil)
+    await messages.append(session.id, user(evil))
+    assert (await messages.conversation(session.id))[0].content == evil
+    found = await sessions.get_by_id(session.id)
+    assert found is not None
+    assert found.model_used == evil
