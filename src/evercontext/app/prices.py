@@ -1,0 +1,22 @@
+"""What a reply cost, from a price list that ships with a package."""
+
+from __future__ import annotations
+
+from evercontext.domain.model import Usage
+
+
+def price(model: str, usage: Usage) -> float | None:
+    """US dollars for one reply, or ``None`` where no price is known (local models)."""
+    if not usage.input_tokens and not usage.output_tokens:
+        return None
+    import genai_prices
+
+    spent = genai_prices.Usage(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cached_tokens,
+    )
+    try:
+        return float(genai_prices.calc_price(spent, model_ref=model).total_price)
+    except LookupError:
+        return None

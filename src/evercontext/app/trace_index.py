@@ -1,0 +1,82 @@
+"""A table of traces, filled from the event log and rebuilt from it whenever it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from evercontext.domain.event import Event, Final, Task
+from evercontext.errors import StoreProblem
+from evercontext.events import segments
+from evercontext.events.log import EventLog
+from evercontext.storage.store import Row, Store
+
+_BEGIN = """
+    INSERT INTO traces (trace_id, kind, title, status, started_at, root, session_id, model, segment)
+    VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?) ON CONFLICT (trace_id) DO NOTHING
+"""
+_END = "UPDATE traces SET status = ?, ended_at = ? WHERE trace_id = ?"
+_LONGEST_TITLE = 200
+
+
+class TraceIndex:
+    """Listens to the log and keeps one row per task."""
+
+    def __init__(self, store: Store, events: EventLog, directory: Path) -> None:
+        self._store, self._events, self._directory = store, events, directory
+        self._pending: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._worker = asyncio.create_task(self._work())
+        self._stop = events.subscribe(self._hear)
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event.body, Task | Final):
+            self._pending.put_nowait(event)
+
+    async def _work(self) -> None:
+        while (event := await self._pending.get()) is not None:
+            try:
+                await self._keep(event, self._events.segment)
+            except StoreProblem:
+                # The log has it; `recent` finds it there.
+                continue
+
+    async def _keep(self, event: Event, segment: Path | None) -> None:
+        match event.body:
+            case Task() as task:
+                title, place = task.text[:_LONGEST_TITLE], segment.name if segment else None
+                row = (event.trace_id, task.door, title, event.at, task.root, task.session)
+                await self._store.execute(_BEGIN, (*row, task.model, place))
+            case Final() as final:
+                await self._store.execute(_END, (final.status, event.at, event.trace_id))
+
+    async def recent(self, limit: int = 20) -> list[Row]:
+        """The newest traces first."""
+        return await self._store.fetch_all(
+            "SELECT * FROM traces ORDER BY started_at DESC LIMIT ?", (limit,)
+        )
+
+    async def segment_of(self, trace_id: str) -> Path | None:
+        """The segment in which a trace (or the one trace that begins so) was begun."""
+        row = await self._store.fetch_one(
+            "SELECT segment FROM traces WHERE substr(trace_id, 1, ?) = ?", (len(trace_id), trace_id)
+        )
+        return self._directory / row["segment"] if row and row["segment"] else None
+
+    async def rebuild(self) -> int:
+        """Read every segment again; return how many tasks are known afterwards."""
+        for segment in segments.segments(self._directory):
+            for event in await asyncio.to_thread(_all_of, segment):
+                if isinstance(event.body, Task | Final):
+                    await self._keep(event, segment)
+        row = await self._store.fetch_one("SELECT count(*) AS n FROM traces")
+        return int(row["n"]) if row else 0
+
+    async def close(self) -> None:
+        """Write what is pending and stop listening."""
+        self._stop()
+        self._pending.put_nowait(None)
+        await self._worker
+
+
+def _all_of(segment: Path) -> list[Event]:
+    return list(segments.read(segment))
