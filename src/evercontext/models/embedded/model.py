@@ -1,0 +1,270 @@
+"""The embedded model behind the same interface as every other one.
+
+It is a text model: with tools in the request it answers in Hermes JSON, which ``JsonProtocol``
+reads. The parts it must get right are generated one by one (which file, then its content, in the
+fenced form small models were trained on), checked, and put into that JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evercontext.domain.message import Message, ToolCall, user
+from evercontext.domain.model import (
+    Delta,
+    EndDelta,
+    ModelInfo,
+    NoticeDelta,
+    Request,
+    TextDelta,
+    ToolSpec,
+    Usage,
+)
+from evercontext.errors import BadReply, ModelRefused
+from evercontext.models import json_reply
+from evercontext.models.embedded import assignment, checks, examples, grammar, weights
+from evercontext.models.embedded.assignment import Assignment
+from evercontext.models.embedded.gloss import is_japanese
+from evercontext.models.embedded.runtime import Runtime
+
+WINDOW = 4096
+NOTICE = (
+    "SmolLM2 is a 135M model inside EverContext: good for hello-world tasks, not for programming. "
+    "For real work start Ollama (ollama pull qwen3-coder), or set OPENAI_API_KEY or "
+    "ANTHROPIC_API_KEY"
+)
+STRONGER = "Use a stronger model: see `evercontext model list`"
+_MOST_CONTENT = 200
+_MOST_ANSWER = 300
+_SEED = 7
+
+
+@dataclass(slots=True)
+class _Spent:
+    """Tokens of all the generations behind one reply."""
+
+    usage: Usage = field(default_factory=Usage)
+    cut: bool = False
+
+
+class EmbeddedModel:
+    """SmolLM2 through llama.cpp. Wrap it in ``JsonProtocol`` to let it call tools."""
+
+    def __init__(self, home: Path, name: str = weights.SMOLLM2.name) -> None:
+        """Nothing is loaded before the first question."""
+        known = weights.find(name)
+        self._info = ModelInfo(
+            f"embedded:{known.name}",
+            WINDOW,
+            native_tools=False,
+            local=True,
+            tiny=True,
+            notice=NOTICE,
+        )
+        self._runtime = Runtime(weights.stored_at(home, known), window=WINDOW, verify=known.verify)
+
+    @property
+    def info(self) -> ModelInfo:
+        """What is known of this model."""
+        return self._info
+
+    async def aclose(self) -> None:
+        """Give the model's memory back."""
+        await self._runtime.close()
+
+    async def stream(self, request: Request) -> AsyncIterator[Delta]:
+        """Yield Hermes JSON if there are tools, else plain text."""
+        spent = _Spent()
+        answer = self._act(request, spent) if request.tools else self._talk(request, spent)
+        async with aclosing(answer) as deltas:
+            async for delta in deltas:
+                yield delta
+        yield EndDelta("length" if spent.cut else "end", spent.usage, self.info.bare_name)
+
+    async def _talk(self, request: Request, spent: _Spent) -> AsyncGenerator[Delta, None]:
+        body: dict[str, Any] = {
+            "messages": [_spoken(message) for message in request.messages],
+            "max_tokens": request.max_output_tokens or _MOST_ANSWER,
+            "temperature": request.temperature or 0.0,
+            "seed": _SEED if request.seed is None else request.seed,
+            "stop": list(request.stop),
+            "repeat_penalty": 1.1,
+        }
+        if request.response_schema is not None:
+            schema = {"schema": dict(request.response_schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        async for text in self._generate(body, spent):
+            yield TextDelta(text)
+
+    async def _act(self, request: Request, spent: _Spent) -> AsyncGenerator[Delta, None]:
+        made = _calls_made(request.messages)
+        hints = request.hints
+        asked = str(hints.get("task") or _last_user(request.messages))
+        tree = tuple(hints.get("tree") or ())
+        task = assignment.read(asked, tree, str(hints.get("root") or ""))
+        if made:
+            answer = await self._conclude(asked, task, made[-1], tree, spent)
+            yield TextDelta(json_reply.render("", (), answer))
+            return
+        call = _reading(task, tree, request.tools)
+        writer = _find_tool(request.tools, "path", "content")
+        if call is None and writer is not None and task.wants_file:
+            path = await self._choose_path(task, spent)
+            attempts = self._write(task, path, spent)
+            async with aclosing(attempts) as deltas:
+                async for delta in deltas:
+                    if isinstance(delta, str):
+                        call = ToolCall("", writer.name, {"path": path, "content": delta})
+                    else:
+                        yield delta
+        if call is not None:
+            yield TextDelta(json_reply.render("", (call,), ""))
+            return
+        yield TextDelta(json_reply.render("", (), await self._say([user(asked)], spent)))
+
+    async def _choose_path(self, task: Assignment, spent: _Spent) -> str:
+        if len(task.writable) == 1:
+            return task.writable[0]
+        prompt = examples.path_prompt(task.english)
+        body = _body(prompt, grammar.one_of(task.writable), 40)
+        return await self._whole(body, spent)
+
+    async def _write(
+        self, task: Assignment, path: str, spent: _Spent
+    ) -> AsyncGenerator[NoticeDelta | str, None]:
+        """Yield the content once it passes its check; one notice before the second try."""
+        kind = assignment.kind_of(path)
+        if kind is None:
+            endings = ", ".join(assignment.KINDS)
+            raise ModelRefused(
+                f"the embedded model cannot write {path}: only {endings}", fix=STRONGER
+            )
+        for attempt in range(2):
+            prompt = examples.content_prompt(
+                task.english, path, kind, function=task.wants_function, attempt=attempt
+            )
+            body = _body(prompt, grammar.content(kind, task), _MOST_CONTENT, attempt)
+            content = await self._whole(body, spent)
+            problem = checks.problem_with(content, kind, task)
+            if problem is None:
+                yield content
+                return
+            if attempt == 0:
+                yield NoticeDelta(f"What it wrote for {path} was not accepted: {problem}. Again")
+        raise BadReply(
+            f"the embedded model failed twice at {path}: of what it wrote last, {problem}",
+            fix=STRONGER,
+        )
+
+    async def _conclude(
+        self, asked: str, task: Assignment, made: _Made, tree: Sequence[str], spent: _Spent
+    ) -> str:
+        if not made.ok:
+            return f"{made.name} failed: {made.text}"
+        if "content" in made.arguments:
+            return _wrote(made.arguments["path"], asked, task, tree)
+        question = user(f"{made.text[:4000]}\n\n{task.english}")
+        return await self._say([question], spent)
+
+    async def _say(self, messages: Sequence[Message], spent: _Spent) -> str:
+        parts: list[str] = []
+        async for delta in self._talk(Request(messages), spent):
+            if isinstance(delta, TextDelta):
+                parts.append(delta.text)
+        return "".join(parts).strip()
+
+    async def _whole(self, body: Mapping[str, Any], spent: _Spent) -> str:
+        return "".join([text async for text in self._generate(body, spent)])
+
+    async def _generate(self, body: Mapping[str, Any], spent: _Spent) -> AsyncGenerator[str, None]:
+        async with aclosing(self._runtime.generate(body)) as pieces:
+            async for piece in pieces:
+                if piece.usage is not None:
+                    spent.usage += piece.usage
+                    spent.cut = piece.cut
+                if piece.text:
+                    yield piece.text
+
+
+def _body(prompt: str, form: str, most: int, attempt: int = 0) -> dict[str, Any]:
+    """A greedy first attempt; the second one must differ to be worth its time."""
+    return {
+        "prompt": prompt,
+        "grammar": form,
+        "stop": [grammar.FENCE],
+        "max_tokens": most,
+        "temperature": 0.0 if attempt == 0 else 0.4,
+        "seed": _SEED + attempt,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A call of this task and its result."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    ok: bool
+    text: str
+
+
+def _calls_made(messages: Sequence[Message]) -> list[_Made]:
+    """Return the calls since the user last spoke, oldest first."""
+    made: list[_Made] = []
+    calls: list[ToolCall] = []
+    for message in messages:
+        if message.role == "user":
+            made, calls = [], []
+        elif message.role == "assistant":
+            calls = list(message.tool_calls or json_reply.parse(message.content).calls)
+        elif message.role == "tool" and calls:
+            call = calls.pop(0)
+            made.append(_Made(call.name, call.arguments, *_outcome(message.content)))
+    return made
+
+
+def _outcome(content: str) -> tuple[bool, str]:
+    text = content.partition("\n")[2] if content.startswith("Result of ") else content
+    try:
+        shape = json.loads(text)
+        ok = bool(shape["ok"])
+        return ok, str(shape["result"] if ok else shape["error"])
+    except (ValueError, KeyError, TypeError):
+        return True, text
+
+
+def _last_user(messages: Sequence[Message]) -> str:
+    return next((m.content for m in reversed(messages) if m.role == "user"), "")
+
+
+def _spoken(message: Message) -> dict[str, str]:
+    role = "user" if message.role == "tool" else message.role
+    return {"role": role, "content": message.content}
+
+
+def _find_tool(tools: Sequence[ToolSpec], *wanted: str) -> ToolSpec | None:
+    """Return the first tool that needs exactly these arguments."""
+    return next((t for t in tools if set(t.arguments.get("required", ())) == set(wanted)), None)
+
+
+def _reading(task: Assignment, tree: Sequence[str], tools: Sequence[ToolSpec]) -> ToolCall | None:
+    """A question about a file that exists is answered by reading it, never by writing it."""
+    there = [path for path in task.named if path in tree]
+    reader = _find_tool(tools, "path")
+    if not task.asks or not there or reader is None:
+        return None
+    return ToolCall("", reader.name, {"path": there[0]})
+
+
+def _wrote(path: str, asked: str, task: Assignment, tree: Sequence[str]) -> str:
+    left = [name for name in task.named if name != path and name not in tree]
+    if is_japanese(asked):
+        rest = f" {'、'.join(left)} はまだ書いていません。" if left else ""
+        return f"{path} を書きました。{rest}"
+    rest = f" Not written: {', '.join(left)}." if left else ""
+    return f"Wrote {path}.{rest}"
