@@ -60,6 +60,7 @@
     │   └── GatewayUnreachable    the gateway that calls should go to does not answer
     ├── AuditUnavailable          the audit line could not be written: no write without it
     └── Cancelled                 the user stopped it
+        └── Terminated            the system asked it to stop
 
 Each surface has one table that turns these into its own codes: exit codes in
 ``domain/outcome.py``, HTTP and JSON-RPC codes in ``server/status.py``.
@@ -430,6 +431,12 @@ class Cancelled(EverContextError):
     """The user stopped it."""
 
     code = "cancelled"
+
+
+class Terminated(Cancelled):
+    """The system asked it to stop."""
+
+    code = "terminated"
 
 
 def _all(kind: type[EverContextError]) -> list[type[EverContextError]]:

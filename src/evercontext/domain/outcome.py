@@ -43,6 +43,7 @@ _BY_ERROR: dict[type[errors.EverContextError], Outcome] = {
     errors.LimitReached: Outcome.LIMIT,
     errors.ModelUnavailable: Outcome.UNREACHABLE,
     errors.Cancelled: Outcome.CANCELLED,
+    errors.Terminated: Outcome.TERMINATED,
 }
 
 

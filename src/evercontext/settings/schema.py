@@ -282,6 +282,9 @@ class Settings:
 
     # Terminal
     no_color: bool = _setting("NO_COLOR", False, "No colours", _any_text_is_on)
+    debug: bool = _setting(
+        "EC_DEBUG", False, "Show where an unexpected error came from", _any_text_is_on
+    )
 
     origins: Mapping[str, str] = field(default_factory=dict, metadata={"internal": True})
     notices: tuple[str, ...] = field(default=(), metadata={"internal": True})
