@@ -26,7 +26,8 @@ class Surroundings:
 
 def brief(surroundings: Surroundings, mode: Mode) -> Message:
     """Return the system message for one task."""
-    template = (files("evercontext.agent") / "prompts" / "agent.md").read_text(encoding="utf-8")
+    name = "plan.md" if mode is Mode.PLAN else "agent.md"
+    template = (files("evercontext.agent") / "prompts" / name).read_text(encoding="utf-8")
     facts = {
         "root_name": surroundings.root_name,
         "system": platform.system(),

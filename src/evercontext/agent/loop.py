@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from evercontext.agent.limits import Meter
@@ -46,6 +46,11 @@ MOST_CALLS = 50
 MOST_FORMAT_ERRORS = 3
 
 Price = Callable[[str, Usage], float | None]
+Remember = Callable[[Message], Awaitable[None]]
+
+
+async def _forget(message: Message) -> None:
+    """For tasks that leave a trace and no session."""
 
 
 @dataclass(slots=True)
@@ -75,6 +80,8 @@ class Loop:
     meter: Meter
     hints: dict[str, object] = field(default_factory=dict)
     price: Price = lambda model, usage: None
+    remember: Remember = _forget
+    """Called with every message before the loop goes on: what was shown is never lost."""
     progress: Progress = field(default_factory=Progress)
     _repetition: Repetition = field(default_factory=Repetition)
     _format_errors: int = 0
@@ -84,13 +91,18 @@ class Loop:
         while True:
             self.meter.begin_turn()
             reply = await self._ask(history)
-            history.append(reply.as_message())
-            if not reply.tool_calls:
-                if reply.text.strip() or self.progress.changed:
-                    return reply.text
-                history.append(self._nothing_said())
-                continue
-            history.extend(await self._make(reply.tool_calls))
+            await self._say(history, reply.as_message())
+            if reply.tool_calls:
+                for message in await self._make(reply.tool_calls):
+                    await self._say(history, message)
+            elif reply.text.strip() or self.progress.changed:
+                return reply.text
+            else:
+                await self._say(history, self._nothing_said())
+
+    async def _say(self, history: list[Message], message: Message) -> None:
+        await self.remember(message)
+        history.append(message)
 
     async def _ask(self, history: Sequence[Message]) -> Reply:
         started = time.monotonic()
