@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from evercontext.agent.limits import Meter
@@ -93,7 +93,7 @@ class Loop:
             reply = await self._ask(history)
             await self._say(history, reply.as_message())
             if reply.tool_calls:
-                for message in await self._make(reply.tool_calls):
+                async for message in self._make(reply.tool_calls):
                     await self._say(history, message)
             elif reply.text.strip() or self.progress.changed:
                 return reply.text
@@ -136,11 +136,15 @@ class Loop:
         tools = self.toolbox.offered(self.caller.mode, style)
         return [ToolSpec(tool.name, tool.description, tool.arguments) for tool in tools]
 
-    async def _make(self, calls: Sequence[ToolCall]) -> list[Message]:
+    async def _make(self, calls: Sequence[ToolCall]) -> AsyncIterator[Message]:
         if len(calls) > MOST_CALLS:
             error = InvalidArguments(f"{len(calls)} calls at once, at most {MOST_CALLS} are made")
-            return [tool_result(c, encode(ToolResult.failed(error))) for c in calls[:MOST_CALLS]]
-        return [tool_result(call, await self._make_one(call)) for call in calls]
+            refusal = encode(ToolResult.failed(error))
+            for call in calls:
+                yield tool_result(call, refusal)
+            return
+        for call in calls:
+            yield tool_result(call, await self._make_one(call))
 
     async def _make_one(self, call: ToolCall) -> str:
         if call.malformed is not None:
