@@ -1,0 +1,133 @@
+"""What holds for every test: a home of its own, no network, no process left behind."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evercontext.models.embedded.weights import is_pulled, stored_at
+from evercontext.settings import rows
+
+_KEPT = frozenset({"NO_COLOR"})
+"""Settings that only change how things look."""
+_NO_PROXY = "127.0.0.1,localhost,::1"
+_DEAD_PROXY = "http://127.0.0.1:9"
+_GRACE = 2.0
+"""Seconds in which a child that was told to end may do so."""
+_USERS_HOME = Path(os.environ.get("EC_HOME") or Path.home() / ".nebula")
+"""Where the model lies that was pulled before the tests; nothing else there is looked at."""
+
+
+class OutboundNetwork(Exception):
+    """A test tried to reach another machine; not an ``OSError``, so that no retry hides it."""
+
+
+def _is_local(host: object) -> bool:
+    if host in (None, "", b"", "localhost", b"localhost"):
+        return True
+    text = host.decode("ascii", "replace") if isinstance(host, bytes) else str(host)
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def _guard(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in ("socket.connect", "socket.sendto"):
+        address = arguments[1]
+        # A path, bytes or a netlink pair stays on this machine.
+        if isinstance(address, tuple) and len(address) in (2, 4):
+            host = address[0]
+            if isinstance(host, str | bytes) and not _is_local(host):
+                raise OutboundNetwork(f"{event} to {address}: tests stay on loopback")
+    elif event == "socket.getaddrinfo" and not _is_local(arguments[0]):
+        raise OutboundNetwork(f"a look-up of {arguments[0]!r}: tests stay on loopback")
+
+
+# An audit hook sees C code too and needs nothing patched; it stays for the whole process.
+sys.addaudithook(_guard)
+
+
+@pytest.fixture(autouse=True)
+def _own_home(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
+    """Give the test, and every program it starts, an empty home and no settings of ours."""
+    home = tmp_path_factory.mktemp("home")
+    for name in {str(row.metadata["env"]) for row in rows()} - _KEPT:
+        monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.startswith(("EC_", "XDG_", "GIT_"))]:
+        monkeypatch.delenv(name)
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        # Programs that a test starts have no audit hook: their HTTP ends at a closed port.
+        monkeypatch.setenv(name, _DEAD_PROXY)
+        monkeypatch.setenv(name.lower(), _DEAD_PROXY)
+    monkeypatch.setenv("NO_PROXY", _NO_PROXY)
+    monkeypatch.setenv("no_proxy", _NO_PROXY)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("EC_HOME", str(home / ".nebula"))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_NAME", "Test")
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", "test@example.invalid")
+    yield home
+
+
+@pytest.fixture
+def smollm2(_own_home: Path) -> Path:
+    """The embedded model as if it had been pulled into this test's home."""
+    pytest.importorskip("xllamacpp", reason="the extra `embedded` is not installed")
+    pulled = stored_at(_USERS_HOME)
+    if not is_pulled(_USERS_HOME):
+        pytest.skip("no embedded model here; bring it with: evercontext model pull smollm2")
+    link = stored_at(_own_home / ".nebula")
+    link.parent.mkdir(parents=True)
+    link.symlink_to(pulled)
+    return link
+
+
+@pytest.fixture(autouse=True)
+def _no_process_left() -> Iterator[None]:
+    """Fail a test that leaves a child running; fixtures of a wider scope may keep theirs."""
+    before = _children()
+    yield
+    deadline = time.monotonic() + _GRACE
+    while (left := _children() - before) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not left, f"left running: {', '.join(sorted(_command(pid) for pid in left))}"
+
+
+def _children() -> set[int]:
+    """Processes started by this one that still run; none known where there is no /proc."""
+    found: set[int] = set()
+    for listing in Path("/proc/self/task").glob("*/children"):
+        try:
+            found.update(int(pid) for pid in listing.read_text().split())
+        except OSError:
+            continue  # The thread ended meanwhile.
+    return {pid for pid in found if _runs(pid)}
+
+
+def _runs(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    # A zombie has ended; multiprocessing keeps its tracker until the interpreter goes.
+    return status.rpartition(")")[2].split()[0] != "Z" and "resource_tracker" not in _command(pid)
+
+
+def _command(pid: int) -> str:
+    try:
+        raw = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return str(pid)
+    return f"{pid} {raw.replace(bytes(1), b' ').decode('utf-8', 'replace').strip()[:200]}"
