@@ -6,6 +6,7 @@ import ast
 import builtins
 import json
 import re
+from collections.abc import Sequence
 
 from evercontext.models.embedded.assignment import Assignment
 
@@ -16,10 +17,10 @@ def problem_with(content: str, kind: str, task: Assignment) -> str | None:
     """Return why ``content`` cannot be the answer to ``task``, or ``None``."""
     if not content.strip():
         return "it is empty"
-    if _plain(task.english) in _plain(content):
-        return "it only repeats the task"
     if kind == "python":
         return _python_problem(content, task)
+    if _repeats(content, task):
+        return "it only repeats the task"
     if kind == "json":
         return _json_problem(content)
     return None
@@ -27,6 +28,10 @@ def problem_with(content: str, kind: str, task: Assignment) -> str | None:
 
 def _plain(text: str) -> str:
     return re.sub(r"\W+", " ", text).strip().lower()
+
+
+def _repeats(text: str, task: Assignment) -> bool:
+    return _plain(text) == _plain(task.english)
 
 
 def _json_problem(content: str) -> str | None:
@@ -50,7 +55,10 @@ def _python_problem(content: str, task: Assignment) -> str | None:
         return _missing_definition(defined, task)
     if all(isinstance(node, (*_DEFINITIONS, ast.Import, ast.Assign)) for node in tree.body):
         return "running it would do nothing"
-    return None if _quotes(tree, task) else "it has nothing to do with the task"
+    constants = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    if any(_repeats(str(value), task) for value in constants):
+        return "it only repeats the task"
+    return None if _comes_from(constants, task) else "it has nothing to do with the task"
 
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -80,9 +88,8 @@ def _unknown_names(tree: ast.Module) -> list[str]:
     return [name for name in used if name not in known]
 
 
-def _quotes(tree: ast.Module, task: Assignment) -> bool:
-    """True if some text or number of the program comes from the task."""
+def _comes_from(constants: Sequence[object], task: Assignment) -> bool:
+    """True if some text or number of the program is in the task."""
     said = _plain(task.english)
-    constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
     plain = (_plain(str(value)) for value in constants)
     return any(value and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", said) for value in plain)
