@@ -128,9 +128,11 @@ def exists(path: SafePath) -> bool:
     return _lstat(path) is not None
 
 
-def stage(path: SafePath, data: bytes, mode: int | None, owner: tuple[int, int] | None) -> str:
-    """Write ``data`` to a temporary file beside the target, durably; return its name."""
-    kernel, name = path.root.kernel, temporary_name()
+def stage(
+    path: SafePath, name: str, data: bytes, mode: int | None, owner: tuple[int, int] | None
+) -> None:
+    """Write ``data`` durably to the temporary file ``name`` beside the target."""
+    kernel = path.root.kernel
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     fd = kernel.open(name, flags, dir_fd=path.dir_fd, mode=0o666)
     try:
@@ -143,7 +145,6 @@ def stage(path: SafePath, data: bytes, mode: int | None, owner: tuple[int, int] 
     except OSError:
         discard(path, name)
         raise
-    return name
 
 
 def put(path: SafePath, staged: str, seen: Stamp | None) -> None:
@@ -171,9 +172,13 @@ def take(path: SafePath, staged: str, seen: Stamp) -> None:
 
 
 def discard(path: SafePath, staged: str) -> None:
-    """Drop a temporary file; one that cannot be dropped now is swept later."""
-    with suppress(OSError):
+    """Drop a temporary file; one that cannot be dropped now is swept at the next opening."""
+    try:
         path.root.kernel.unlink(staged, path.dir_fd)
+    except FileNotFoundError:
+        pass
+    except OSError:
+        path.root.littered = True
 
 
 def temporary_name() -> str:

@@ -69,6 +69,10 @@ class SafePath:
             self.close()
             self.dir_fd, self._owned, self.missing = below, True, self.missing[1:]
 
+    def sibling(self, name: str) -> SafePath:
+        """Another name in the same directory, valid as long as this one."""
+        return SafePath(self.root, (*self.parts[:-1], name), self.dir_fd, self.missing, False)
+
     def close(self) -> None:
         """Let the directory go."""
         if self._owned:
@@ -96,6 +100,8 @@ class Root:
     fd: int
     kernel: Kernel
     beneath: Beneath
+    littered: bool = False
+    """A temporary file could not be removed."""
     _open: bool = field(default=True, repr=False)
 
     @classmethod

@@ -20,16 +20,16 @@ _SOURCE_AND_TEXT = """
     .cc .cfg .cjs .clj .cljc .cljs .cmake .cmd .coffee .conf .cpp .cr .cs .csproj .css .csv
     .cts .cu .cuh .cxx .cypher .d .dart .diff .dist .dockerfile .dot .edn .el .elm .ejs .eex .erb
     .erl .ex .example .exs .f .f03 .f08 .f90 .f95 .fish .for .fs .fsi .fsproj .fsx .ftl .gd
-    .gleam .glsl .go .gql .gradle .graphql .groovy .h .h++ .haml .handlebars .hbs .hcl .heex .hh .hlsl .hpp
-    .hrl .hs .htm .html .http .hx .hxx .idr .in .inc .ini .ino .inl .ipynb .j2 .java .jinja
-    .jinja2 .jl .js .json .json5 .jsonc .jsonl .jsonnet .jsx .kt .kts .kdl .lean .less .lhs
+    .gleam .glsl .go .gql .gradle .graphql .groovy .h .h++ .haml .handlebars .hbs .hcl .heex .hh
+    .hlsl .hpp .hrl .hs .htm .html .http .hx .hxx .idr .in .inc .ini .ino .inl .ipynb .j2 .java
+    .jinja .jinja2 .jl .js .json .json5 .jsonc .jsonl .jsonnet .jsx .kt .kts .kdl .lean .less .lhs
     .liquid .lisp .lock .log .lua .m .m4 .markdown .md .mdx .mjs .mk .ml .mli .mm .mod .mts
     .mustache .ndjson .nim .nix .njk .odin .org .pas .patch .php .pl .plist .pm .po .pot .pp
     .prisma .pro .properties .proto .ps1 .psd1 .psm1 .pug .purs .pxd .py .pyi .pyx .qml .r
     .rake .rb .re .rego .res .rkt .rmd .ron .rs .rst .s .sample .sass .sbt .sc .scala .scm .scss .sh
     .slim .sln .sol .sql .srt .styl .sum .sv .svelte .svg .svh .swift .t .tcl .templ .template
-    .tex .text .tf .tfvars .thrift .tmpl .toml .tpl .ts .tsv .tsx .twig .txt .typ .v .vala .vb .vbproj
-    .vert .vhd .vhdl .vim .vtt .vue .wast .wat .wgsl .work .xhtml .xml .xsd .xsl .xslt .yaml
+    .tex .text .tf .tfvars .thrift .tmpl .toml .tpl .ts .tsv .tsx .twig .txt .typ .v .vala .vb
+    .vbproj .vert .vhd .vhdl .vim .vtt .vue .wast .wat .wgsl .work .xhtml .xml .xsd .xsl .xslt .yaml
     .yml .zig .zsh
 """
 AGENT_EXTENSIONS = frozenset(_SOURCE_AND_TEXT.split()) | {""}

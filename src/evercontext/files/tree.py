@@ -6,16 +6,33 @@ here; errors are those of ``evercontext.errors``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
+from evercontext.errors import AlreadyExists, Changed, NotFound, NotUtf8, ReadOnlyTree
 from evercontext.files import io
 from evercontext.files.failures import explained
+from evercontext.files.io import Content
+from evercontext.files.journal import Change, Journal, Step
 from evercontext.files.listing import Listing, list_directory
-from evercontext.files.paths import Root
+from evercontext.files.names import parse
+from evercontext.files.paths import Root, SafePath
 from evercontext.files.policy import FilePolicy
+from evercontext.files.recovery import Recovery, open_journal
+
+_MAX_RACES = 16
+_MAX_REPLACED = 1 << 24
+
+
+class WriteMode(StrEnum):
+    """What a write does about an existing file."""
+
+    CREATE = "create"
+    OVERWRITE = "overwrite"
+    APPEND = "append"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +45,37 @@ class FileText:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A change that is on the disk: the text before and after, ``None`` where there was no file.
+
+    ``before`` is also ``None`` for a file that was not text.
+    """
+
+    path: str
+    before: str | None
+    after: str | None
+    sha256: str | None
+    created: bool = False
+
+
 @dataclass(slots=True)
 class Tree:
-    """The files below a root, as one door may see them."""
+    """The files below a root, as one door may see them. Without a journal it is read-only."""
 
     root: Root
     policy: FilePolicy
+    journal: Journal | None = None
+    recovery: Recovery = field(default_factory=Recovery)
 
     @classmethod
-    def open(cls, path: Path | str, policy: FilePolicy) -> Tree:
-        """Pin the directory ``path`` for reading."""
-        return cls(Root.open(path), policy)
+    def open(cls, path: Path | str, policy: FilePolicy, home: Path | None = None) -> Tree:
+        """Pin the directory ``path``; with a home folder for the journal it can be written."""
+        root = Root.open(path)
+        if home is None:
+            return cls(root, policy)
+        journal, recovery = open_journal(root, home)
+        return cls(root, policy, journal, recovery)
 
     def under(self, policy: FilePolicy) -> Self:
         """The same tree through another door."""
@@ -68,6 +105,127 @@ class Tree:
             recursive=recursive,
         )
 
+    def write(
+        self,
+        path: str,
+        content: str,
+        mode: WriteMode = WriteMode.OVERWRITE,
+        *,
+        trace_id: str,
+        if_match: str | None = None,
+        step: Step | None = None,
+    ) -> Written:
+        """Create, replace or extend a text file, durably and whole; parents are made.
+
+        ``if_match`` is the hash of the content the caller knows: Changed if it is another one.
+        """
+        data = io.encode(content)
+        self.policy.check_size(len(data))
+
+        def renew(before: Content | None) -> bytes:
+            if before is not None and mode is WriteMode.CREATE:
+                raise AlreadyExists("file exists", fix="Edit it, or write in overwrite mode")
+            if mode is WriteMode.APPEND and before is not None:
+                self.policy.check_size(len(before.data) + len(data))
+                return before.data + data
+            return data
+
+        return self._change(path, renew, trace_id, if_match, step, create=mode is WriteMode.CREATE)
+
+    def delete(
+        self, path: str, *, trace_id: str, if_match: str | None = None, step: Step | None = None
+    ) -> Written:
+        """Remove a file; its content stays in the journal."""
+
+        def renew(before: Content | None) -> None:
+            if before is None:
+                raise NotFound("no such file or directory")
+
+        return self._change(path, renew, trace_id, if_match, step)
+
+    def move(self, old: str, new: str, *, trace_id: str) -> tuple[Written, Written]:
+        """Give a file another name that is free; both names change together."""
+        journal = self._writable()
+        names = ["/".join(parse(path)) for path in (old, new)]
+        with (
+            journal.locks.hold(names),
+            explained(writing=True),
+            self.root.target(old, self.policy) as source,
+            self.root.target(new, self.policy) as target,
+        ):
+            before = io.read(source, self.policy)
+            if io.exists(target):
+                raise AlreadyExists("file exists", fix="Choose a free name")
+            changes = [Change(target, None, before.data, before.mode), Change(source, before, None)]
+            made, gone = journal.apply(changes, trace_id)
+            text = _text(before)
+            return (
+                Written(gone.path, text, None, None),
+                Written(made.path, None, text, before.sha256, created=True),
+            )
+
     def close(self) -> None:
-        """Let the root go."""
+        """Let journal and root go."""
+        if self.journal:
+            self.journal.close()
         self.root.close()
+
+    def _change(
+        self,
+        path: str,
+        renew: Callable[[Content | None], bytes | None],
+        trace_id: str,
+        if_match: str | None,
+        step: Step | None,
+        *,
+        create: bool = False,
+    ) -> Written:
+        journal = self._writable()
+        with journal.locks.hold(["/".join(parse(path))]):
+            for attempt in range(_MAX_RACES):
+                try:
+                    with self.root.target(path, self.policy) as safe, explained(writing=True):
+                        if create and io.is_link(safe):
+                            raise AlreadyExists("file exists")
+                        return self._change_once(journal, safe, renew, trace_id, if_match, step)
+                except (AlreadyExists, Changed):
+                    # somebody outside was quicker: with nothing promised about it, look again
+                    if create or if_match is not None or attempt == _MAX_RACES - 1:
+                        raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _change_once(
+        self,
+        journal: Journal,
+        safe: SafePath,
+        renew: Callable[[Content | None], bytes | None],
+        trace_id: str,
+        if_match: str | None,
+        step: Step | None,
+    ) -> Written:
+        before = io.read_if_there(safe, self._replaceable())
+        if if_match is not None and if_match != (before.sha256 if before else None):
+            raise Changed("changed", fix="Read the file again")
+        after = renew(before)
+        change = Change(safe, before, after, before.mode if before else None)
+        (entry,) = journal.apply([change], trace_id, step)
+        text = None if after is None else io.decode(after)
+        return Written(safe.relative, _text(before), text, entry.after, created=before is None)
+
+    def _replaceable(self) -> FilePolicy:
+        """What is replaced may be larger than what may be written: it only goes to the journal."""
+        return replace(self.policy, max_bytes=max(self.policy.max_bytes, _MAX_REPLACED))
+
+    def _writable(self) -> Journal:
+        if self.journal is None:
+            raise ReadOnlyTree("read-only", fix="This tree was opened without a journal")
+        return self.journal
+
+
+def _text(content: Content | None) -> str | None:
+    if content is None:
+        return None
+    try:
+        return content.text()
+    except NotUtf8:
+        return None

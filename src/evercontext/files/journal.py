@@ -1,0 +1,259 @@
+"""Every change is written down before it is made, so that it can be taken back.
+
+The order of a change: the old content and the intention go to the segment; the new content is
+staged beside its target; both are flushed; one rename makes it true; the directory is flushed; only
+then is it acknowledged. Whatever instant a crash picks, the next opening finds each file old or
+new, and a step of several files all old or all new.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from evercontext.errors import EverContextError
+from evercontext.files import io
+from evercontext.files.failures import explained
+from evercontext.files.io import Content
+from evercontext.files.kernel import Kernel
+from evercontext.files.locks import PathLocks
+from evercontext.files.paths import Root, SafePath
+from evercontext.files.policy import UNRESTRICTED
+from evercontext.files.records import Entry, History
+from evercontext.files.segments import CLOSED, LIVE, Segment, encode
+
+
+@dataclass(slots=True)
+class Change:
+    """One file that shall become ``after``; ``None``: shall not exist."""
+
+    path: SafePath
+    before: Content | None
+    after: bytes | None
+    mode: int | None = None
+
+    def entry(self, trace_id: str, step: str | None) -> Entry:
+        """Return what the journal says about it."""
+        before = self.before
+        return Entry(
+            id=secrets.token_hex(8),
+            trace_id=trace_id,
+            step=step,
+            at=time.time_ns(),
+            path=self.path.relative,
+            before=before.sha256 if before else None,
+            before_mode=before.mode if before else None,
+            owner=before.owner if before else None,
+            after=None if self.after is None else io.digest(self.after),
+            after_mode=self.mode,
+            directories=self.path.missing_directories,
+            temporary=io.temporary_name(),
+        )
+
+
+@dataclass(slots=True)
+class Step:
+    """Changes that become true together or not at all, even through a crash."""
+
+    id: str
+    trace_id: str
+    entries: list[Entry] = field(default_factory=list)
+
+
+class Journal:
+    """The changes of one root, kept under the home folder."""
+
+    def __init__(self, root: Root, home: Path) -> None:
+        self.root = root
+        self.directory = home / "journal" / _key(root.path)
+        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _remember_root(self.directory / "root.json", root.path)
+        self.locks = PathLocks(self.directory / "locks")
+        self._kernel: Kernel = root.kernel
+        self._guard = threading.Lock()
+        self._segment: Segment | None = None
+
+    def apply(
+        self, changes: Sequence[Change], trace_id: str, step: Step | None = None
+    ) -> tuple[Entry, ...]:
+        """Make the changes, all or none; return when they are durable. The paths are locked."""
+        if step is None and len(changes) > 1:
+            with self.step(trace_id) as own:
+                return self.apply(changes, trace_id, own)
+        entries = tuple(change.entry(trace_id, step.id if step else None) for change in changes)
+        with explained(writing=True):
+            segment, end = self._write_down(changes, entries)
+            placed: list[Entry] = []
+            try:
+                for change, entry in zip(changes, entries, strict=True):
+                    _stage(change, entry)
+                segment.sync(end)
+                for change, entry in zip(changes, entries, strict=True):
+                    _put(change, entry)
+                    placed.append(entry)
+                    if step:
+                        step.entries.append(entry)
+            except BaseException:
+                self._clear(changes, entries, placed)
+                raise
+            for fd in {change.path.dir_fd for change in changes}:
+                self.root.sync_directory(fd)
+        self._note({"kind": "done", "ids": [entry.id for entry in entries]})
+        return entries
+
+    @contextmanager
+    def step(self, trace_id: str, undoes: Sequence[str] = ()) -> Iterator[Step]:
+        """Group changes: an exception inside, or a crash, takes all of them back."""
+        step = Step(secrets.token_hex(8), trace_id)
+        begin = {"kind": "begin", "step": step.id, "trace_id": trace_id, "at": time.time_ns()}
+        self._live_segment().append(encode({**begin, "undoes": list(undoes)}))
+        try:
+            yield step
+            segment = self._live_segment()
+            segment.sync(segment.append(encode({"kind": "commit", "step": step.id})))
+        except BaseException:
+            self.roll_back(step.entries, self.history())
+            self._note({"kind": "abort", "step": step.id})
+            raise
+
+    def record(self, changes: Sequence[tuple[Entry, bytes | None]]) -> None:
+        """Write down changes that something else has made already, with the old contents."""
+        pieces = [self._blob(before) for _, before in changes if before is not None]
+        pieces += [encode(entry.record()) for entry, _ in changes]
+        pieces.append(encode({"kind": "done", "ids": [entry.id for entry, _ in changes]}))
+        segment = self._live_segment()
+        segment.sync(segment.append(b"".join(pieces)))
+
+    def mark(self, name: str) -> int:
+        """Remember this instant under ``name``: a checkpoint to rewind to."""
+        at = time.time_ns()
+        segment = self._live_segment()
+        segment.sync(segment.append(encode({"kind": "mark", "mark": name, "at": at})))
+        return at
+
+    def history(self) -> History:
+        """Read everything that is still kept about this root."""
+        return History(self.segments())
+
+    def segments(self) -> list[Path]:
+        """The segment files, oldest first."""
+        found = [p for p in self.directory.iterdir() if p.suffix in (LIVE, CLOSED)]
+        return sorted(found, key=lambda file: file.stem)
+
+    def roll_back(self, entries: Sequence[Entry], history: History) -> list[Entry]:
+        """Take back entries, newest first, where the file is still as they left it."""
+        return [entry for entry in reversed(entries) if self._take_back(entry, history)]
+
+    def blob(self, sha256: str, history: History) -> bytes | None:
+        """Return a content that was kept; ``None`` if it is gone or damaged."""
+        place = history.blobs.get(sha256)
+        data = place.load() if place else b""
+        return data if io.digest(data) == sha256 else None
+
+    def close(self) -> None:
+        """End the segment cleanly and release the locks."""
+        with self._guard:
+            if self._segment:
+                self._segment.close(clean=not self.root.littered)
+                self._segment = None
+        self.locks.close()
+
+    def _take_back(self, entry: Entry, history: History) -> bool:
+        old = None if entry.before is None else self.blob(entry.before, history)
+        if entry.before is not None and old is None:
+            return False
+        with suppress(OSError, EverContextError), self.root.place(parts_of(entry.path)) as safe:
+            now = io.read_if_there(safe, UNRESTRICTED)
+            if (now.sha256 if now else None) != entry.after or entry.after == entry.before:
+                return False
+            swap = Change(safe, now, old, entry.before_mode)
+            fresh = replace(entry, temporary=io.temporary_name())
+            _stage(swap, fresh)
+            _put(swap, fresh)
+            self.root.sync_directory(safe.dir_fd)
+            self.remove_directories(entry.directories)
+            return True
+        return False
+
+    def remove_directories(self, directories: Sequence[str]) -> None:
+        """Remove directories that a change made, innermost first, as far as they are empty."""
+        for path in reversed(directories):
+            with suppress(OSError), self.root.place(parts_of(path)) as safe:
+                if not safe.missing:
+                    self._kernel.rmdir(safe.name, safe.dir_fd)
+
+    def _write_down(
+        self, changes: Sequence[Change], entries: Sequence[Entry]
+    ) -> tuple[Segment, int]:
+        pieces = [self._blob(change.before.data) for change in changes if change.before]
+        pieces += [encode(entry.record()) for entry in entries]
+        segment = self._live_segment()
+        return segment, segment.append(b"".join(pieces))
+
+    def _blob(self, data: bytes) -> bytes:
+        return encode({"blob": io.digest(data), "size": len(data)}, data)
+
+    def _clear(
+        self, changes: Sequence[Change], entries: Sequence[Entry], placed: Sequence[Entry]
+    ) -> None:
+        """Leave nothing behind of what was staged and not put in place."""
+        failed = [entry for entry in entries if entry not in placed]
+        for change, entry in zip(changes, entries, strict=True):
+            if entry in failed and not change.path.missing and change.after is not None:
+                io.discard(change.path, entry.temporary)
+        for entry in failed:
+            self.remove_directories(entry.directories)
+        self._note({"kind": "void", "ids": [entry.id for entry in failed]})
+
+    def _note(self, record: dict[str, object]) -> None:
+        """Write what recovery could also find out by itself: not flushed, failure not fatal."""
+        with suppress(EverContextError):
+            self._live_segment().append(encode(record))
+
+    def _live_segment(self) -> Segment:
+        with self._guard:
+            if self._segment is None or self._segment.broken:
+                if self._segment:
+                    self._segment.close(clean=False)
+                self._segment = Segment(self.directory, self._kernel)
+            return self._segment
+
+
+def parts_of(path: str) -> tuple[str, ...]:
+    """Return the components of a path that the journal wrote itself."""
+    parts = tuple(path.split("/"))
+    assert not set(parts) & {"", ".", ".."}
+    return parts
+
+
+def _stage(change: Change, entry: Entry) -> None:
+    if change.after is None:
+        return
+    change.path.make_parents()
+    owner = change.before.owner if change.before else entry.owner
+    io.stage(change.path, entry.temporary, change.after, change.mode, owner)
+
+
+def _put(change: Change, entry: Entry) -> None:
+    seen = change.before.stamp if change.before else None
+    if change.after is not None:
+        io.put(change.path, entry.temporary, seen)
+    elif seen is not None:
+        io.take(change.path, entry.temporary, seen)
+
+
+def _key(root: Path) -> str:
+    return hashlib.sha256(os.fsencode(root)).hexdigest()[:24]
+
+
+def _remember_root(file: Path, root: Path) -> None:
+    if not file.exists():
+        file.write_text(json.dumps({"root": str(root)}), encoding="utf-8")

@@ -1,0 +1,166 @@
+"""Taking back what a task did, and nothing that anybody did since."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from evercontext.errors import EverContextError
+from evercontext.files import io
+from evercontext.files.failures import explained
+from evercontext.files.io import Content
+from evercontext.files.journal import Change, Journal, parts_of
+from evercontext.files.paths import SafePath
+from evercontext.files.policy import UNRESTRICTED
+from evercontext.files.records import Entry, History
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A file that was left as it is, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What an undo did. Undoing ``trace_id`` brings everything back."""
+
+    trace_id: str
+    restored: tuple[str, ...] = ()
+    """Files that have their old content again."""
+    removed: tuple[str, ...] = ()
+    """Files that the task had made and that are gone again."""
+    kept: tuple[Kept, ...] = ()
+    partly: tuple[str, ...] = ()
+    """Files taken back only to somebody else's edit in between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What is known of one task's changes."""
+
+    trace_id: str
+    at: int
+    paths: tuple[str, ...]
+    undone: bool
+    is_undo: bool
+
+
+@dataclass(slots=True)
+class _Plan:
+    change: Change
+    entries: list[Entry]
+    partly: bool
+
+
+def list_traces(journal: Journal) -> list[Trace]:
+    """Return the tasks that changed something, newest first."""
+    history = journal.history()
+    gone = history.undone()
+    traces: dict[str, list[Entry]] = {}
+    for entry in history.entries:
+        traces.setdefault(entry.trace_id, []).append(entry)
+    found = [_trace(trace_id, entries, gone, history) for trace_id, entries in traces.items()]
+    return sorted(found, key=lambda trace: trace.at, reverse=True)
+
+
+def undo(
+    journal: Journal, traces: Iterable[str], *, since: int = 0, trace_id: str | None = None
+) -> Undone:
+    """Take back the changes of ``traces`` made after the instant ``since``.
+
+    A file is only touched while it is exactly as the task left it. The undo is a step of its own in
+    the journal, under ``trace_id``: all or nothing, and itself undoable.
+    """
+    own, wanted = trace_id or str(uuid.uuid4()), set(traces)
+    history = journal.history()
+    gone = history.undone()
+    chains: dict[str, list[Entry]] = {}
+    for entry in history.entries:
+        if entry.trace_id in wanted and entry.at > since and entry.id not in gone:
+            chains.setdefault(entry.path, []).append(entry)
+    with ExitStack() as held, explained(writing=True):
+        held.enter_context(journal.locks.hold(chains))
+        plans, kept = _plan(journal, history, chains, held)
+        if plans:
+            taken = [entry for plan in plans for entry in plan.entries]
+            with journal.step(own, [entry.id for entry in taken]) as step:
+                journal.apply([plan.change for plan in plans], own, step)
+            for entry in sorted(taken, key=lambda entry: -entry.at):
+                journal.remove_directories(entry.directories)
+    return _report(own, plans, kept)
+
+
+def _plan(
+    journal: Journal, history: History, chains: dict[str, list[Entry]], held: ExitStack
+) -> tuple[list[_Plan], list[Kept]]:
+    plans: list[_Plan] = []
+    kept: list[Kept] = []
+    for path, chain in chains.items():
+        try:
+            safe = held.enter_context(journal.root.place(parts_of(path)))
+            plan = _plan_one(journal, history, safe, chain)
+        except (OSError, EverContextError) as error:
+            kept.append(Kept(path, str(error)))
+            continue
+        if isinstance(plan, _Plan):
+            plans.append(plan)
+        elif plan:
+            kept.append(Kept(path, plan))
+    return plans, kept
+
+
+def _plan_one(
+    journal: Journal, history: History, safe: SafePath, chain: list[Entry]
+) -> _Plan | str | None:
+    now = io.read_if_there(safe, UNRESTRICTED)
+    taken, broken = _walk_back(_hash(now), chain, history.done)
+    if not taken:
+        return "changed since" if broken else None
+    target = taken[-1]
+    old = None if target.before is None else journal.blob(target.before, history)
+    if target.before is not None and old is None:
+        return "its old content is no longer kept"
+    return _Plan(Change(safe, now, old, target.before_mode), taken, broken)
+
+
+def _walk_back(now: str | None, chain: Sequence[Entry], done: set[str]) -> tuple[list[Entry], bool]:
+    """Follow the chain of hashes from the present; return how far it holds, and if it broke."""
+    taken: list[Entry] = []
+    for entry in reversed(chain):
+        if entry.after == now:
+            taken.append(entry)
+            now = entry.before
+        elif entry.id in done:
+            return taken, True
+        # else: a write that failed half-way and never took place
+    return taken, False
+
+
+def _hash(content: Content | None) -> str | None:
+    return content.sha256 if content else None
+
+
+def _report(own: str, plans: list[_Plan], kept: list[Kept]) -> Undone:
+    return Undone(
+        own,
+        restored=tuple(p.change.path.relative for p in plans if p.change.after is not None),
+        removed=tuple(p.change.path.relative for p in plans if p.change.after is None),
+        kept=tuple(kept),
+        partly=tuple(p.change.path.relative for p in plans if p.partly),
+    )
+
+
+def _trace(trace_id: str, entries: list[Entry], gone: set[str], history: History) -> Trace:
+    return Trace(
+        trace_id,
+        max(entry.at for entry in entries),
+        tuple(sorted({entry.path for entry in entries})),
+        undone=all(entry.id in gone for entry in entries),
+        is_undo=any(entry.step in history.steps and history.steps[entry.step].undoes
+                    for entry in entries),
+    )  # fmt: skip
