@@ -57,9 +57,7 @@ sys.addaudithook(_guard)
 
 
 @pytest.fixture(autouse=True)
-def _own_home(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Path]:
+def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give the test, and every program it starts, an empty home and no settings of ours."""
     home = tmp_path_factory.mktemp("home")
     for name in {str(row.metadata["env"]) for row in rows()} - _KEPT:
@@ -78,7 +76,7 @@ def _own_home(
     for role in ("AUTHOR", "COMMITTER"):
         monkeypatch.setenv(f"GIT_{role}_NAME", "Test")
         monkeypatch.setenv(f"GIT_{role}_EMAIL", "test@example.invalid")
-    yield home
+    return home
 
 
 @pytest.fixture

