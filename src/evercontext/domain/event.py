@@ -143,6 +143,19 @@ class Evidence(Body):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContextAssembled(Body):
+    """A context was put together; the names are those of its metrics (R9)."""
+
+    type = "context"
+    context_assembly_latency_ms: float
+    context_token_count: int
+    memory_layer_usage: Mapping[str, int]
+    token_limit: int
+    compression_applied: bool
+    degraded: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verification(Body):
     """The harness ran a check; the model has no say in it."""
 

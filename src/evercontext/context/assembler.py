@@ -1,0 +1,208 @@
+"""The assembler: fetch the layers together, pack them, check them, say what was sent."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from evercontext.context.config import (
+    AssembledContext,
+    AssemblyOptions,
+    ChatMessage,
+    ContextConfig,
+    ContextMetadata,
+    MemoryLayer,
+)
+from evercontext.context.packing import Selection, pack
+from evercontext.context.render import MessageBuilder, conversation
+from evercontext.context.tokens import PER_REPLY, TokenEstimator
+from evercontext.context.validate import ContextValidator
+from evercontext.domain.event import ContextAssembled
+from evercontext.domain.memory import Retrieval, RetrievalOptions
+from evercontext.events.log import EventLog
+
+
+class Messages(Protocol):
+    """Where the conversation comes from."""
+
+    async def list(self, *, user_id: str, limit: int) -> tuple[Sequence[Any], int]:
+        """The newest messages, oldest first, and how many there are in all."""
+        ...
+
+
+class Sessions(Protocol):
+    """Where the summary comes from."""
+
+    async def get_by_id(self, id: object) -> Any:
+        """The session, whose ``metadata["summary"]`` may hold one."""
+        ...
+
+
+@dataclass(slots=True)
+class _Layers:
+    working: Sequence[Any] = ()
+    semantic: Sequence[Any] = ()
+    summary: str = ""
+    degraded: dict[str, str] = field(default_factory=dict)
+
+
+class ContextAssemblerService:
+    """Weaves working memory, related memories and the session's summary into one request."""
+
+    def __init__(
+        self,
+        retrieval_orchestrator: Retrieval | None,
+        message_repository: Messages | None,
+        session_repository: Sessions | None,
+        config: ContextConfig | None = None,
+        *,
+        estimator: TokenEstimator | None = None,
+        events: EventLog | None = None,
+        trace_id: str = "context",
+    ) -> None:
+        self._retrieval = retrieval_orchestrator
+        self._messages = message_repository
+        self._sessions = session_repository
+        self._config = config or ContextConfig()
+        self._estimator = estimator or TokenEstimator()
+        self._builder = MessageBuilder(self._config)
+        self._validator = ContextValidator(self._config)
+        self._events, self._trace_id = events, trace_id
+
+    async def assemble_context(
+        self,
+        user_message: str,
+        user_id: str,
+        session_id: object | None = None,
+        options: AssemblyOptions | None = None,
+    ) -> AssembledContext:
+        """Return a message list that fits the window; ``ContextOverflowError`` if none can."""
+        started = time.perf_counter()
+        if not user_message.strip():
+            raise ValueError("user_message must not be empty")
+        layers = await self._fetch(user_message, user_id, session_id, options or AssemblyOptions())
+        whole = Selection(bool(layers.summary), len(layers.semantic), len(layers.working))
+        chosen = pack(whole, self._cost(layers, user_message), self._config.token_limit)
+        messages = self._build(layers, chosen, user_message)
+        tokens = self._estimator.estimate(messages)
+        self._validator._validate_context(messages, tokens)
+        metadata = ContextMetadata(
+            working_memory_count=chosen.messages,
+            semantic_memory_count=chosen.memories,
+            has_session_summary=chosen.summary,
+            total_tokens=tokens,
+            token_limit=self._config.token_limit,
+            compression_applied=chosen != whole,
+            assembly_latency_ms=(time.perf_counter() - started) * 1000,
+            degraded=layers.degraded,
+        )
+        self._report(metadata)
+        return AssembledContext(messages, metadata)
+
+    async def _fetch(
+        self, user_message: str, user_id: str, session_id: object | None, options: AssemblyOptions
+    ) -> _Layers:
+        found = _Layers()
+        working, semantic, summary = await asyncio.gather(
+            _or_nothing("working", self._working(user_message, user_id, options), found),
+            _or_nothing("semantic", self._semantic(user_message, user_id, options), found),
+            _or_nothing("session_summary", self._summary(session_id, options), found),
+        )
+        found.working, found.semantic = working or (), semantic or ()
+        found.summary = summary or ""
+        return found
+
+    async def _working(
+        self, user_message: str, user_id: str, options: AssemblyOptions
+    ) -> list[ChatMessage]:
+        limit = _chosen(options.working_memory_limit, self._config.working_memory_limit)
+        if self._messages is None or not limit:
+            return []
+        # One more than asked for: the user's message may have been saved before it is sent.
+        stored, _ = await self._messages.list(user_id=user_id, limit=limit + 1)
+        said = conversation(stored)
+        if said and said[-1] == {"role": "user", "content": user_message}:
+            said.pop()
+        return said[-limit:]
+
+    async def _semantic(
+        self, user_message: str, user_id: str, options: AssemblyOptions
+    ) -> list[Any]:
+        limit = _chosen(options.semantic_memory_limit, self._config.semantic_memory_limit)
+        if self._retrieval is None or not options.include_semantic_memory or not limit:
+            return []
+        wanted = RetrievalOptions(limit=limit, user_id=user_id)
+        results = await self._retrieval.retrieve(query=user_message, options=wanted)
+        ranked = sorted(results, key=lambda memory: -float(memory.similarity))
+        return [memory for memory in ranked if memory.content.strip()][:limit]
+
+    async def _summary(self, session_id: object | None, options: AssemblyOptions) -> str:
+        if self._sessions is None or session_id is None or not options.include_session_summary:
+            return ""
+        session = await self._sessions.get_by_id(session_id)
+        return str((session.metadata or {}).get("summary") or "").strip() if session else ""
+
+    def _build(self, layers: _Layers, chosen: Selection, user_message: str) -> list[ChatMessage]:
+        kept = layers.working[len(layers.working) - chosen.messages :]
+        taken = {
+            MemoryLayer.SESSION_SUMMARY: layers.summary if chosen.summary else "",
+            MemoryLayer.SEMANTIC: layers.semantic[: chosen.memories],
+            MemoryLayer.WORKING: kept,
+        }
+        return self._builder._build_messages(taken, user_message)
+
+    def _cost(self, layers: _Layers, user_message: str) -> _Cost:
+        return _Cost(self, layers, user_message)
+
+    def _report(self, metadata: ContextMetadata) -> None:
+        if self._events is None:
+            return
+        body = ContextAssembled(
+            context_assembly_latency_ms=metadata.assembly_latency_ms,
+            context_token_count=metadata.total_tokens,
+            memory_layer_usage={
+                "working": metadata.working_memory_count,
+                "semantic": metadata.semantic_memory_count,
+                "session_summary": int(metadata.has_session_summary),
+            },
+            token_limit=metadata.token_limit,
+            compression_applied=metadata.compression_applied,
+            degraded=dict(metadata.degraded),
+        )
+        self._events.emit(body, trace_id=self._trace_id)
+
+
+class _Cost:
+    """Tokens of a selection. Each distinct message is counted once, however often it is tried."""
+
+    def __init__(
+        self, service: ContextAssemblerService, layers: _Layers, user_message: str
+    ) -> None:
+        self._service, self._layers, self._user_message = service, layers, user_message
+        self._known: dict[str, int] = {}
+
+    def __call__(self, chosen: Selection) -> int:
+        messages = self._service._build(self._layers, chosen, self._user_message)
+        return PER_REPLY + sum(self._one(message) for message in messages)
+
+    def _one(self, message: ChatMessage) -> int:
+        text = message["content"]
+        if text not in self._known:
+            self._known[text] = self._service._estimator.message(message)
+        return self._known[text]
+
+
+async def _or_nothing(name: str, layer: Awaitable[Any], found: _Layers) -> Any:
+    """A layer that fails is left out and named; it never takes the answer with it."""
+    try:
+        return await layer
+    except Exception as problem:  # noqa: BLE001 - sources are foreign code
+        found.degraded[name] = f"{type(problem).__name__}: {problem}"
+        return None
+
+
+def _chosen(given: int | None, configured: int) -> int:
+    return configured if given is None else max(0, given)

@@ -1,0 +1,94 @@
+"""What the assembler is asked for and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+ChatMessage = dict[str, str]
+"""``{"role": …, "content": …}``, as every chat API takes it."""
+
+
+class ContextOverflowError(ValueError):
+    """The system prompt and the user's message alone are more than the window."""
+
+
+class MemoryLayer(StrEnum):
+    """The layers of a context."""
+
+    SYSTEM = "system"
+    WORKING = "working"
+    SEMANTIC = "semantic"
+    SESSION_SUMMARY = "session_summary"
+    USER_MESSAGE = "user_message"
+
+
+def _within(name: str, value: float, low: float, high: float = float("inf")) -> None:
+    if isinstance(value, bool) or not low <= value <= high:
+        bound = f"at least {low:g}" if high == float("inf") else f"between {low:g} and {high:g}"
+        raise ValueError(f"{name} must be {bound}, not {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class ContextConfig:
+    """How much of each layer, in which window."""
+
+    system_prompt: str = "You are Kana, the external translator for Resonant Engine."
+    working_memory_limit: int = 10
+    semantic_memory_limit: int = 5
+    max_tokens: int = 100_000
+    token_safety_margin: float = 0.8
+
+    def __post_init__(self) -> None:
+        _within("working_memory_limit", self.working_memory_limit, 1, 50)
+        _within("semantic_memory_limit", self.semantic_memory_limit, 1, 20)
+        _within("max_tokens", self.max_tokens, 1000)
+        _within("token_safety_margin", self.token_safety_margin, 0.5, 0.95)
+        if not self.system_prompt.strip():
+            raise ValueError("system_prompt must not be empty")
+
+    @property
+    def token_limit(self) -> int:
+        """What a context may hold: the window less its safety margin."""
+        return int(self.max_tokens * self.token_safety_margin)
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblyOptions:
+    """What one request wants otherwise than the configuration."""
+
+    working_memory_limit: int | None = None
+    semantic_memory_limit: int | None = None
+    include_semantic_memory: bool = True
+    include_session_summary: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ContextMetadata:
+    """What was really sent, and what it took."""
+
+    working_memory_count: int
+    semantic_memory_count: int
+    has_session_summary: bool
+    total_tokens: int
+    token_limit: int
+    compression_applied: bool
+    assembly_latency_ms: float
+    degraded: Mapping[str, str] = field(default_factory=dict)
+    """Layers that failed, with why; the answer goes on without them."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The metadata as plain JSON."""
+        return {name: getattr(self, name) for name in self.__slots__} | {
+            "degraded": dict(self.degraded)
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class AssembledContext:
+    """A message list that fits, and its metadata."""
+
+    messages: list[ChatMessage]
+    metadata: ContextMetadata

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from evercontext.context.tokens import Calibration, TokenEstimator, count, exact_encoding, features
+from evercontext.domain.message import user
+
+KINDS = {
+    "english": "The assembler fetches each layer and packs it into the window. ",
+    "japanese": "コンテキストは予算の中に必ず収まり、記憶は正しく見つかります。",
+    "python": "def fit(items: list[int]) -> dict:\n    return {str(i): i for i in items}\n",
+    "json": json.dumps({"path": "src/app.py", "size": 1024, "ok": True, "tags": ["a", "b"]}),
+    "mixed": "関数 parse_args() は argparse を使います: see `cli/main.py`.\n",
+}
+
+
+@pytest.mark.contract("R44")
+def test_a_greeting_costs_between_ten_and_thirty() -> None:
+    assert 10 <= TokenEstimator().estimate([{"role": "user", "content": "こんにちは"}]) <= 30
+
+
+def test_no_messages_cost_nothing() -> None:
+    assert TokenEstimator().estimate([]) == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "encoding"),
+    [
+        ("gpt-4.1-nano", "o200k_base"), ("openai:gpt-4o", "o200k_base"), ("o3", "o200k_base"),
+        ("gpt-4", "cl100k_base"), ("claude-sonnet-4-5", None), ("ollama:hermes3:8b", None),
+    ],
+)  # fmt: skip
+def test_which_models_are_counted_exactly(model: str, encoding: str | None) -> None:
+    assert exact_encoding(model) == encoding
+
+
+def test_openai_counts_are_the_public_encodings_own() -> None:
+    text = "Hello, world! こんにちは世界"
+    assert TokenEstimator("gpt-4.1-nano").count(text) == count(text, "o200k_base")
+
+
+def true_tokens(text: str) -> int:
+    """Another vocabulary than the one the features come from, standing for a closed one."""
+    return count(text, "llama3")
+
+
+@pytest.mark.contract("R7", "R34", "R52")
+def test_ten_replies_make_the_estimate_good_on_text_not_seen() -> None:
+    estimator = TokenEstimator("claude-sonnet-4-5")
+    for n in range(10):
+        kinds = list(KINDS.values())
+        text = kinds[n % 5] * (3 + n) + kinds[(n + 2) % 5] * 4
+        frames = 4 + 3
+        estimator.learn([user(text)], true_tokens(text) + frames)
+    for kind, text in KINDS.items():
+        held_out = f"{kind} {text * 7} end"
+        off = estimator.count(held_out) / true_tokens(held_out) - 1
+        assert abs(off) < 0.10, (kind, off)
+
+
+@pytest.mark.contract("R52")
+def test_what_was_learnt_survives_the_store() -> None:
+    estimator = TokenEstimator("claude")
+    for text in KINDS.values():
+        estimator.learn([user(text)], true_tokens(text) + 7)
+    kept = json.loads(json.dumps(estimator.calibration.to_json()))
+    again = TokenEstimator("claude", Calibration.from_json(kept))
+    assert again.count(KINDS["mixed"]) == estimator.count(KINDS["mixed"])
+    assert again.calibration.seen == 5
+
+
+@pytest.mark.parametrize(
+    "kept", [{}, {"gram": "x"}, {"gram": [[float("nan")] * 4] * 4, "moment": [0] * 4, "seen": 1},
+             {"gram": [[1.0]], "moment": [1.0], "seen": 1}],
+)  # fmt: skip
+def test_a_damaged_calibration_is_a_fresh_start(kept: dict[str, object]) -> None:
+    assert Calibration.from_json(kept).seen == 0
+
+
+def test_absurd_usage_numbers_never_make_an_estimate_negative() -> None:
+    estimator = TokenEstimator("claude")
+    for real in (0, -5, 1, 10**9, 3):
+        estimator.learn([user(KINDS["english"])], real)
+    assert all(estimator.count(text) > 0 for text in KINDS.values())
+
+
+def test_learning_says_how_far_off_it_was() -> None:
+    estimator = TokenEstimator("gpt-4.1-nano")
+    messages = [user("hello")]
+    assert estimator.learn(messages, estimator.estimate(messages)) == 0.0
+
+
+def test_features_count_what_they_say() -> None:
+    _, cjk, symbols, gaps = features("日本 a, b!\n\nc")
+    assert (cjk, symbols, gaps) == (2.0, 2.0, 3.0)
