@@ -1,0 +1,94 @@
+"""Asking the person at the terminal, with the diff in front of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from evercontext.cli.render import describe_diff, painted_diff, subject
+from evercontext.cli.terminal import Screen, one_line
+from evercontext.tools.approval import Answer, Ask, Gate, Question, ask_for_writes, nobody
+from evercontext.tools.diff import describe
+
+_TERMINAL = Path("/dev/tty")
+_BY = "you"
+
+
+def asking_gate(screen: Screen, pause: Callable[[], None]) -> Gate:
+    """A gate that asks for every change; without a terminal nobody can say yes."""
+    descriptor = _open_terminal(screen)
+    ask: Ask = nobody if descriptor is None else TerminalAsk(screen, descriptor, pause)
+    return Gate(policy=ask_for_writes, ask=ask)
+
+
+def _open_terminal(screen: Screen) -> int | None:
+    # stdin may carry part of the task, so the question goes to the terminal itself.
+    if not screen.is_terminal:
+        return None
+    try:
+        return os.open(_TERMINAL, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return sys.stdin.fileno() if sys.stdin.isatty() else None
+
+
+class TerminalAsk:
+    """1 once, 2 for this run, 4 no with feedback."""
+
+    def __init__(self, screen: Screen, descriptor: int, pause: Callable[[], None]) -> None:
+        self._screen, self._descriptor, self._pause = screen, descriptor, pause
+        self._allowed: set[str] = set()
+
+    async def __call__(self, question: Question) -> Answer:
+        """Show what would change and wait for an answer."""
+        tool = question.tool.name
+        if tool in self._allowed:
+            return Answer(True, f"{_BY}, for this run")
+        self._pause()
+        self._show(question)
+        while True:
+            self._screen.write(f"  1 yes   2 yes to every {tool} in this run   4 no > ")
+            match await read_line(self._descriptor):
+                case "1" | "y" | "yes":
+                    return Answer(True, _BY)
+                case "2":
+                    self._allowed.add(tool)
+                    return Answer(True, f"{_BY}, for this run")
+                case "4" | "n" | "no":
+                    return await self._no()
+                case None:
+                    self._screen.line()
+                    return Answer(False, _BY)
+
+    def _show(self, question: Question) -> None:
+        call = f"{question.tool.name} {subject(question.arguments)}"
+        self._screen.line(f"  {one_line(call)} needs your approval", "bold")
+        for change in question.changes:
+            diff = describe(change, applied=False)
+            self._screen.line(f"    {describe_diff(diff)}", "bold")
+            for line in painted_diff(self._screen, diff.diff)[2:]:
+                self._screen.line(f"    {line}")
+
+    async def _no(self) -> Answer:
+        self._screen.write("  What should it do instead? (empty: just no) > ")
+        feedback = await read_line(self._descriptor)
+        return Answer(False, _BY, feedback or None)
+
+
+async def read_line(descriptor: int) -> str | None:
+    """One line of a terminal, ``None`` at its end; cancelling leaves no thread behind."""
+    loop = asyncio.get_running_loop()
+    line: asyncio.Future[bytes] = loop.create_future()
+
+    def ready() -> None:
+        loop.remove_reader(descriptor)
+        line.set_result(os.read(descriptor, 65_536))
+
+    loop.add_reader(descriptor, ready)
+    try:
+        typed = await line
+    finally:
+        loop.remove_reader(descriptor)
+    return typed.decode("utf-8", "replace").strip() if typed else None

@@ -1,0 +1,182 @@
+"""The checks of ``evercontext doctor``, one function each: what is there, and how to fix it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from evercontext.cli.options import check_root
+from evercontext.errors import EverContextError
+from evercontext.settings import Settings, process_environment
+
+State = Literal["ok", "warn", "bad"]
+
+_GIGABYTE = 1_000_000_000
+_LEAST_DISK = 200_000_000
+_PATIENCE = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the report. ``bad``: something needed is broken."""
+
+    name: str
+    state: State
+    text: str
+    fix: str | None = None
+
+
+Examine = Callable[[Settings], Awaitable[Check]]
+
+
+async def examine(settings: Settings) -> list[Check]:
+    """Make every check; one that fails says so and stops no other."""
+    checks = [await check(settings) for check in _CHECKS]
+    return [*checks, *await _ports(settings)]
+
+
+async def _python(settings: Settings) -> Check:
+    about = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    return Check("python", "ok", f"{about}, {sys.executable}")
+
+
+async def _git(settings: Settings) -> Check:
+    from evercontext.process.run import run
+
+    try:
+        done = await run(["git", "--version"], cwd=Path("/"), timeout=10)
+    except EverContextError:
+        fix = "Install git; without it there is no commit hook and no git status"
+        return Check("git", "warn", "not found", fix)
+    return Check("git", "ok", done.text.strip().removeprefix("git version "))
+
+
+async def _model(settings: Settings) -> Check:
+    from evercontext.app import choose_model
+
+    try:
+        choice = await choose_model(settings)
+    except EverContextError as error:
+        return Check("model", "bad", error.message, error.fix)
+    return Check("model", "ok", f"{choice.name} ({choice.reason})")
+
+
+async def _sandbox(settings: Settings) -> Check:
+    from evercontext.process.sandbox import Layer, available, choose
+
+    try:
+        layer = await asyncio.to_thread(choose, settings.sandbox)
+    except EverContextError as error:
+        return Check("sandbox", "warn", f"{error.message}; commands are refused", error.fix)
+    if layer is Layer.NONE:
+        fix = "Set EC_SANDBOX=auto"
+        return Check("sandbox", "warn", "none, by your own setting: commands run uncaged", fix)
+    others = [f.layer for f in available() if f.works and f.layer != layer]
+    why = next(f.why for f in available() if f.layer == layer)
+    return Check("sandbox", "ok", f"{layer} ({why})" + (f", also {others[0]}" if others else ""))
+
+
+async def _home(settings: Settings) -> Check:
+    home = settings.home
+    place = home if home.exists() else _nearest(home)
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as problem:
+        fix = "Fix its permissions, or set EC_HOME"
+        return Check("home", "bad", f"{home} cannot be written: {problem.strerror}", fix)
+    return Check("home", "ok", f"{home}{'' if home.exists() else ' (made when needed)'}")
+
+
+def _nearest(path: Path) -> Path:
+    return next(parent for parent in path.parents if parent.exists())
+
+
+async def _database(settings: Settings) -> Check:
+    from evercontext.storage.recover import find_damage
+
+    path = settings.database
+    if not path.exists():
+        return Check("database", "ok", f"{path} (made when needed)")
+    try:
+        damage = await asyncio.to_thread(find_damage, path)
+    except (EverContextError, OSError) as problem:
+        return Check("database", "bad", f"{path}: {problem}", "Close other programs that use it")
+    if damage:
+        fix = "Nothing to do: at the next start it is put aside and what is readable is saved"
+        return Check("database", "warn", f"{path}: {damage}", fix)
+    return Check("database", "ok", f"{path}, {path.stat().st_size // 1024:,} KiB")
+
+
+async def _root(settings: Settings) -> Check:
+    try:
+        root = check_root(settings)
+    except EverContextError as error:
+        return Check("root", "warn", error.message, error.fix)
+    if not os.access(root, os.W_OK):
+        return Check("root", "warn", f"{root} is read-only", "Fix its permissions to make changes")
+    return Check("root", "ok", str(root))
+
+
+async def _terminal(settings: Settings) -> Check:
+    encoding = (sys.stdout.encoding or "unknown").lower()
+    if encoding not in ("utf-8", "utf8"):
+        return Check("terminal", "warn", f"encoding {encoding}", "Set LANG=C.UTF-8")
+    term = process_environment().get("TERM") or "unset"
+    return Check(
+        "terminal", "ok", f"UTF-8, TERM {term}{', no colours' if settings.no_color else ''}"
+    )
+
+
+async def _disk(settings: Settings) -> Check:
+    place = settings.home if settings.home.exists() else _nearest(settings.home)
+    free = shutil.disk_usage(place).free
+    said = f"{free / _GIGABYTE:.1f} GB free at {place}"
+    if free < _LEAST_DISK:
+        return Check("disk", "bad", said, "Free some space")
+    return Check("disk", "warn" if free < _GIGABYTE else "ok", said)
+
+
+_CHECKS: tuple[Examine, ...] = (
+    _python, _git, _model, _sandbox, _home, _database, _root, _terminal, _disk
+)  # fmt: skip
+
+
+async def _ports(settings: Settings) -> list[Check]:
+    return [
+        await _port("gateway", settings.host, settings.port, "EC_PORT"),
+        await _port("router", settings.host, settings.router_port, "EC_ROUTER_PORT"),
+        await _port("evaluator", settings.evaluator_host, settings.evaluator_port, "MCP_PORT"),
+    ]
+
+
+async def _port(door: str, host: str, port: int, variable: str) -> Check:
+    name = f"port {port}"
+    try:
+        answer = await asyncio.wait_for(_greeting(host, port), _PATIENCE)
+    except ConnectionRefusedError:
+        return Check(name, "ok", f"free for the {door}")
+    except (OSError, TimeoutError) as problem:
+        answer = str(problem)
+    # Only our doors answer with the trace they made for the question.
+    if "x-trace-id" in answer.lower():
+        return Check(name, "ok", f"our {door} is running")
+    return Check(name, "warn", "another program uses it", f"Stop it, or set {variable}")
+
+
+async def _greeting(host: str, port: int) -> str:
+    reader, writer = await asyncio.open_connection(host, port)
+    try:
+        writer.write(f"GET /healthz HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+        await writer.drain()
+        return (await reader.read(4096)).decode("utf-8", "replace")
+    finally:
+        writer.close()

@@ -1,0 +1,156 @@
+"""``evercontext config``: every setting, where it comes from, and which project file is trusted."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from evercontext.cli.options import json_option, root_option, settings_of
+from evercontext.cli.terminal import Screen, clip, columns_of, one_line, pad, visible
+from evercontext.errors import NobodyToAsk, NotFound, UsageError
+from evercontext.settings import (
+    PROJECT_FILE,
+    TRUST_FILE,
+    USER_FILE,
+    Settings,
+    is_trusted,
+    keep,
+    read_project_file,
+    rows,
+    trust,
+)
+
+
+@click.group("config")
+def command() -> None:
+    """See and change settings; trust a project's file.
+
+    A value comes from a flag, else the environment, else the project's evercontext.toml, else
+    your own config.json, else its default.
+    """
+
+
+@command.command("show")
+@click.option("--origin", is_flag=True, help="Also say where each value came from.")
+@json_option
+@root_option
+def show(origin: bool, as_json: bool, root: str | None, allow_wide_root: bool | None) -> None:
+    """Print every setting and its value."""
+    settings = settings_of(root, allow_wide_root=allow_wide_root)
+    if as_json:
+        print(json.dumps(_as_objects(settings), indent=2, ensure_ascii=False))
+        return
+    screen = Screen(sys.stdout, no_color=settings.no_color)
+    for line in _table(settings, screen, origin=origin):
+        screen.line(line)
+    for notice in settings.notices:
+        print(f"warning: {one_line(notice)}", file=sys.stderr)
+
+
+def _as_objects(settings: Settings) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": row.name,
+            "value": settings.shown(row.name),
+            "origin": settings.origins[row.name],
+            "environment": row.metadata["env"],
+            "help": row.metadata["help"],
+        }
+        for row in rows()
+    ]
+
+
+def _table(settings: Settings, screen: Screen, *, origin: bool) -> list[str]:
+    width = max(len(row.name) for row in rows())
+    widest = 32 if origin else max(screen.width - width - 2, 32)
+    lines = []
+    for row in rows():
+        value = clip(one_line(settings.shown(row.name)), widest)
+        came = settings.origins[row.name]
+        shown = screen.paint(value, *(() if came == "default" else ("green",)))
+        line = f"{row.name.ljust(width)}  {shown}"
+        if origin:
+            line += " " * (widest - columns_of(value)) + "  " + screen.paint(came, "dim")
+        lines.append(line.rstrip())
+    return lines
+
+
+@command.command("set")
+@click.argument("name")
+@click.argument("value")
+def set_value(name: str, value: str) -> None:
+    """Keep VALUE for NAME in your own config.json."""
+    settings = settings_of()
+    known = [row.name for row in rows()]
+    wanted = name.lower().replace("-", "_")
+    if wanted not in known:
+        raise UsageError(f"there is no setting {name!r}", fix=_near(wanted, known))
+    keep(settings.home, wanted, value)
+    print(f"{wanted} = {visible(value)}  ({settings.home / USER_FILE})")
+    now = settings_of()
+    if now.origins[wanted] != USER_FILE:
+        print(f"note: {now.origins[wanted]} still decides it here", file=sys.stderr)
+
+
+def _near(name: str, known: list[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, known, n=3)
+    return f"Did you mean {' or '.join(near)}?" if near else "See `evercontext config show`"
+
+
+@command.command("trust")
+@click.option("-y", "--yes", is_flag=True, help="Trust without asking.")
+@root_option
+def trust_project(yes: bool, root: str | None, allow_wide_root: bool | None) -> None:
+    """Trust this project's evercontext.toml, exactly as it is now.
+
+    A project may set commands, models and policy. Until its file is trusted those keys are
+    ignored, and one changed byte voids the trust.
+    """
+    settings = settings_of(root, allow_wide_root=allow_wide_root)
+    path = settings.root / PROJECT_FILE
+    content = read_project_file(path)
+    if content is None:
+        raise NotFound(f"there is no {PROJECT_FILE} in {settings.root}", fix="Nothing to trust")
+    if is_trusted(settings.home, content):
+        print(f"{path} is trusted already")
+        return
+    print(visible(content.decode("utf-8", "backslashreplace")).rstrip())
+    if not yes:
+        _confirm(f"Trust this content of {path}?")
+    trust(settings.home, content, str(path))
+    print(f"trusted {path}")
+
+
+def _confirm(question: str) -> None:
+    if not sys.stdin.isatty():
+        raise NobodyToAsk("there is no terminal to ask at", fix="Read the file, then say --yes")
+    print(f"\n{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise click.Abort
+
+
+@command.command("path")
+@json_option
+@root_option
+def path(as_json: bool, root: str | None, allow_wide_root: bool | None) -> None:
+    """Print where files live."""
+    settings = settings_of(root, allow_wide_root=allow_wide_root)
+    places = {
+        "home": settings.home,
+        "user settings": settings.home / USER_FILE,
+        "project settings": settings.root / PROJECT_FILE,
+        "trusted files": settings.home / TRUST_FILE,
+        "database": settings.database,
+        "traces": settings.traces,
+    }
+    if as_json:
+        names = {name.replace(" ", "_"): str(place) for name, place in places.items()}
+        print(json.dumps(names, indent=2, ensure_ascii=False))
+        return
+    for name, place in places.items():
+        print(f"{pad(name, 18)}{place}{'' if place.exists() else '  (not there yet)'}")

@@ -1,0 +1,116 @@
+"""How a command fails: one line for a person, one object for a program, one exit code."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from evercontext import errors
+from evercontext.domain.outcome import Outcome, outcome_of
+
+SCHEMA_VERSION = 1
+_JSON_FORMATS = ("json", "stream-json")
+
+
+class ReaderLeft(Exception):
+    """Nobody reads our output any more, as in ``evercontext trace list | head -1``."""
+
+
+def report(problem: BaseException, arguments: Sequence[str] = ()) -> int:
+    """Say what went wrong and return the exit code."""
+    if isinstance(problem, BrokenPipeError | ReaderLeft):
+        return _reader_left()
+    error = explain(problem)
+    outcome = outcome_of(error)
+    try:
+        _say(error, outcome, arguments)
+        _show_origin(problem)
+    except BrokenPipeError:
+        _reader_left()
+    return int(outcome)
+
+
+def explain(problem: BaseException) -> errors.EverContextError:
+    """Return the problem as one of our own errors."""
+    if isinstance(problem, errors.EverContextError):
+        return problem
+    if isinstance(problem, click.ClickException):
+        return _usage(problem)
+    if isinstance(problem, KeyboardInterrupt | click.Abort):
+        return errors.Cancelled("stopped")
+    if isinstance(problem, OSError) and problem.strerror:
+        place = f": {problem.filename}" if problem.filename else ""
+        return errors.IoFailed(f"{problem.strerror}{place}", fix="Set EC_DEBUG=1 to see where")
+    said = f"{type(problem).__name__}: {problem}"
+    return errors.EverContextError(f"unexpected {said}", fix="Set EC_DEBUG=1 to see where")
+
+
+def _usage(problem: click.ClickException) -> errors.UsageError:
+    ctx = problem.ctx if isinstance(problem, click.UsageError) else None
+    see = f"See `{ctx.command_path if ctx else 'evercontext'} --help`"
+    if isinstance(problem, click.exceptions.NoArgsIsHelpError):
+        return errors.UsageError("a sub-command is missing", fix=see)
+    # Click adds its guess to the message; it belongs to the fix.
+    said, _, guess = problem.format_message().partition(". ")
+    said = said[:1].lower() + said[1:].rstrip(".")
+    return errors.UsageError(said, fix=f"{guess} {see}" if guess else see)
+
+
+def envelope(error: errors.EverContextError, outcome: Outcome) -> dict[str, Any]:
+    """The failure of a command that never got to a result of its own."""
+    return {
+        "type": "result",
+        "schema_version": SCHEMA_VERSION,
+        "status": "error",
+        "is_error": True,
+        "outcome": outcome.word,
+        "exit_code": int(outcome),
+        "error": describe(error),
+    }
+
+
+def describe(error: errors.EverContextError) -> dict[str, Any]:
+    """An error as programs read it."""
+    return {"code": error.code, "message": error.message, "fix": error.fix}
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """True if the command line asks for JSON, even where it cannot be parsed."""
+    before = list(arguments)[: arguments.index("--")] if "--" in arguments else arguments
+    words = [part for word in before for part in word.split("=", 1)]
+    asked = any(a == "--output-format" and b in _JSON_FORMATS for a, b in itertools.pairwise(words))
+    return asked or "--json" in before
+
+
+def _say(error: errors.EverContextError, outcome: Outcome, arguments: Sequence[str]) -> None:
+    from evercontext.cli.terminal import one_line
+    from evercontext.events.redact import Redactor, secret_values
+    from evercontext.settings import process_environment
+
+    redactor = Redactor(secret_values(process_environment()))
+    if wants_json(arguments):
+        told = redactor.value(envelope(error, outcome))
+        print(json.dumps(told, ensure_ascii=False), flush=True)
+    print(f"error: {one_line(redactor.text(str(error)))}", file=sys.stderr, flush=True)
+
+
+def _show_origin(problem: BaseException) -> None:
+    from evercontext.settings import process_environment
+
+    ours = isinstance(problem, errors.EverContextError | click.ClickException)
+    if process_environment().get("EC_DEBUG") and not ours:
+        import traceback
+
+        traceback.print_exception(problem)
+
+
+def _reader_left() -> int:
+    # Python would complain again when it flushes at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return int(Outcome.DONE)

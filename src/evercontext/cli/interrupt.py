@@ -1,0 +1,43 @@
+"""Running a coroutine until it ends, Ctrl-C is pressed or the system asks to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from evercontext.domain.outcome import outcome_of
+from evercontext.errors import Cancelled, Terminated
+
+T = TypeVar("T")
+
+
+def run_until_stopped(work: Coroutine[Any, Any, T]) -> T:
+    """Run ``work``; a signal cancels it and raises ``Cancelled``, a second one leaves at once."""
+    return asyncio.run(_guarded(work))
+
+
+async def _guarded(work: Coroutine[Any, Any, T]) -> T:
+    task = asyncio.ensure_future(work)
+    reasons: list[Cancelled] = []
+
+    def stop(reason: Cancelled) -> None:
+        if reasons:
+            os._exit(int(outcome_of(reason)))
+        reasons.append(reason)
+        task.cancel()
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, stop, Cancelled("stopped"))
+    loop.add_signal_handler(signal.SIGTERM, stop, Terminated("terminated"))
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if not reasons:
+            raise
+        raise reasons[0] from None
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+        loop.remove_signal_handler(signal.SIGTERM)

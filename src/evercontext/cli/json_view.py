@@ -1,0 +1,189 @@
+"""Events → JSON on stdout, for programs that drive a run.
+
+``stream-json`` writes one object per line as things happen; ``json`` writes one object at the
+end, the same one that ends the stream, with the changes in it. Names follow what other agents
+already send: init, message, tool_use, tool_result, file_change, command, verification, error,
+result.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from evercontext.cli.failure import SCHEMA_VERSION
+from evercontext.cli.terminal import Screen
+from evercontext.domain.event import (
+    Diff,
+    Event,
+    Final,
+    Limit,
+    ModelReply,
+    Notice,
+    Retry,
+    Step,
+    StepResult,
+    Task,
+    Verification,
+)
+from evercontext.domain.outcome import Outcome
+
+Object = dict[str, Any]
+
+
+class JsonView:
+    """Shows one task to a program."""
+
+    def __init__(self, out: Screen, trace_id: str, *, stream: bool) -> None:
+        self._out, self._trace_id, self._stream = out, trace_id, stream
+        self._task: Task | None = None
+        self._steps: dict[str, Step] = {}
+        self._calls = 0
+        self._changes: list[Object] = []
+
+    def __call__(self, event: Event) -> None:
+        """Take one event of the log."""
+        if event.trace_id != self._trace_id:
+            return
+        for fields in self._objects(event):
+            if self._stream or fields["type"] == "result":
+                head = {"type": fields.pop("type"), "timestamp": event.at}
+                self._write({**head, "schema_version": SCHEMA_VERSION, **fields})
+
+    def pause(self) -> None:
+        """Nothing is ever left unfinished here."""
+
+    def _write(self, fields: Object) -> None:
+        line = json.dumps(fields, ensure_ascii=False, default=str)
+        # A lone surrogate of a model must not break the stream.
+        self._out.write(line.encode("utf-8", "backslashreplace").decode("utf-8") + "\n")
+
+    def _objects(self, event: Event) -> Iterator[Object]:
+        match event.body:
+            case Task() as task:
+                self._task = task
+                yield from _begin(task, event.trace_id)
+            case ModelReply(text=text) if text.strip():
+                yield {"type": "message", "role": "assistant", "content": text}
+            case Step() as step:
+                self._steps[event.id] = step
+                self._calls += 1
+                yield _use(step, event.id)
+            case StepResult() as result:
+                yield from _results(result, event.parent, self._steps.get(event.parent or ""))
+            case Diff() as diff:
+                change = _change(diff)
+                self._changes.append(change)
+                yield {"type": "file_change", "tool_id": event.parent, **change}
+            case Verification() as check:
+                yield {"type": "verification", **_check(check)}
+            case Notice() | Retry() | Limit() as said:
+                yield _aside(said)
+            case Final() as final:
+                yield self._result(final)
+
+    def _result(self, final: Final) -> Object:
+        whole = {} if self._stream else {"changes": self._changes}
+        return {
+            "type": "result",
+            **_verdict(final),
+            "result": final.text,
+            "session_id": self._trace_id,
+            "trace_id": self._trace_id,
+            "model": self._task.model if self._task else None,
+            "num_turns": final.turns,
+            "tool_calls": self._calls,
+            "duration_ms": final.duration_ms,
+            "total_cost_usd": final.cost_usd,
+            "usage": {
+                "input_tokens": final.input_tokens,
+                "output_tokens": final.output_tokens,
+                "total_tokens": final.input_tokens + final.output_tokens,
+            },
+            "files_changed": list(final.changed),
+            **whole,
+        }
+
+
+def _begin(task: Task, trace_id: str) -> Iterator[Object]:
+    yield {
+        "type": "init",
+        "session_id": trace_id,
+        "trace_id": trace_id,
+        "model": task.model,
+        "root": task.root,
+        "mode": str(task.mode),
+    }
+    yield {"type": "message", "role": "user", "content": task.text}
+
+
+def _use(step: Step, step_id: str) -> Object:
+    parameters = dict(step.arguments)
+    return {
+        "type": "tool_use",
+        "tool_name": step.tool,
+        "tool_id": step_id,
+        "parameters": parameters,
+    }
+
+
+def _results(result: StepResult, step_id: str | None, step: Step | None) -> Iterator[Object]:
+    status = "success" if result.ok else "error"
+    error = None if result.ok else {"code": result.error, "message": result.text}
+    yield {
+        "type": "tool_result",
+        "tool_name": result.tool,
+        "tool_id": step_id,
+        "status": status,
+        "output": result.text if result.ok else None,
+        "error": error,
+        "duration_ms": result.duration_ms,
+        "truncated": result.truncated,
+    }
+    if step and "execute" in step.effects:
+        command = step.arguments.get("command", step.tool)
+        yield {"type": "command", "tool_id": step_id, "command": command, "status": status}
+
+
+def _change(diff: Diff) -> Object:
+    return {
+        "path": diff.path,
+        "kind": diff.kind,
+        "added": diff.added,
+        "removed": diff.removed,
+        "diff": diff.diff,
+        "applied": diff.applied,
+    }
+
+
+def _check(check: Verification) -> Object:
+    return {
+        "kind": check.kind,
+        "command": list(check.command),
+        "exit_code": check.exit_code,
+        "summary": check.summary,
+    }
+
+
+def _aside(said: Notice | Retry | Limit) -> Object:
+    match said:
+        case Notice(level="info", text=text):
+            return {"type": "message", "role": "system", "content": text}
+        case Notice(level=level, text=text):
+            return {"type": "error", "severity": level, "message": text}
+        case Retry(what=what, reason=reason):
+            return {"type": "error", "severity": "warning", "message": f"{what} again: {reason}"}
+        case Limit(kind=kind, allowed=allowed):
+            return {"type": "error", "severity": "error", "message": f"limit: {kind} {allowed:g}"}
+
+
+def _verdict(final: Final) -> Object:
+    failed = final.exit_code != Outcome.DONE
+    return {
+        "status": "error" if failed else "success",
+        "is_error": failed,
+        "outcome": final.status,
+        "exit_code": final.exit_code,
+        "error": {"code": final.status, "message": final.error, "fix": None} if failed else None,
+    }

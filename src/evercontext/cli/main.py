@@ -1,0 +1,131 @@
+"""The front door: a static table of commands, each loaded only when it is asked for.
+
+Every way out leaves through ``failure.report``, so that a person sees one line and a script sees
+one of the documented exit codes.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import click
+
+from evercontext import __version__
+from evercontext.cli import failure
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+
+class Entry(NamedTuple):
+    """One command, described without loading it."""
+
+    section: str
+    module: str
+    help: str
+
+
+COMMANDS = {
+    "run": Entry("Work", "run", "Do one task in a project, unattended."),
+    "trace": Entry("Look", "trace", "See what happened: list, show, tail."),
+    "doctor": Entry("Look", "doctor", "Check this machine; say how to fix what is missing."),
+    "config": Entry("Set up", "config", "See and change settings; trust a project's file."),
+    "completion": Entry("Set up", "completion", "Print the completion script of a shell."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose help and completion come from the table alone."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every name in the table's order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load one command."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        command: click.Command = import_module(f"evercontext.cli.{entry.module}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or name the ones that are near."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise click.exceptions.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; a reader that went away is ours to handle, not Click's."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as problem:
+            raise failure.ReaderLeft from problem
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands by section."""
+        width = max(map(len, COMMANDS))
+        for section in dict.fromkeys(entry.section for entry in COMMANDS.values()):
+            rows = [(n.ljust(width), e.help) for n, e in COMMANDS.items() if e.section == section]
+            with formatter.section(section):
+                formatter.write_dl(rows)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete command names without loading any command."""
+        from click.shell_completion import CompletionItem
+
+        names = [name for name in COMMANDS if name.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [CompletionItem(name, help=COMMANDS[name].help) for name in names] + options
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, "-V", "--version", message="evercontext %(version)s")
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """EverContext: a local-first coding agent.
+
+    It plans, edits inside one project, shows every change, and writes down what it did.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and leave with its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(_code_of(given))
+
+
+def _code_of(given: list[str]) -> int:
+    signal.signal(signal.SIGTERM, _terminate)
+    _never_fail_to_print()
+    try:
+        code: Any = command.main(given, prog_name="evercontext", standalone_mode=False)
+        sys.stdout.flush()
+        return int(code or 0)
+    except Exception as problem:  # noqa: BLE001 - the last line of defence against a traceback
+        return failure.report(problem, given)
+    except KeyboardInterrupt as stopped:
+        return failure.report(stopped, given)
+
+
+def _terminate(number: int, frame: object) -> NoReturn:
+    sys.exit(128 + number)
+
+
+def _never_fail_to_print() -> None:
+    # A terminal in another encoding shows an escape, where it would otherwise stop the task.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")

@@ -1,0 +1,251 @@
+"""Events → terminal. Append-only: a line once written is never touched again.
+
+Progress goes to stderr; the answer, and in a dry run the diffs, go to stdout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from evercontext.cli.terminal import Screen, clip, columns_of, one_line, visible
+from evercontext.domain.event import (
+    Diff,
+    Event,
+    Final,
+    ModelReply,
+    Notice,
+    Retry,
+    Step,
+    StepResult,
+    Task,
+    TextPiece,
+    Verification,
+)
+from evercontext.domain.tool import Mode
+from evercontext.errors import ApprovalDenied, ModeRefused, PolicyError, by_code
+
+MOST_DIFF_LINES = 200
+_SHORT_ID = 8
+_COLOURS = {"done": "green", "red": "yellow", "limit": "yellow", "cancelled": "yellow"}
+
+
+class TextView:
+    """Shows one task to a person as it happens."""
+
+    def __init__(self, out: Screen, err: Screen, trace_id: str) -> None:
+        self._out, self._err, self._trace_id = out, err, trace_id
+        self._dry = False
+        self._streamed = ""
+        self._open: tuple[str, str] | None = None
+        self._calls: dict[str, str] = {}
+
+    def __call__(self, event: Event) -> None:
+        """Take one event of the log."""
+        if event.trace_id != self._trace_id:
+            return
+        match event.body:
+            case TextPiece(thought=False) as piece:
+                self._piece(piece.text)
+            case Task() as task:
+                self._task(task)
+            case ModelReply() as reply:
+                self._reply(reply)
+            case Step() as step:
+                self._step(event.id, step)
+            case StepResult() as result:
+                self._result(event.parent or "", result)
+            case Diff() as diff:
+                self._diff(diff)
+            case Final() as final:
+                self._final(final)
+            case Notice() | Retry() | Verification() as said:
+                self._aside(said)
+
+    def pause(self) -> None:
+        """End an unfinished line, so that somebody else can write."""
+        if self._open:
+            self._err.line()
+            self._open = None
+        if self._streamed and not self._streamed.endswith("\n"):
+            self._out.line()
+            self._streamed += "\n"
+
+    def _task(self, task: Task) -> None:
+        self._dry = task.mode == Mode.DRY_RUN
+        what = [f"model {task.model}", f"root {task.root}"]
+        what += ["dry run: nothing is written"] if self._dry else []
+        for text in what:
+            self._err.line(one_line(text), "dim")
+
+    def _piece(self, text: str) -> None:
+        # Through a pipe only the answer is wanted, and which text that is shows at the end.
+        if not self._out.is_terminal:
+            return
+        if not self._streamed:
+            self.pause()
+            self._err.line()
+        self._out.write(visible(text))
+        self._streamed += text
+
+    def _reply(self, reply: ModelReply) -> None:
+        said = self._streamed.strip()
+        self.pause()
+        if reply.calls:
+            self._streamed = ""
+            if reply.text.strip() and not said:
+                self._err.line(visible(reply.text.strip()))
+
+    def _step(self, step_id: str, step: Step) -> None:
+        self.pause()
+        self._calls[step_id] = call = describe_call(step)
+        # A call that takes its time is seen while it runs, and ended on the same line.
+        if self._err.is_terminal:
+            self._err.write("  " + self._painted_call(call))
+            self._open = (step_id, call)
+
+    def _painted_call(self, call: str) -> str:
+        name, _, rest = call.partition(" ")
+        width = self._err.width - columns_of(name) - 12
+        return f"{self._err.paint(name, 'bold')} {clip(rest, width)}".rstrip()
+
+    def _result(self, step_id: str, result: StepResult) -> None:
+        call = self._calls.pop(step_id, result.tool)
+        if not (self._open and self._open[0] == step_id):
+            self.pause()
+            self._err.write("  " + self._painted_call(call))
+        self._open = None
+        word, colour = verdict(result)
+        tail = f"  {self._err.paint(word, colour)}"
+        if result.ok:
+            tail += self._err.paint(f"  {seconds(result.duration_ms)}", "dim")
+            self._err.line(tail)
+        else:
+            self._err.line(tail)
+            self._err.line(f"    {one_line(result.text)}")
+
+    def _diff(self, diff: Diff) -> None:
+        self.pause()
+        if self._dry:
+            for text in painted_diff(self._out, diff.diff):
+                self._out.line(text)
+            return
+        self._err.line(f"    {describe_diff(diff)}", "bold")
+        lines = painted_diff(self._err, diff.diff)[2:]
+        for text in lines[:MOST_DIFF_LINES]:
+            self._err.line(f"    {text}")
+        more = len(lines) - MOST_DIFF_LINES
+        if more > 0:
+            hint = f"evercontext trace show {self._trace_id[:_SHORT_ID]}"
+            self._err.line(f"    … {more} more lines: {hint}", "dim")
+
+    def _aside(self, said: Notice | Retry | Verification) -> None:
+        self.pause()
+        match said:
+            case Notice(level=level, text=text):
+                mark = "note" if level == "info" else level
+                self._err.line(f"{mark}: {one_line(text)}", "yellow" if mark != "note" else "dim")
+            case Retry(what=what, reason=reason):
+                self._err.line(f"again: {one_line(f'{what} ({reason})')}", "yellow")
+            case Verification() as check:
+                self._err.line(f"  check {describe_check(check)}")
+
+    def _final(self, final: Final) -> None:
+        answer = final.text.strip()
+        shown = self._streamed.strip()
+        self.pause()
+        if answer and answer != shown:
+            self._err.line()
+            self._out.line(visible(answer))
+        self._err.line()
+        if final.error:
+            self._err.line(f"error: {one_line(final.error)}", "red")
+        colour = _COLOURS.get(final.status, "red")
+        word = self._err.paint(final.status, "bold", colour)
+        self._err.line(f"{word}  {describe_final(final, dry=self._dry)}")
+        self._footer(final)
+
+    def _footer(self, final: Final) -> None:
+        short = self._trace_id[:_SHORT_ID]
+        hints = [(f"evercontext trace show {short}", "what happened")]
+        if final.changed and not self._dry:
+            hints.append((f"evercontext undo {short}", "take it back"))
+        width = max(len(command) for command, _ in hints)
+        self._err.line(f"trace {self._trace_id}", "dim")
+        for command, meaning in hints:
+            self._err.line(f"      {command.ljust(width)}   {meaning}", "dim")
+
+
+def describe_call(step: Step) -> str:
+    """A call in a few words: the tool and what it is about."""
+    return f"{one_line(step.tool)} {subject(step.arguments)}".rstrip()
+
+
+def subject(arguments: Mapping[str, Any]) -> str:
+    """The argument that says most: the path, else the first short one."""
+    for name in ("path", "directory", "command", "query", "url"):
+        if isinstance(arguments.get(name), str | list | tuple):
+            return _words(arguments[name])
+    return next((_words(v) for v in arguments.values() if isinstance(v, str | int)), "")
+
+
+def _words(value: Any) -> str:
+    words = [str(v) for v in value] if isinstance(value, list | tuple) else [str(value)]
+    return one_line(" ".join(words)[:300])
+
+
+def verdict(result: StepResult) -> tuple[str, str]:
+    """How a call ended, in one word and its colour."""
+    if result.ok:
+        return "ok", "green"
+    kind = by_code(result.error or "")
+    if issubclass(kind, PolicyError | ModeRefused):
+        return "refused", "red"
+    return ("denied", "red") if issubclass(kind, ApprovalDenied) else ("failed", "yellow")
+
+
+def describe_diff(diff: Diff) -> str:
+    """A change in a few words."""
+    kind = diff.kind if diff.applied else f"would be {diff.kind}"
+    return f"{one_line(diff.path)} {kind} +{diff.added} -{diff.removed}"
+
+
+def describe_check(check: Verification) -> str:
+    """A check of the harness in a few words."""
+    ended = "not run" if check.exit_code is None else f"exit {check.exit_code}"
+    return one_line(f"{check.kind}: {' '.join(check.command)} → {ended}. {check.summary}")
+
+
+def describe_final(final: Final, *, dry: bool = False) -> str:
+    """The end of a task in a few words."""
+    count = len(final.changed)
+    files = f"{count} file{'' if count == 1 else 's'} {'would change' if dry else 'changed'}"
+    parts = [files, f"{final.turns} turn{'' if final.turns == 1 else 's'}"]
+    tokens = final.input_tokens + final.output_tokens
+    parts += [f"{tokens:,} tokens"] if tokens else []
+    parts += [f"${final.cost_usd:.4f}"] if final.cost_usd is not None else []
+    return ", ".join([*parts, seconds(final.duration_ms)])
+
+
+def seconds(milliseconds: int) -> str:
+    """A duration as people say it."""
+    if milliseconds < 1000:
+        return f"{milliseconds} ms"
+    if milliseconds < 60_000:
+        return f"{milliseconds / 1000:.1f} s"
+    return f"{milliseconds // 60_000} min {milliseconds // 1000 % 60} s"
+
+
+def painted_diff(screen: Screen, diff: str) -> list[str]:
+    """The lines of a diff in colours."""
+    return [
+        screen.paint(visible(line), *_diff_style(line)) for line in diff.rstrip("\n").split("\n")
+    ]
+
+
+def _diff_style(line: str) -> tuple[str, ...]:
+    if line.startswith(("+++", "---")):
+        return ("bold",)
+    if line.startswith("@@"):
+        return ("cyan",)
+    return {"+": ("green",), "-": ("red",)}.get(line[:1], ())

@@ -1,0 +1,99 @@
+"""What a terminal can show: control characters made visible, colours, columns.
+
+Text of models, tools and files never reaches a terminal unescaped: an escape sequence could
+retitle the window, write to the clipboard or hide what was done.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from typing import TextIO
+
+from evercontext.settings import process_environment
+
+# C0 and C1 controls but newline and tab, direction overrides, separators, byte order marks,
+# lone surrogates, and the invisible tag characters that can smuggle ASCII.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}
+_NARROWEST, _WIDEST = 40, 120
+
+
+def visible(text: str) -> str:
+    """Return the text with every control character written out, such as ``\\x1b``."""
+    return _HIDDEN.sub(_escaped, text.replace("\r\n", "\n"))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def one_line(text: str) -> str:
+    """Return the text visible and on one line."""
+    return " ".join(visible(text).split())
+
+
+def columns_of(text: str) -> int:
+    """How many columns the text takes; Japanese takes two for each character."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def clip(text: str, columns: int) -> str:
+    """Cut the text to so many columns, with a mark where something is missing."""
+    from rich.cells import cell_len, set_cell_size
+
+    if cell_len(text) <= columns:
+        return text
+    return set_cell_size(text, max(columns - 1, 0)).rstrip() + "…"
+
+
+def pad(text: str, columns: int) -> str:
+    """Fill the text up with spaces to so many columns."""
+    return text + " " * (columns - columns_of(text))
+
+
+class Screen:
+    """One output stream. When its reader goes away it falls silent, and the work goes on."""
+
+    def __init__(self, stream: TextIO, *, no_color: bool = False) -> None:
+        self._stream = stream
+        self._broken = False
+        self.is_terminal = stream.isatty()
+        term = process_environment().get("TERM", "")
+        self.colour = self.is_terminal and not no_color and term not in ("", "dumb")
+
+    @property
+    def width(self) -> int:
+        """Columns to lay lines out for."""
+        if not self.is_terminal:
+            return _WIDEST
+        return max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size().columns))
+
+    def paint(self, text: str, *styles: str) -> str:
+        """Return the text in these styles, where colours are wanted."""
+        if not self.colour or not styles or not text:
+            return text
+        codes = ";".join(str(_STYLES[style]) for style in styles)
+        return f"\x1b[{codes}m{text}\x1b[0m"
+
+    def write(self, text: str) -> None:
+        """Write at once."""
+        if self._broken:
+            return
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except BrokenPipeError:
+            self._broken = True
+
+    def line(self, text: str = "", *styles: str) -> None:
+        """Write one line."""
+        self.write(self.paint(text, *styles) + "\n")

@@ -1,0 +1,88 @@
+"""Finding traces in the event log: the newest ones, and one by the beginning of its id."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evercontext.domain.event import Event, Final, Task
+from evercontext.errors import NotFound, UsageError
+from evercontext.events.segments import read, read_trace, segments
+
+
+@dataclass(slots=True)
+class Summary:
+    """One task in a list."""
+
+    trace_id: str
+    started: str
+    text: str
+    model: str
+    root: str
+    mode: str
+    status: str = "running"
+    exit_code: int | None = None
+    duration_ms: int | None = None
+    changed: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As one JSON object."""
+        return dataclasses.asdict(self)
+
+
+def newest(directory: Path, limit: int) -> list[Summary]:
+    """The newest tasks first."""
+    found: dict[str, Summary] = {}
+    # A task begins and ends in one segment; segments are read until enough tasks are known.
+    for segment in reversed(segments(directory)):
+        found |= {summary.trace_id: summary for summary in _summaries(segment)}
+        if len(found) >= limit:
+            break
+    return sorted(found.values(), key=lambda one: one.started, reverse=True)[:limit]
+
+
+def _summaries(segment: Path) -> Iterator[Summary]:
+    open_tasks: dict[str, Summary] = {}
+    for event in read(segment):
+        match event.body:
+            case Task() as task:
+                open_tasks[event.trace_id] = _begun(event, task)
+            case Final() as final if event.trace_id in open_tasks:
+                _end(open_tasks[event.trace_id], final)
+    yield from open_tasks.values()
+
+
+def _begun(event: Event, task: Task) -> Summary:
+    return Summary(event.trace_id, event.at, task.text, task.model, task.root, str(task.mode))
+
+
+def _end(summary: Summary, final: Final) -> None:
+    summary.status, summary.exit_code = final.status, final.exit_code
+    summary.duration_ms, summary.changed = final.duration_ms, len(final.changed)
+
+
+def resolve(directory: Path, prefix: str | None) -> str:
+    """The one trace id that begins so; without a beginning, the newest task."""
+    if prefix is None:
+        last = newest(directory, 1)
+        if not last:
+            raise NotFound("there is no trace yet", fix="Run a task first")
+        return last[0].trace_id
+    return _only({event.trace_id for event in read_trace(directory, prefix.lower())}, prefix)
+
+
+def events_of(directory: Path, prefix: str | None) -> list[Event]:
+    """Every event of one trace in order."""
+    return read_trace(directory, resolve(directory, prefix))
+
+
+def _only(found: set[str], prefix: str) -> str:
+    if not found:
+        raise NotFound(f"there is no trace {prefix[:64]!r}", fix="See `evercontext trace list`")
+    if len(found) > 1:
+        some = ", ".join(sorted(found)[:4])
+        raise UsageError(f"{prefix[:64]!r} fits {len(found)} traces", fix=f"One of: {some}")
+    return found.pop()

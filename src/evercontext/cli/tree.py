@@ -1,0 +1,151 @@
+"""A trace as a readable tree: task → plan → step → result → diff → final."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from evercontext.cli.render import (
+    describe_call,
+    describe_check,
+    describe_diff,
+    describe_final,
+    painted_diff,
+    seconds,
+    verdict,
+)
+from evercontext.cli.terminal import Screen, clip, one_line, visible
+from evercontext.domain.event import (
+    Approval,
+    Audit,
+    Diff,
+    Event,
+    Evidence,
+    Final,
+    Limit,
+    ModelReply,
+    Notice,
+    Plan,
+    Retry,
+    Step,
+    StepResult,
+    Task,
+    Unknown,
+    Verification,
+)
+
+_LONGEST_TEXT = 12
+"""Lines of a reply or a failed result; ``--json`` has all of them."""
+
+
+def tree_lines(events: Sequence[Event], screen: Screen) -> Iterator[str]:
+    """Yield the lines of one trace."""
+    known = {event.id for event in events}
+    children: dict[str | None, list[Event]] = defaultdict(list)
+    for event in events:
+        children[event.parent if event.parent in known else None].append(event)
+    for root in children[None]:
+        yield event_line(root, screen)
+        for text in _details(root, screen):
+            yield f"  {text}"
+        yield from _branches(root, children, screen, "")
+
+
+def _branches(
+    parent: Event, children: dict[str | None, list[Event]], screen: Screen, indent: str
+) -> Iterator[str]:
+    below = children[parent.id]
+    for number, event in enumerate(below, start=1):
+        last = number == len(below)
+        yield screen.paint(indent + ("└─ " if last else "├─ "), "dim") + event_line(event, screen)
+        deeper = indent + ("   " if last else "│  ")
+        has_more = "│  " if children[event.id] else "   "
+        for text in _details(event, screen):
+            yield screen.paint(deeper + has_more, "dim") + text
+        yield from _branches(event, children, screen, deeper)
+
+
+def event_line(event: Event, screen: Screen, *, paint: bool = True) -> str:
+    """One event on one line."""
+    word, text, styles = _summary(event)
+    room = screen.width - 12
+    shown = clip(one_line(text), room)
+    if not paint:
+        return f"{word} {shown}"
+    return f"{screen.paint(word, 'bold')} {screen.paint(shown, *styles)}".rstrip()
+
+
+def _summary(event: Event) -> tuple[str, str, tuple[str, ...]]:
+    match event.body:
+        case Task() as task:
+            return "task", task.text, ()
+        case Plan(source=source, tasks=tasks):
+            return "plan", f"{source}, {len(tasks)} task{'' if len(tasks) == 1 else 's'}", ()
+        case ModelReply() as reply:
+            return "reply", _reply(reply), ("dim",)
+        case Step() as step:
+            return "step", describe_call(step), ()
+        case StepResult() as result:
+            return "result", *_result(result)
+        case Diff() as diff:
+            return "diff", describe_diff(diff), ()
+        case Final() as final:
+            return "final", f"{final.status}, exit {final.exit_code}: {describe_final(final)}", ()
+        case _:
+            return _rarer(event)
+
+
+def _rarer(event: Event) -> tuple[str, str, tuple[str, ...]]:
+    match event.body:
+        case Approval(tool=tool, allowed=allowed, by=by, feedback=feedback):
+            said = f": {feedback}" if feedback else ""
+            return "approval", f"{tool} {'allowed' if allowed else 'denied'} by {by}{said}", ()
+        case Verification() as check:
+            return "check", describe_check(check), ()
+        case Notice(level=level, text=text):
+            return level, text, ("yellow",)
+        case Retry(what=what, reason=reason):
+            return "retry", f"{what}: {reason}", ("yellow",)
+        case Limit(kind=kind, allowed=allowed, used=used):
+            return "limit", f"{kind}: {used:g} of {allowed:g}", ("yellow",)
+        case Evidence(query=query, paths=paths):
+            return "evidence", f"{query} → {', '.join(paths)}", ()
+        case Audit(method=method, path=path, status=status, size=size):
+            return "audit", f"{method} {path} {status}, {size} bytes", ("dim",)
+        case Unknown(name=name):
+            return name, "written by a newer version", ("dim",)
+        case other:
+            return other.type, "", ()
+
+
+def _reply(reply: ModelReply) -> str:
+    tokens = reply.input_tokens + reply.output_tokens
+    counted = f"{tokens:,} tokens, " if tokens else ""
+    return f"{reply.turn}, {reply.model}, {counted}{seconds(reply.duration_ms)}"
+
+
+def _result(result: StepResult) -> tuple[str, tuple[str, ...]]:
+    word, colour = verdict(result)
+    tail = seconds(result.duration_ms) if result.ok else result.text
+    return f"{word}  {tail}", (colour,)
+
+
+def _details(event: Event, screen: Screen) -> list[str]:
+    match event.body:
+        case Task() as task:
+            facts = f"{task.model}, {task.mode}, {task.root}, {event.at[:19].replace('T', ' ')} UTC"
+            return [screen.paint(one_line(facts), "dim")]
+        case ModelReply(text=text) if text.strip():
+            return _cut(visible(text.strip()).split("\n"))
+        case Diff(diff=diff):
+            return painted_diff(screen, diff)[2:]
+        case Final(text=text, error=error):
+            said = visible(text.strip()).split("\n") if text.strip() else []
+            return said + ([screen.paint(f"error: {one_line(error)}", "red")] if error else [])
+        case _:
+            return []
+
+
+def _cut(lines: list[str]) -> list[str]:
+    more = len(lines) - _LONGEST_TEXT
+    return lines[:_LONGEST_TEXT] + ([f"… {more} more lines"] if more > 0 else [])

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from evercontext.domain.event import Diff, Final, ModelReply, Notice, Plan, Step, StepResult, Task
+from evercontext.events.log import EventLog
+from tests.cli.command import evercontext, home
+
+FIRST = "11111111-aaaa-4aaa-8aaa-000000000001"
+SECOND = "11111111-bbbb-4bbb-8bbb-000000000002"
+
+
+def record(log: EventLog, trace_id: str, text: str, *, end: bool = True) -> None:
+    task = Task(text=text, root="/p", model="scripted:x", mode="agent", door="run")
+    top = log.emit(task, trace_id=trace_id).id
+    log.emit(Plan(tasks=({"id": "task"},), source="implicit"), trace_id=trace_id, parent=top)
+    reply = ModelReply(model="x", turn=1, text="I will write it.", input_tokens=10)
+    log.emit(reply, trace_id=trace_id, parent=top)
+    step = Step(
+        tool="write_file",
+        arguments={"path": "app/main.py", "content": "x"},
+        effects=("write",),
+        door="run",
+        mode="agent",
+    )
+    step_id = log.emit(step, trace_id=trace_id, parent=top).id
+    result = StepResult(tool="write_file", ok=True, text="ok", duration_ms=3)
+    log.emit(result, trace_id=trace_id, parent=step_id)
+    diff = "--- /dev/null\n+++ b/app/main.py\n@@ -0,0 +1 @@\n+print('\x1b[2J')\n"
+    change = Diff(path="app/main.py", kind="created", added=1, removed=0, diff=diff)
+    log.emit(change, trace_id=trace_id, parent=step_id)
+    if end:
+        final = Final(
+            status="done", text="Made it.", exit_code=0, turns=1, changed=("app/main.py",)
+        )
+        log.emit(final, trace_id=trace_id, parent=top)
+
+
+@pytest.fixture
+def log() -> EventLog:
+    log = EventLog(home() / "traces")
+    record(log, FIRST, "app に Hello World を作成")
+    record(log, SECOND, "second task", end=False)
+    log.close()
+    return log
+
+
+@pytest.mark.contract("E26", "E27")
+def test_show_is_a_tree_from_task_to_final(log: EventLog) -> None:
+    ended = evercontext("trace", "show", FIRST[:12])
+    assert ended.code == 0
+    words = [line.lstrip("│├└─ ").split(" ")[0] for line in ended.out.splitlines()]
+    order = ["task", "plan", "reply", "step", "result", "diff", "final"]
+    assert [word for word in words if word in order] == order
+    assert "│  ├─ result ok" in ended.out
+    assert "app に Hello World を作成" in ended.out
+    assert "+print('\\x1b[2J')" in ended.out
+    assert "Made it." in ended.out
+
+
+@pytest.mark.contract("E28")
+def test_show_as_json_lines_is_the_log_itself(log: EventLog) -> None:
+    events = [
+        json.loads(line) for line in evercontext("trace", "show", FIRST, "--json").out.splitlines()
+    ]
+    assert [event["type"] for event in events][:2] == ["task", "plan"]
+    assert {event["trace_id"] for event in events} == {FIRST}
+
+
+def test_without_an_id_the_newest_is_shown(log: EventLog) -> None:
+    assert evercontext("trace", "show").out.startswith("task second task")
+
+
+def test_a_beginning_must_fit_one_trace(log: EventLog) -> None:
+    ambiguous = evercontext("trace", "show", "1111")
+    assert ambiguous.code == 64
+    assert FIRST in ambiguous.err
+    missing = evercontext("trace", "show", "ffff")
+    assert missing.code == 1
+    assert "trace list" in missing.err
+
+
+def test_list_has_the_newest_first(log: EventLog) -> None:
+    shown = json.loads(evercontext("trace", "list", "--json").out)
+    assert [(row["trace_id"], row["status"]) for row in shown] == [
+        (SECOND, "running"),
+        (FIRST, "done"),
+    ]
+    lines = evercontext("trace", "list").out.splitlines()
+    assert lines[1].startswith(FIRST[:8])
+    assert "app に Hello World を作成" in lines[1]
+    assert len(evercontext("trace", "list", "-n", "1").out.splitlines()) == 1
+
+
+def test_nothing_to_list_is_said_on_stderr() -> None:
+    ended = evercontext("trace", "list")
+    assert (ended.code, ended.out) == (0, "")
+    assert "no traces yet" in ended.err
+    assert json.loads(evercontext("trace", "list", "--json").out) == []
+    assert evercontext("trace", "show").code == 1
+
+
+def test_a_line_cut_off_by_a_crash_is_passed_over(log: EventLog) -> None:
+    segment = next((home() / "traces").glob("*.jsonl"))
+    whole = segment.read_bytes()
+    segment.write_bytes(whole + b'{"id":"1","at":"2026')
+    assert len(json.loads(evercontext("trace", "list", "--json").out)) == 2
+
+
+@pytest.mark.case(95)
+def test_control_characters_of_the_log_are_written_out() -> None:
+    log = EventLog(home() / "traces")
+    record(log, FIRST, "title \x1b]0;owned\x07")
+    log.emit(Notice(level="warning", text="\x1b[31mred"), trace_id=FIRST)
+    log.close()
+    for arguments in (("list",), ("show", FIRST)):
+        assert "\x1b" not in evercontext("trace", *arguments).out
