@@ -31,6 +31,7 @@ from evercontext.models.embedded import assignment, checks, examples, grammar, w
 from evercontext.models.embedded.assignment import Assignment
 from evercontext.models.embedded.gloss import is_japanese
 from evercontext.models.embedded.runtime import Runtime
+from evercontext.models.lenient_json import NotJson
 
 WINDOW = 4096
 NOTICE = (
@@ -42,6 +43,8 @@ STRONGER = "Use a stronger model: see `evercontext model list`"
 _MOST_CONTENT = 200
 _MOST_ANSWER = 300
 _SEED = 7
+_RESULT = "Result of "
+"""How the protocol labels a result that comes back in the user's role."""
 
 
 @dataclass(slots=True)
@@ -218,18 +221,29 @@ def _calls_made(messages: Sequence[Message]) -> list[_Made]:
     made: list[_Made] = []
     calls: list[ToolCall] = []
     for message in messages:
-        if message.role == "user":
-            made, calls = [], []
-        elif message.role == "assistant":
-            calls = list(message.tool_calls or json_reply.parse(message.content).calls)
-        elif message.role == "tool" and calls:
+        if calls and _is_result(message):
             call = calls.pop(0)
             made.append(_Made(call.name, call.arguments, *_outcome(message.content)))
+        elif message.role == "user":
+            made, calls = [], []
+        elif message.role == "assistant":
+            calls = list(message.tool_calls or _calls_in(message.content))
     return made
 
 
+def _is_result(message: Message) -> bool:
+    return message.role == "tool" or message.content.startswith(_RESULT)
+
+
+def _calls_in(text: str) -> Sequence[ToolCall]:
+    try:
+        return json_reply.parse(text).calls
+    except NotJson:
+        return ()
+
+
 def _outcome(content: str) -> tuple[bool, str]:
-    text = content.partition("\n")[2] if content.startswith("Result of ") else content
+    text = content.partition("\n")[2] if content.startswith(_RESULT) else content
     try:
         shape = json.loads(text)
         ok = bool(shape["ok"])
@@ -239,7 +253,8 @@ def _outcome(content: str) -> tuple[bool, str]:
 
 
 def _last_user(messages: Sequence[Message]) -> str:
-    return next((m.content for m in reversed(messages) if m.role == "user"), "")
+    spoken = (m.content for m in reversed(messages) if m.role == "user" and not _is_result(m))
+    return next(spoken, "")
 
 
 def _spoken(message: Message) -> dict[str, str]:

