@@ -229,3 +229,20 @@ async def test_without_tools_the_text_is_free() -> None:
 
 def test_it_stays_a_model_without_native_tools() -> None:
     assert JsonProtocol(Writer([])).info.native_tools is False
+
+
+async def test_without_tools_history_is_plain() -> None:
+    writer = Writer(["ok"])
+    await deltas(JsonProtocol(writer), Request([user("a"), assistant("b"), user("c")]))
+    assert [message.content for message in writer.asked[0].messages] == ["a", "b", "c"]
+
+
+async def test_what_a_restart_voids_is_forgotten() -> None:
+    class Stutterer(Writer):
+        async def stream(self, request: Request) -> AsyncIterator[Delta]:
+            yield TextDelta('{"final_answer": "ha')
+            yield NoticeDelta("the line broke", restart=True)
+            yield TextDelta('{"final_answer": "whole"}')
+            yield EndDelta()
+
+    assert (await complete(JsonProtocol(Stutterer([])), ASK)).text == "whole"

@@ -29,6 +29,7 @@ from evercontext.domain.model import (
 from evercontext.errors import BadReply
 from evercontext.models import json_reply
 from evercontext.models.lenient_json import NotJson
+from evercontext.models.listening import listening
 
 MAX_REPLY = 2_000_000
 """Characters kept of one reply: twice the largest file, so that escapes fit."""
@@ -69,8 +70,9 @@ class JsonProtocol:
         """Yield the thought, then the calls or, without calls, the final answer."""
         told = self._told(request)
         if not request.tools:
-            async for delta in self._inner.stream(told):
-                yield delta
+            async with listening(self._inner, told) as deltas:
+                async for delta in deltas:
+                    yield delta
             return
         spent = Usage()
         for last_try in (False, True):
@@ -96,7 +98,7 @@ class JsonProtocol:
             return
 
     def _told(self, request: Request) -> Request:
-        messages = [self._as_text(message) for message in request.messages]
+        messages = [self._as_text(message, request) for message in request.messages]
         if not request.tools:
             return replace(request, messages=messages)
         rules = describe(request.tools)
@@ -105,11 +107,10 @@ class JsonProtocol:
         else:
             messages.insert(0, system(rules))
         # The tools stay in the request: a backend may use them to constrain what is written.
-        schema = request.response_schema or json_reply.schema(request.tools)
-        return replace(request, messages=messages, response_schema=schema)
+        return replace(request, messages=messages, response_schema=json_reply.schema(request.tools))
 
-    def _as_text(self, message: Message) -> Message:
-        if message.role == "assistant":
+    def _as_text(self, message: Message, request: Request) -> Message:
+        if message.role == "assistant" and (request.tools or message.tool_calls):
             return assistant(_own_words(message))
         if message.role == "tool":
             return self._result(message)
@@ -126,6 +127,9 @@ class _Heard:
     """What the inner model wrote, bounded."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
         self._parts: list[str] = []
         self._size = 0
         self.end = EndDelta()
@@ -155,9 +159,8 @@ class _Heard:
 
 async def _listen(model: Model, request: Request, heard: _Heard) -> AsyncGenerator[Delta, None]:
     """Fill ``heard``; yield only what may be shown before the reply is known to be valid."""
-    stream = model.stream(request)
-    try:
-        async for delta in stream:
+    async with listening(model, request) as deltas:
+        async for delta in deltas:
             match delta:
                 case TextDelta(text):
                     heard.add(text)
@@ -165,10 +168,12 @@ async def _listen(model: Model, request: Request, heard: _Heard) -> AsyncGenerat
                         return
                 case EndDelta():
                     heard.end = delta
-                case ThoughtDelta() | NoticeDelta():
+                case NoticeDelta():
+                    if delta.restart:
+                        heard.forget()
                     yield delta
-    finally:
-        await _close(stream)
+                case ThoughtDelta():
+                    yield delta
 
 
 def _own_words(message: Message) -> str:
@@ -176,12 +181,6 @@ def _own_words(message: Message) -> str:
     if message.tool_calls:
         return json_reply.render(thought or message.content, message.tool_calls, "")
     return json_reply.render(thought, (), message.content)
-
-
-async def _close(stream: AsyncIterator[Delta]) -> None:
-    close = getattr(stream, "aclose", None)
-    if close is not None:
-        await close()
 
 
 def _corrected(request: Request, bad: str, reason: str) -> Request:

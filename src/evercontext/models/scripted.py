@@ -44,6 +44,7 @@ from evercontext.errors import (
 )
 from evercontext.models import json_reply
 from evercontext.models.json_protocol import JsonProtocol
+from evercontext.models.listening import listening
 
 WINDOW = 128_000
 _ANSWERS = ("text", "tool_calls", "raw", "error")
@@ -105,8 +106,9 @@ class ScriptedModel:
     async def stream(self, request: Request) -> AsyncIterator[Delta]:
         """Play the next fitting turn."""
         if self._next(request).raw is not None:
-            async for delta in self._text_only.stream(request):
-                yield delta
+            async with listening(self._text_only, request) as deltas:
+                async for delta in deltas:
+                    yield delta
             return
         turn = self.take(request)
         if turn.thought:

@@ -1,0 +1,269 @@
+"""From a name to a model, and from nothing to a name.
+
+Names are ``provider:model``. A prefix counts only if it is a registered provider, so that
+``hermes3:8b`` stays an Ollama name; bare vendor names find their vendor.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evercontext.domain.model import Model
+from evercontext.errors import ModelProblem, ModelUnknown
+from evercontext.models.fallback import Fallback
+from evercontext.models.json_protocol import JsonProtocol
+from evercontext.models.retry import Retrying
+from evercontext.process.environment import filtered
+from evercontext.settings import Settings, process_environment
+
+if TYPE_CHECKING:
+    from evercontext.models.vendor_cli import Vendor
+
+OPENAI_MODELS = ("gpt-4.1-nano", "gpt-4.1-mini")
+CLAUDE_MODELS = ("claude-sonnet-5-5", "claude-haiku-5-5")
+EMBEDDED = "smollm2"
+PROBE = 0.5
+"""Seconds given to a look whether Ollama runs: nobody waits for what is not there."""
+
+_VENDORS = [
+    (re.compile(r"gpt-|chatgpt-|o\d"), "openai"),
+    (re.compile(r"claude-"), "anthropic"),
+]
+Build = Callable[[str, Settings], Awaitable[Model]]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The model that is used when none is named, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Available:
+    """One line of ``evercontext model list``."""
+
+    name: str
+    ready: bool
+    note: str
+
+
+def split(name: str) -> tuple[str, str]:
+    """Return (provider, model) of a name as a user writes it."""
+    name = name.strip()
+    prefix, _, rest = name.partition(":")
+    if prefix in PROVIDERS:
+        return prefix, rest or _DEFAULTS.get(prefix, "")
+    if not name:
+        raise ModelUnknown("no model is named", fix="Give it as provider:model")
+    vendor = next((vendor for pattern, vendor in _VENDORS if pattern.match(name)), "ollama")
+    return vendor, name
+
+
+def canonical(name: str) -> str:
+    """Return the full ``provider:model`` of a name."""
+    provider, model = split(name)
+    return f"{provider}:{model}" if model else provider
+
+
+async def load(name: str, settings: Settings) -> Model:
+    """Open the model of that name; text-only ones speak the JSON protocol."""
+    provider, model = split(name)
+    return await PROVIDERS[provider](model, settings)
+
+
+async def ready(settings: Settings, name: str | None = None) -> Model:
+    """Open the named or chosen model as the agent uses it: one retry, then the fallback chain."""
+    asked = name or (await choose(settings)).name
+    first = Retrying(await load(asked, settings))
+    others = [(other, _opener(other, settings)) for other in settings.fallback_models]
+    return Fallback(first, others) if others else first
+
+
+def _opener(name: str, settings: Settings) -> Callable[[], Awaitable[Model]]:
+    async def open_model() -> Model:
+        return Retrying(await load(name, settings))
+
+    return open_model
+
+
+async def choose(settings: Settings) -> Choice:
+    """Return the model to use when none is named on the command line."""
+    if settings.model_name:
+        origin = settings.origins.get("model_name", "settings")
+        return Choice(canonical(settings.model_name), f"set by {origin}")
+    if settings.openai_api_key:
+        return Choice(f"openai:{OPENAI_MODELS[0]}", "OPENAI_API_KEY is set")
+    if settings.anthropic_api_key:
+        return Choice(f"anthropic:{CLAUDE_MODELS[0]}", "ANTHROPIC_API_KEY is set")
+    local = await _ollama_models(settings)
+    if local:
+        return Choice(f"ollama:{local[0]}", f"Ollama runs at {settings.ollama_endpoint}")
+    return Choice(f"embedded:{EMBEDDED}", "no key is set and no Ollama runs here")
+
+
+async def available(settings: Settings) -> list[Available]:
+    """Return every model that could be used from here, and what is missing for the others."""
+    return [
+        *_keyed("openai", OPENAI_MODELS, bool(settings.openai_api_key), "OPENAI_API_KEY"),
+        *_keyed("anthropic", CLAUDE_MODELS, bool(settings.anthropic_api_key), "ANTHROPIC_API_KEY"),
+        *await _ollama_lines(settings),
+        *_cli_lines(),
+        _embedded_line(settings),
+    ]
+
+
+def _keyed(provider: str, models: tuple[str, ...], has_key: bool, setting: str) -> list[Available]:
+    note = f"{setting} is set" if has_key else f"set {setting}"
+    return [Available(f"{provider}:{model}", has_key, note) for model in models]
+
+
+async def _ollama_models(settings: Settings) -> list[str]:
+    from evercontext.models.ollama import OllamaModel
+
+    server = OllamaModel("", endpoint=settings.ollama_endpoint, timeout=PROBE)
+    try:
+        return await server.installed()
+    except ModelProblem:
+        return []
+    finally:
+        await server.aclose()
+
+
+async def _ollama_lines(settings: Settings) -> list[Available]:
+    at = settings.ollama_endpoint
+    found = await _ollama_models(settings)
+    if not found:
+        return [Available("ollama:…", False, f"no Ollama with a chat model at {at}")]
+    return [Available(f"ollama:{name}", True, f"installed at {at}") for name in found]
+
+
+def _cli_lines() -> list[Available]:
+    import shutil
+
+    from evercontext.models.vendor_cli import Codex, Gemini
+
+    path = process_environment().get("PATH")
+    lines = []
+    for vendor in (Gemini(), Codex()):
+        found = shutil.which(vendor.program, path=path)
+        note = f"{vendor.program} is installed" if found else f"run: {vendor.install}"
+        lines.append(Available(vendor.name, found is not None, note))
+    return lines
+
+
+def _embedded_line(settings: Settings) -> Available:
+    import importlib.util
+
+    from evercontext.models.embedded import weights
+
+    name = f"embedded:{EMBEDDED}"
+    if importlib.util.find_spec("xllamacpp") is None:
+        return Available(name, False, "run: pip install 'evercontext[embedded]'")
+    if not weights.is_pulled(settings.home):
+        return Available(name, False, f"run: evercontext model pull {EMBEDDED}")
+    return Available(name, True, "a 135M model for hello-world tasks, no network needed")
+
+
+async def _openai(model: str, settings: Settings) -> Model:
+    from evercontext.models.openai import OpenAIModel
+
+    return OpenAIModel(
+        model,
+        api_key=settings.openai_api_key,
+        base_url=settings.openai_base_url,
+        timeout=settings.model_timeout,
+        context_window=settings.context_window,
+    )
+
+
+async def _anthropic(model: str, settings: Settings) -> Model:
+    from evercontext.models.anthropic import AnthropicModel
+
+    return AnthropicModel(
+        model,
+        api_key=settings.anthropic_api_key,
+        base_url=settings.anthropic_base_url,
+        timeout=settings.model_timeout,
+        context_window=settings.context_window,
+    )
+
+
+async def _ollama(model: str, settings: Settings) -> Model:
+    from evercontext.models.ollama import OllamaModel
+
+    found = OllamaModel(
+        model or await _first_ollama(settings),
+        endpoint=settings.ollama_endpoint,
+        num_ctx=settings.ollama_num_ctx,
+        timeout=settings.model_timeout,
+        context_window=settings.context_window,
+    )
+    try:
+        shown = await found.describe()
+    except ModelProblem:
+        await found.aclose()
+        raise
+    return found if shown.tools else JsonProtocol(found, tool_role=shown.tool_role)
+
+
+async def _first_ollama(settings: Settings) -> str:
+    for name in await _ollama_models(settings):
+        return name
+    raise ModelUnknown("Ollama has no chat model here", fix="Run: ollama pull qwen3-coder")
+
+
+async def _gemini(model: str, settings: Settings) -> Model:
+    from evercontext.models.vendor_cli import Gemini
+
+    return _cli(Gemini(model), settings)
+
+
+async def _codex(model: str, settings: Settings) -> Model:
+    from evercontext.models.vendor_cli import Codex
+
+    return _cli(Codex(model), settings)
+
+
+def _cli(vendor: Vendor, settings: Settings) -> Model:
+    from evercontext.models.vendor_cli import VendorCli
+
+    inner = VendorCli(
+        vendor,
+        # A vendor's own program is given the vendor's own key and no other.
+        env=filtered(process_environment(), extra=vendor.variables),
+        timeout=settings.model_timeout,
+        context_window=settings.context_window,
+    )
+    return JsonProtocol(inner)
+
+
+async def _embedded(model: str, settings: Settings) -> Model:
+    from evercontext.models.embedded.model import EmbeddedModel
+
+    return JsonProtocol(EmbeddedModel(settings.home, model), tool_role=False)
+
+
+async def _scripted(model: str, settings: Settings) -> Model:
+    from evercontext.models.scripted import ScriptedModel
+
+    if not model:
+        raise ModelUnknown("no script is named", fix="Give it as scripted:FILE")
+    return ScriptedModel.from_file(Path(model))
+
+
+PROVIDERS: dict[str, Build] = {
+    "openai": _openai,
+    "anthropic": _anthropic,
+    "ollama": _ollama,
+    "gemini-cli": _gemini,
+    "codex-cli": _codex,
+    "embedded": _embedded,
+    "scripted": _scripted,
+}
+_DEFAULTS = {"openai": OPENAI_MODELS[0], "anthropic": CLAUDE_MODELS[0], "embedded": EMBEDDED}

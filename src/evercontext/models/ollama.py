@@ -1,0 +1,281 @@
+"""Ollama by its native API: the OpenAI-compatible one cannot set the context and cuts silently."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from evercontext.domain.message import Message, ToolCall
+from evercontext.domain.model import (
+    CallDelta,
+    Delta,
+    EndDelta,
+    ModelInfo,
+    NoticeDelta,
+    Request,
+    StopReason,
+    TextDelta,
+    ThoughtDelta,
+    Usage,
+)
+from evercontext.errors import ModelProblem, ModelUnknown
+from evercontext.models.json_reply import new_call_id
+from evercontext.models.lenient_json import arguments_of
+from evercontext.models.printed_calls import PrintedCalls
+from evercontext.models.provider_errors import Provider
+
+if TYPE_CHECKING:
+    import httpx2
+
+ENDPOINT = "http://localhost:11434"
+NUM_CTX = 16_384
+_PASSES_ANY_ROLE = re.compile(r'\{\{-?\s*\.Role|"tool"')
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What ``/api/show`` tells of a model."""
+
+    context: int
+    tools: bool
+    tool_role: bool
+
+
+class OllamaModel:
+    """One model of an Ollama server. ``describe`` first, to know what it can do."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        endpoint: str = ENDPOINT,
+        num_ctx: int = NUM_CTX,
+        timeout: float = 120.0,
+        context_window: int | None = None,
+    ) -> None:
+        """``num_ctx`` caps the context asked for (0: the model's own); memory grows with it."""
+        self._model = model
+        self._endpoint = address(endpoint)
+        self._provider = Provider("ollama", model, address=self._endpoint)
+        self._cap = context_window or num_ctx
+        self._timeout = timeout
+        self._client: httpx2.AsyncClient | None = None
+        self._shown: Shown | None = None
+        self._info = ModelInfo(f"ollama:{model}", self._cap or NUM_CTX, local=True)
+
+    @property
+    def info(self) -> ModelInfo:
+        """The window is what is really asked for, once ``describe`` has run."""
+        return self._info
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def describe(self) -> Shown:
+        """Ask the server what this model can do; raise ModelUnknown if it is not installed."""
+        if self._shown is None:
+            found = await self._post("/api/show", {"model": self._model})
+            self._shown = shown = _shown(found)
+            size = min(self._cap or shown.context, shown.context)
+            self._info = replace(self._info, window=size, native_tools=shown.tools)
+        return self._shown
+
+    async def installed(self) -> list[str]:
+        """Return the names of the chat models this server has, newest first."""
+        found = await self._request("GET", "/api/tags", None)
+        return [model["name"] for model in found.get("models", ()) if _chats(model)]
+
+    async def stream(self, request: Request) -> AsyncIterator[Delta]:
+        """Stream text as it comes; calls only once the whole answer is there."""
+        import httpx2
+
+        shown = await self.describe()
+        answer = _Answer(PrintedCalls(request.tools if shown.tools else ()))
+        body = self._body(request, shown)
+        try:
+            async with self._connected().stream("POST", "/api/chat", json=body) as response:
+                if response.status_code >= 400:
+                    raise self._refused(response.status_code, await response.aread())
+                async for line in response.aiter_lines():
+                    for delta in answer.take(self._line(line)):
+                        yield delta
+        except httpx2.HTTPError as error:
+            raise self._unreachable(error) from error
+        if answer.last is None:
+            raise self._provider.unavailable("cut the answer off in the middle")
+        for delta in answer.end(self._model, self._info.window):
+            yield delta
+
+    def _body(self, request: Request, shown: Shown) -> dict[str, Any]:
+        options = {
+            "num_ctx": self._info.window,
+            "temperature": request.temperature,
+            "seed": request.seed,
+            "num_predict": request.max_output_tokens,
+            "stop": list(request.stop) or None,
+        }
+        body = {
+            "model": self._model,
+            "messages": [_message(message) for message in request.messages],
+            "stream": True,
+            "options": {key: value for key, value in options.items() if value is not None},
+            "format": request.response_schema and dict(request.response_schema),
+            "tools": [_tool(tool) for tool in request.tools] if shown.tools else None,
+        }
+        return {key: value for key, value in body.items() if value}
+
+    def _line(self, line: str) -> dict[str, Any]:
+        if not line.strip():
+            return {}
+        try:
+            found = json.loads(line)
+        except ValueError as error:
+            raise self._provider.unavailable("sent something that is not its protocol") from error
+        if not isinstance(found, dict):
+            raise self._provider.unavailable("sent something that is not its protocol")
+        if found.get("error"):
+            raise self._provider.refused(500, str(found["error"]))
+        return found
+
+    async def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        return await self._request("POST", path, body)
+
+    async def _request(
+        self, method: str, path: str, body: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        import httpx2
+
+        try:
+            response = await self._connected().request(method, path, json=body)
+        except httpx2.HTTPError as error:
+            raise self._unreachable(error) from error
+        if response.status_code >= 400:
+            raise self._refused(response.status_code, response.content)
+        return self._line(response.text)
+
+    def _refused(self, status: int, raw: bytes) -> ModelProblem:
+        text = raw.decode("utf-8", "replace")
+        arguments, malformed = arguments_of(text)
+        said = text if malformed else str(arguments.get("error", text))
+        if status == 404:
+            return ModelUnknown(
+                f"Ollama has no model {self._model!r}", fix=f"Run: ollama pull {self._model}"
+            )
+        return self._provider.refused(status, said)
+
+    def _unreachable(self, error: Exception) -> ModelProblem:
+        import httpx2
+
+        if isinstance(error, httpx2.ConnectError):
+            return self._provider.unavailable("is not running (`ollama serve` starts it)")
+        if isinstance(error, httpx2.TimeoutException):
+            return self._provider.unavailable(f"said nothing for {self._timeout:.0f} s")
+        return self._provider.unavailable("cut the line")
+
+    def _connected(self) -> httpx2.AsyncClient:
+        if self._client is None:
+            import httpx2
+
+            waits = httpx2.Timeout(self._timeout, connect=min(5.0, self._timeout))
+            self._client = httpx2.AsyncClient(base_url=self._endpoint, timeout=waits)
+        return self._client
+
+
+def address(endpoint: str) -> str:
+    """Return the endpoint as an URL; ``localhost:11434`` is what people write."""
+    bare = endpoint.rstrip("/")
+    return bare if "://" in bare else f"http://{bare}"
+
+
+def _shown(found: Mapping[str, Any]) -> Shown:
+    facts = found.get("model_info") or {}
+    sizes = [value for key, value in facts.items() if key.endswith(".context_length")]
+    template = found.get("template") or ""
+    able = found.get("capabilities")
+    # Servers before 0.6.4 do not list capabilities; their templates show them.
+    tools = "tools" in able if isinstance(able, list) else ".Tools" in template
+    context = int(sizes[0]) if sizes else NUM_CTX
+    return Shown(context, tools, tool_role=bool(_PASSES_ANY_ROLE.search(template)))
+
+
+def _chats(model: Mapping[str, Any]) -> bool:
+    family = (model.get("details") or {}).get("family") or ""
+    return "embed" not in model["name"].lower() and "bert" not in family.lower()
+
+
+def _message(message: Message) -> dict[str, Any]:
+    told: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        told["tool_calls"] = [
+            {"function": {"name": call.name, "arguments": dict(call.arguments)}}
+            for call in message.tool_calls
+        ]
+    if message.role == "tool" and message.tool_name:
+        told["tool_name"] = message.tool_name
+    return told
+
+
+def _tool(tool: Any) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "function": {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": dict(tool.arguments),
+        },
+    }
+
+
+@dataclass(slots=True)
+class _Answer:
+    """Folds the lines of one answer."""
+
+    printed: PrintedCalls
+    calls: list[ToolCall] = field(default_factory=list)
+    last: Mapping[str, Any] | None = None
+
+    def take(self, line: Mapping[str, Any]) -> list[Delta]:
+        """Take one line; return what can be shown of it."""
+        message = line.get("message") or {}
+        for found in message.get("tool_calls") or ():
+            self.calls.append(_call(found))
+        if line.get("done"):
+            self.last = line
+        thought = message.get("thinking") or ""
+        text = self.printed.feed(message.get("content") or "")
+        shown: list[Delta] = [ThoughtDelta(thought)] if thought else []
+        return [*shown, TextDelta(text)] if text else shown
+
+    def end(self, model: str, window: int) -> list[Delta]:
+        """Return the calls, native or printed, and the end."""
+        last = self.last or {}
+        text, printed = self.printed.finish()
+        calls = self.calls or list(printed)
+        usage = Usage(last.get("prompt_eval_count") or 0, last.get("eval_count") or 0)
+        deltas: list[Delta] = [TextDelta(text)] if text else []
+        deltas += [CallDelta(call) for call in calls]
+        if usage.input_tokens >= window - 1:
+            deltas.append(NoticeDelta(_overfull(window)))
+        stop: StopReason = "length" if last.get("done_reason") == "length" else "end"
+        if calls and stop == "end":
+            stop = "tool_calls"
+        return [*deltas, EndDelta(stop, usage, last.get("model") or model)]
+
+
+def _overfull(window: int) -> str:
+    return f"The prompt filled all {window} tokens and may have been cut. Raise EC_OLLAMA_NUM_CTX"
+
+
+def _call(found: Mapping[str, Any]) -> ToolCall:
+    about = found.get("function") or {}
+    given = about.get("arguments") or {}
+    call_id = found.get("id") or new_call_id()
+    name = str(about.get("name") or "")
+    if isinstance(given, str):
+        return ToolCall(call_id, name, *arguments_of(given))
+    return ToolCall(call_id, name, given)
