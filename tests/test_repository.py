@@ -1,0 +1,175 @@
+"""The habits of this repository, held by tests instead of by reviewers."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent.parent
+SOURCE = HERE / "src" / "evercontext"
+TESTS = HERE / "tests"
+
+LONG_FILES = {
+    "src/evercontext/errors.py": "the one tree of errors, drawn and declared in one place",
+}
+LONG_FUNCTIONS: dict[str, str] = {}
+INVENTED_KEYS = {
+    "tests/events/test_redact.py": "keys made up to see them redacted",
+}
+SQL_FROM_PARTS = {
+    "storage/recover.py": "table and column names of our own schema, quoted",
+    "storage/connect.py": "one of two constants in a PRAGMA",
+    "memory/messages.py": "conditions chosen among fixed words; their values are parameters",
+}
+VAGUE_NAMES = re.compile(r"(?:^|_)(?:utils?|helpers?|common|core|misc|managers?)\.py$")
+MACHINE_PATHS = re.compile(r"(?<![\w.~/-])/(?:work|root|Users|mnt/data)/[\w.-]+")
+SECRETS = re.compile(
+    r"\bsk-(?:proj-|ant-)?[A-Za-z0-9_-]{32,}|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{36}\b"
+    r"|\bxox[abp]-[0-9]{10,}|-----BEGIN (?:RSA |EC |OPENSSH )?PRIVATE KEY-----\n[A-Za-z0-9+/]{40}"
+)
+
+
+@cache
+def files() -> tuple[Path, ...]:
+    """Every text file that git keeps or would keep."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=HERE,
+        capture_output=True,
+        check=True,
+    ).stdout.decode()
+    paths = (HERE / name for name in listed.split("\0") if name)
+    return tuple(sorted(path for path in paths if path.is_file() and not path.is_symlink()))
+
+
+def text_files() -> Iterator[tuple[str, str]]:
+    for path in files():
+        try:
+            yield path.relative_to(HERE).as_posix(), path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+
+
+def python_files(*under: Path) -> list[Path]:
+    return [p for p in files() if p.suffix == ".py" and any(u in p.parents for u in under)]
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(HERE).as_posix()
+
+
+def test_no_file_names_the_machine_it_was_written_on() -> None:
+    found = [f"{name}: {hit}" for name, text in text_files() for hit in MACHINE_PATHS.findall(text)]
+    assert found == []
+
+
+@pytest.mark.case(135)
+def test_no_file_holds_a_secret() -> None:
+    found = [name for name, text in text_files() if SECRETS.search(text)]
+    assert [name for name in found if name not in INVENTED_KEYS] == []
+
+
+def test_files_stay_short_enough_to_read() -> None:
+    long = {
+        relative(path): lines
+        for path in python_files(SOURCE)
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 400
+    }
+    assert {name: lines for name, lines in long.items() if name not in LONG_FILES} == {}
+    assert set(LONG_FILES) <= set(long), "an exemption that is no longer needed"
+
+
+def test_functions_stay_short_enough_to_read() -> None:
+    long = {
+        f"{relative(path)}:{node.name}": length
+        for path in python_files(SOURCE)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno
+        and (length := node.end_lineno - node.lineno + 1) > 60
+    }
+    assert {name: lines for name, lines in long.items() if name not in LONG_FUNCTIONS} == {}
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    assert [relative(p) for p in python_files(SOURCE) if VAGUE_NAMES.search(p.name)] == []
+
+
+def test_tests_use_real_parts() -> None:
+    found = [
+        relative(path)
+        for path in python_files(TESTS, SOURCE)
+        for node in ast.walk(tree(path))
+        if (isinstance(node, ast.Import) and any(a.name.startswith("unittest") for a in node.names))
+        or (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("unittest"))
+    ]
+    assert found == []
+
+
+@pytest.mark.case(115)
+def test_no_sql_is_built_from_values() -> None:
+    found = sorted({relative(p) for p in python_files(SOURCE) if list(_built_sql(tree(p)))})
+    allowed = {f"src/evercontext/{name}" for name in SQL_FROM_PARTS}
+    assert [name for name in found if name not in allowed] == []
+
+
+_SQL = re.compile(
+    r"^\s*(?:SELECT\s.+\sFROM|INSERT\s+(?:OR\s+\w+\s+)?INTO|REPLACE\s+INTO|UPDATE\s+\S+\s+SET"
+    r"|DELETE\s+FROM|CREATE\s+\w+|DROP\s+\w+|ALTER\s+TABLE|PRAGMA|WITH\s+\w+\s+AS)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def _built_sql(module: ast.Module) -> Iterator[int]:
+    """Lines where a statement is put together by f-string, ``%``, ``+`` or ``format``."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.JoinedStr) and any(
+            isinstance(part, ast.FormattedValue) for part in node.values
+        ):
+            text = "".join(_literal(part) or "x" for part in node.values)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod | ast.Add):
+            text = _literal(node.left)
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "format"
+        ):
+            text = _literal(node.func.value)
+        else:
+            continue
+        if _SQL.match(text):
+            yield node.lineno
+
+
+def _literal(node: ast.expr) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+@pytest.mark.case(115)
+@pytest.mark.parametrize(
+    "line",
+    [
+        'run(f"SELECT * FROM memories WHERE id = {x}")',
+        'run("INSERT INTO memories VALUES (%s)" % x)',
+        'run("DELETE FROM memories WHERE id = " + x)',
+        'run("UPDATE memories SET a = {}".format(x))',
+        'run(f"drop table {x}")',
+    ],
+)
+def test_built_sql_is_recognised(line: str) -> None:
+    assert list(_built_sql(ast.parse(line))) == [1]
+
+
+def test_plain_sql_is_not_taken_for_built_sql() -> None:
+    assert list(_built_sql(ast.parse('run("SELECT a FROM t WHERE id = ?", (x,))'))) == []
