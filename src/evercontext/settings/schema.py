@@ -273,7 +273,7 @@ class Settings:
         "EC_TOKEN_SAFETY_MARGIN", 0.8, "Share of it that is used (0.5-0.95)", _number
     )
     bridge_model: str = _setting(
-        "EC_BRIDGE_MODEL", "claude-sonnet-4-5", "Model of the bridge", guarded=True
+        "EC_BRIDGE_MODEL", "claude-sonnet-5-5", "Model of the bridge", guarded=True
     )
     bridge_max_tokens: int = _setting(
         "EC_BRIDGE_MAX_TOKENS", 4096, "Longest answer of the bridge", _integer

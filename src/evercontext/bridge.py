@@ -1,0 +1,131 @@
+"""``KanaAIBridge``: a user's intent, with everything remembered about it, sent to Claude."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from evercontext import settings as sources
+from evercontext.context.config import AssembledContext, ChatMessage
+from evercontext.settings import Settings
+
+
+class Assembler(Protocol):
+    """Puts a context together; ``ContextAssemblerService`` does."""
+
+    async def assemble_context(
+        self, user_message: str, user_id: str, session_id: object | None = None
+    ) -> AssembledContext:
+        """Return a message list that fits."""
+        ...
+
+
+class KanaAIBridge:
+    """Sends an intent to Claude, through the context assembler where there is one."""
+
+    def __init__(
+        self,
+        api_key: str | None = None,
+        model: str | None = None,
+        client: Any = None,
+        context_assembler: Assembler | None = None,
+        *,
+        settings: Settings | None = None,
+    ) -> None:
+        self._settings = settings or sources.load()
+        key = api_key or self._settings.anthropic_api_key
+        if client is None and not key:
+            raise ValueError("no key for Claude: set ANTHROPIC_API_KEY, or pass api_key or client")
+        self._model = model or self._settings.bridge_model
+        self._client = client if client is not None else _connect(str(key), self._settings)
+        self._assembler = context_assembler
+
+    async def process_intent(self, intent: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer ``{content, user_id="default", session_id}``; errors come back, never raise."""
+        content = intent.get("content")
+        if not isinstance(content, str) or not content.strip():
+            return {"status": "error", "reason": "the intent has no content"}
+        try:
+            messages, metadata = await self._messages(content, intent)
+            reply = await self._send(messages)
+        except Exception as problem:  # noqa: BLE001 - the caller is promised an answer
+            return {"status": "error", "reason": _reason(problem)}
+        answer = {"status": "ok", "model": self._model, "summary": _text(reply)}
+        return answer | ({"context_metadata": metadata} if metadata else {})
+
+    async def aclose(self) -> None:
+        """Close the connection, if it can be closed."""
+        close = getattr(self._client, "close", None)
+        closing = close() if close else None
+        if inspect.isawaitable(closing):
+            await closing
+
+    async def _messages(
+        self, content: str, intent: Mapping[str, Any]
+    ) -> tuple[list[ChatMessage], dict[str, Any] | None]:
+        if self._assembler is None:
+            prompt = {"role": "system", "content": self._settings.system_prompt}
+            return [prompt, {"role": "user", "content": content}], None
+        context = await self._assembler.assemble_context(
+            content, str(intent.get("user_id") or "default"), intent.get("session_id")
+        )
+        return context.messages, context.metadata.as_dict()
+
+    async def _send(self, messages: Sequence[ChatMessage]) -> Any:
+        create = self._client.messages.create
+        system, turns = for_claude(messages)
+        call = {
+            "model": self._model,
+            "max_tokens": self._settings.bridge_max_tokens,
+            "system": system,
+            "messages": turns,
+        }
+        sampling = {"temperature": self._settings.bridge_temperature}
+        # Newer clients have no such parameter, though their servers still understand it.
+        named = inspect.signature(create).parameters
+        direct = "temperature" in named or any(p.kind is p.VAR_KEYWORD for p in named.values())
+        extra = sampling if direct else {"extra_body": sampling}
+        try:
+            return await create(**call, **extra)
+        except Exception as problem:
+            if "temperature" not in str(problem):
+                raise
+            # Some current models refuse every sampling option.
+            return await create(**call)
+
+
+def for_claude(messages: Sequence[ChatMessage]) -> tuple[str, list[ChatMessage]]:
+    """System text apart; same-role neighbours merged; the first turn is the user's."""
+    system = "\n\n".join(m["content"] for m in messages if m["role"] == "system")
+    turns: list[ChatMessage] = []
+    for message in messages:
+        if message["role"] == "system":
+            continue
+        if turns and turns[-1]["role"] == message["role"]:
+            turns[-1] = {**message, "content": f"{turns[-1]['content']}\n\n{message['content']}"}
+        else:
+            turns.append(dict(message))
+    if turns and turns[0]["role"] != "user":
+        turns.insert(0, {"role": "user", "content": "(Context from earlier follows.)"})
+    return system, turns
+
+
+def _connect(key: str, settings: Settings) -> Any:
+    from anthropic import AsyncAnthropic
+
+    return AsyncAnthropic(
+        api_key=key,
+        base_url=settings.anthropic_base_url,
+        timeout=settings.model_timeout,
+        max_retries=0,
+    )
+
+
+def _text(reply: Any) -> str:
+    blocks = getattr(reply, "content", None) or []
+    return "".join(getattr(block, "text", "") or "" for block in blocks)
+
+
+def _reason(problem: Exception) -> str:
+    return str(problem) or type(problem).__name__
