@@ -165,9 +165,12 @@ def take(path: SafePath, staged: str, seen: Stamp) -> None:
     """Remove the file, if it is still the one that was ``seen``; it is gone in one step."""
     kernel = path.root.kernel
     kernel.rename_new(path.name, staged, path.dir_fd)
-    if _stamp(path, staged) != seen:
+    try:
+        if _stamp(path, staged) != seen:
+            raise Changed("changed", fix="Read the file again")
+    except BaseException:
         kernel.rename_new(staged, path.name, path.dir_fd)
-        raise Changed("changed", fix="Read the file again")
+        raise
     discard(path, staged)
 
 
@@ -196,9 +199,12 @@ def _swap(path: SafePath, staged: str, seen: Stamp) -> bool:
         if error.errno in (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP):
             return False
         raise
-    if _stamp(path, staged) != seen:
+    try:
+        if _stamp(path, staged) != seen:
+            raise Changed("changed", fix="Read the file again")
+    except BaseException:
         kernel.exchange(staged, path.name, path.dir_fd)
-        raise Changed("changed", fix="Read the file again")
+        raise
     discard(path, staged)
     return True
 

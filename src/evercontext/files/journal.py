@@ -97,10 +97,10 @@ class Journal:
                     _stage(change, entry)
                 segment.sync(end)
                 for change, entry in zip(changes, entries, strict=True):
-                    _put(change, entry)
-                    placed.append(entry)
                     if step:
                         step.entries.append(entry)
+                    _put(change, entry)
+                    placed.append(entry)
             except BaseException:
                 self._clear(changes, entries, placed)
                 raise

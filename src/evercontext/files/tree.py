@@ -126,6 +126,7 @@ class Tree:
             if before is not None and mode is WriteMode.CREATE:
                 raise AlreadyExists("file exists", fix="Edit it, or write in overwrite mode")
             if mode is WriteMode.APPEND and before is not None:
+                before.text()  # text after bytes that are no text would be neither
                 self.policy.check_size(len(before.data) + len(data))
                 return before.data + data
             return data

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from evercontext.errors import EverContextError
+from evercontext.errors import DiskFull, EverContextError, IoFailed
 from evercontext.files import io
 from evercontext.files.failures import explained
 from evercontext.files.io import Content
@@ -102,9 +102,12 @@ def _plan(
     kept: list[Kept] = []
     for path, chain in chains.items():
         try:
-            safe = held.enter_context(journal.root.place(parts_of(path)))
-            plan = _plan_one(journal, history, safe, chain)
-        except (OSError, EverContextError) as error:
+            with explained():
+                safe = held.enter_context(journal.root.place(parts_of(path)))
+                plan = _plan_one(journal, history, safe, chain)
+        except (DiskFull, IoFailed):
+            raise
+        except EverContextError as error:
             kept.append(Kept(path, str(error)))
             continue
         if isinstance(plan, _Plan):
