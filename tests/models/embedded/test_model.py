@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evercontext.domain.message import Message, system, tool_result, user
+from evercontext.domain.model import Model, Reply, Request, ToolSpec, complete
+from evercontext.errors import ModelRefused, ModelUnknown
+from evercontext.models.embedded.model import WINDOW, EmbeddedModel
+from evercontext.models.json_protocol import JsonProtocol
+
+pytestmark = pytest.mark.embedded
+
+
+def spec(name: str, *required: str) -> ToolSpec:
+    properties = {key: {"type": "string"} for key in required}
+    schema = {"type": "object", "properties": properties, "required": list(required)}
+    return ToolSpec(name, f"The tool {name}.", schema)
+
+
+TOOLS = (spec("list_files"), spec("read_file", "path"), spec("write_file", "path", "content"))
+
+
+@pytest.fixture(scope="module")
+def loaded() -> Iterator[list[EmbeddedModel]]:
+    """The one model all these tests talk to: reading the examples again would take minutes."""
+    held: list[EmbeddedModel] = []
+    yield held
+    for embedded in held:
+        asyncio.run(embedded.aclose())
+
+
+@pytest.fixture
+def model(smollm2: Path, loaded: list[EmbeddedModel]) -> Model:
+    if not loaded:
+        loaded.append(EmbeddedModel(smollm2.resolve().parents[1]))
+    return JsonProtocol(loaded[0], tool_role=False)
+
+
+async def ask(model: Model, task: str, tree: tuple[str, ...] = (), *more: Message) -> Reply:
+    hints: dict[str, Any] = {"task": task, "root": "project", "tree": tree}
+    messages = [system("You are an agent."), user(task), *more]
+    return await complete(model, Request(messages, TOOLS, temperature=0.0, seed=0, hints=hints))
+
+
+def run(content: str, folder: Path) -> str:
+    (folder / "it.py").write_text(content, encoding="utf-8")
+    command = [sys.executable, "-I", "-X", "utf8", str(folder / "it.py")]
+    return subprocess.run(command, capture_output=True, check=True, timeout=30).stdout.decode()
+
+
+@pytest.mark.contract("E13", "E14", "E44")
+@pytest.mark.parametrize(
+    "task", ["Create app/main.py that prints Hello World", "app に Hello World を作成"]
+)
+async def test_hello_world_is_written_and_runs(model: Model, task: str, tmp_path: Path) -> None:
+    reply = await ask(model, task)
+    (call,) = reply.tool_calls
+    assert call.name == "write_file"
+    assert call.arguments["path"] == "app/main.py"
+    assert run(call.arguments["content"], tmp_path) == "Hello World\n"
+    assert reply.usage.input_tokens > 0 < reply.usage.output_tokens
+
+
+@pytest.mark.contract("E16")
+async def test_after_the_result_it_answers_without_calls(model: Model) -> None:
+    task = "Create app/main.py that prints Hello World"
+    first = await ask(model, task)
+    result = json.dumps({"ok": True, "result": "written", "error": None})
+    done = await ask(model, task, (), first.as_message(), tool_result(first.tool_calls[0], result))
+    assert not done.tool_calls
+    assert "app/main.py" in done.text
+
+
+async def test_a_failed_call_is_reported_as_failed(model: Model) -> None:
+    task = "Create app/main.py that prints Hello World"
+    first = await ask(model, task)
+    result = json.dumps({"ok": False, "result": None, "error": "read_only: no"})
+    done = await ask(model, task, (), first.as_message(), tool_result(first.tool_calls[0], result))
+    assert not done.tool_calls
+    assert "failed" in done.text
+    assert "read_only" in done.text
+
+
+async def test_other_words_end_in_another_file(model: Model, tmp_path: Path) -> None:
+    reply = await ask(model, "Make bin/go.py which prints Blue cheese")
+    (call,) = reply.tool_calls
+    assert call.arguments["path"] == "bin/go.py"
+    assert run(call.arguments["content"], tmp_path) == "Blue cheese\n"
+
+
+async def test_the_same_task_is_written_the_same_way(model: Model) -> None:
+    first = await ask(model, "Create a.json with name set to demo")
+    again = await ask(model, "Create a.json with name set to demo")
+    assert first.tool_calls[0].arguments == again.tool_calls[0].arguments
+    assert json.loads(first.tool_calls[0].arguments["content"]) == {"name": "demo"}
+
+
+async def test_a_question_about_a_file_reads_it(model: Model) -> None:
+    reply = await ask(model, "What does app/main.py do?", ("app/main.py",))
+    assert [(call.name, dict(call.arguments)) for call in reply.tool_calls] == [
+        ("read_file", {"path": "app/main.py"})
+    ]
+
+
+async def test_of_several_files_it_chooses_one_of_them(model: Model) -> None:
+    reply = await ask(model, "Write Hello into a.txt, not into b.txt")
+    assert reply.tool_calls[0].arguments["path"] in ("a.txt", "b.txt")
+
+
+async def test_a_kind_it_cannot_write_is_an_honest_refusal(model: Model) -> None:
+    with pytest.raises(ModelRefused, match=r"cannot write src/lib\.rs"):
+        await ask(model, "Create src/lib.rs with a function that adds two numbers")
+
+
+async def test_without_a_tool_to_write_with_nothing_is_called(model: Model) -> None:
+    reply = await complete(model, Request([user("Say Hello")], TOOLS[:1], hints={}))
+    assert not reply.tool_calls
+    assert reply.text
+
+
+async def test_without_tools_it_just_talks(model: Model) -> None:
+    reply = await complete(model, Request([user("Say hello to Bob.")], max_output_tokens=12))
+    assert reply.text
+    assert reply.usage.output_tokens <= 12
+
+
+async def test_a_schema_binds_plain_talk(model: Model) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"good": {"type": "boolean"}},
+        "required": ["good"],
+        "additionalProperties": False,
+    }
+    reply = await complete(model, Request([user("Is it good?")], response_schema=schema))
+    assert isinstance(json.loads(reply.text)["good"], bool)
+
+
+async def test_it_says_what_it_is(model: Model) -> None:
+    info = model.info
+    assert (info.name, info.window) == ("embedded:smollm2", WINDOW)
+    assert (info.tiny, info.local, info.native_tools) == (True, True, False)
+    assert "135M" in (info.notice or "")
+
+
+async def test_before_the_pull_the_error_names_it(tmp_path: Path) -> None:
+    pytest.importorskip("xllamacpp")
+    model = EmbeddedModel(tmp_path)
+    try:
+        with pytest.raises(ModelUnknown, match="evercontext model pull smollm2"):
+            await complete(model, Request([user("Hi")]))
+    finally:
+        await model.aclose()

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from evercontext.errors import ContextTooLong, ModelProblem, ModelRefused, ModelUnknown
+from evercontext.models.embedded.grammar import one_of
+from evercontext.models.embedded.runtime import Runtime
+
+STORY = {"prompt": "Once upon a time", "max_tokens": 3000, "temperature": 0}
+
+
+def runtime(path: Path, window: int = 512) -> Runtime:
+    return Runtime(path, window=window, verify=lambda path: None)
+
+
+async def written(model: Runtime, body: dict[str, object]) -> str:
+    async with aclosing(model.generate(body)) as pieces:
+        return "".join([piece.text async for piece in pieces])
+
+
+@pytest.mark.embedded
+async def test_the_grammar_binds_and_greedy_writing_repeats_itself(smollm2: Path) -> None:
+    model = runtime(smollm2)
+    try:
+        odd = {"prompt": "Two and two is", "grammar": one_of(['"x"\\y', "こんにちは"]), "seed": 3}
+        assert await written(model, {**odd, "temperature": 5}) in ('"x"\\y', "こんにちは")
+        body = {"prompt": "The sky is", "max_tokens": 8, "temperature": 0}
+        assert await written(model, body) == await written(model, body) != ""
+    finally:
+        await model.close()
+
+
+@pytest.mark.embedded
+async def test_usage_is_told_with_the_last_piece(smollm2: Path) -> None:
+    model = runtime(smollm2)
+    try:
+        async with aclosing(model.generate({"prompt": "One two", "max_tokens": 4})) as pieces:
+            last = [piece async for piece in pieces][-1]
+        assert last.cut
+        assert last.usage is not None
+        assert (last.usage.input_tokens, last.usage.output_tokens) == (2, 4)
+    finally:
+        await model.close()
+
+
+@pytest.mark.embedded
+async def test_a_cancelled_generation_frees_the_model_for_the_next(smollm2: Path) -> None:
+    model = runtime(smollm2, window=4096)
+    started = asyncio.Event()
+
+    async def listen() -> None:
+        async with aclosing(model.generate(STORY)) as pieces:
+            async for _ in pieces:
+                started.set()
+
+    try:
+        task = asyncio.create_task(listen())
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        # 3000 tokens take far longer than this test may: the next one only runs if they stopped.
+        assert await written(model, {"prompt": "The sky is", "max_tokens": 2, "temperature": 0})
+    finally:
+        await model.close()
+
+
+@pytest.mark.embedded
+async def test_too_long_a_prompt_is_told_apart_from_a_bad_request(smollm2: Path) -> None:
+    model = runtime(smollm2)
+    try:
+        with pytest.raises(ContextTooLong, match="window of 512"):
+            await written(model, {"prompt": "word " * 2000})
+        with pytest.raises(ModelRefused):
+            await written(model, {"prompt": "x", "grammar": "root ::= ("})
+    finally:
+        await model.close()
+
+
+@pytest.mark.embedded
+async def test_nothing_listens_on_the_network_and_signals_stay_ours(smollm2: Path) -> None:
+    import signal
+
+    def sockets() -> set[str]:
+        lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
+        return {line.split()[1] for line in lines if line.split()[3] == "0A"}
+
+    before, handler = sockets(), signal.getsignal(signal.SIGINT)
+    model = runtime(smollm2)
+    try:
+        await written(model, {"prompt": "x", "max_tokens": 1})
+        assert sockets() - before == set()
+        assert signal.getsignal(signal.SIGINT) == handler
+    finally:
+        await model.close()
+
+
+@pytest.mark.embedded
+async def test_a_file_that_is_no_model_is_one_line(smollm2: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.gguf").write_bytes(b"GGUF" + bytes(2000))
+    model = runtime(tmp_path / "bad.gguf")
+    try:
+        with pytest.raises(ModelProblem, match="could not load"):
+            await written(model, {"prompt": "x"})
+    finally:
+        await model.close()
+
+
+async def test_without_the_extra_the_error_says_how_to_install_it(tmp_path: Path) -> None:
+    # A fresh interpreter that really has no such package: site-packages are switched off.
+    script = f"""
+import asyncio, sys
+sys.path.insert(0, {str(Path(__file__).parents[3] / "src")!r})
+from pathlib import Path
+from evercontext.errors import ModelUnknown
+from evercontext.models.embedded.runtime import Runtime
+
+async def main():
+    model = Runtime(Path("x.gguf"), window=512, verify=lambda path: None)
+    try:
+        async for _ in model.generate({{"prompt": "x"}}):
+            pass
+    except ModelUnknown as error:
+        print(error)
+    await model.close()
+
+asyncio.run(main())
+"""
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-I", "-S", "-c", script, stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await child.communicate()
+    assert b"pip install 'evercontext[embedded]'" in said
+
+
+async def test_the_file_is_verified_before_native_code_sees_it(tmp_path: Path) -> None:
+    def verify(path: Path) -> None:
+        raise ModelUnknown("not this one")
+
+    pytest.importorskip("xllamacpp")
+    model = Runtime(tmp_path / "any.gguf", window=512, verify=verify)
+    try:
+        with pytest.raises(ModelUnknown, match="not this one"):
+            await written(model, {"prompt": "x"})
+    finally:
+        await model.close()
