@@ -1,7 +1,8 @@
 """Small tasks for the embedded model, and what the written file must do.
 
-``HELD_OUT`` was written down before any prompt or grammar was tuned and is never tuned on;
-``TUNING`` is what the prompt profile was built with.
+``HELD_OUT`` was written down before any prompt or grammar was tuned; ``HELD_OUT_2`` after the first
+rate was known and before anything was changed because of it. ``TUNING`` is what the prompt profile
+was built with.
 """
 
 from __future__ import annotations
@@ -121,6 +122,59 @@ HELD_OUT = (
     SmallTask(
         "hello.py", "print", "a script called hello.py saying Welcome to Tokyo", "Welcome to Tokyo"
     ),
+)
+
+HELD_OUT_2 = (
+    SmallTask("intro.py", "print", "Create intro.py to print My name is Ken", "My name is Ken"),
+    SmallTask("jobs/daily.py", "print", "Write jobs/daily.py that outputs Job done", "Job done"),
+    SmallTask(
+        "main.py", "print", "Write a tiny Python program that prints Open sesame", "Open sesame"
+    ),
+    SmallTask(
+        "lib/main.py", "print", "Add a script to the lib directory that prints Loaded", "Loaded"
+    ),
+    SmallTask("note.py", "print", 'note.py should print "Do not panic"', "Do not panic"),
+    SmallTask("seq.py", "print", "Make seq.py print every number from 3 to 6", r"3\s+4\s+5\s+6"),
+    SmallTask("calc.py", "print", "Create calc.py which prints 8 times 7", r"(.*\b)?56"),
+    SmallTask("diff.py", "print", "Write diff.py printing the difference of 9 and 4", r"(.*\b)?5"),
+    SmallTask(
+        "rev.py",
+        "call",
+        "Create rev.py with a function reverse(s) that returns the string reversed",
+        "reverse('abc') == 'cba'",
+    ),
+    SmallTask(
+        "odd.py",
+        "call",
+        "In odd.py, define is_odd(n), a function that returns True when n is odd",
+        "is_odd(3) and not is_odd(4)",
+    ),
+    SmallTask(
+        "cube.py",
+        "call",
+        "Please add cube.py with a function cube(x) returning x cubed",
+        "cube(3) == 27",
+    ),
+    SmallTask("motd.txt", "text", "Save the message Welcome aboard in motd.txt", "Welcome aboard"),
+    SmallTask("names.txt", "text", "names.txt should contain Alice and Bob", "Alice and Bob"),
+    SmallTask(
+        "docs/setup.md", "text", "Write docs/setup.md, titled Setup Guide", r"# Setup Guide(\s.*)?"
+    ),
+    SmallTask("theme.json", "json", "Make theme.json where mode is dark", '{"mode": "dark"}'),
+    SmallTask("limits.json", "json", "Create limits.json with max set to 10", '{"max": 10}'),
+    SmallTask("main.py", "print", "Hello World を表示するプログラムを作成", "Hello World"),
+    SmallTask("cli/main.py", "print", "cli に Hello World を作成してください", "Hello World"),
+    SmallTask("ok.py", "print", "ok.py を作り、All OK と出力させる", "All OK"),
+    SmallTask(
+        "ohayo.py",
+        "print",
+        "「おはようございます」と表示する ohayo.py を作成",
+        "おはようございます",
+    ),
+    SmallTask("nums.py", "print", "nums.py で 1 から 3 まで表示する", r"1\s+2\s+3"),
+    SmallTask("diary.txt", "text", "diary.txt に Sunny day と記載する", "Sunny day"),
+    SmallTask("NOTES.md", "text", "NOTES.md を作成し、見出しを Notes にする", r"# Notes(\s.*)?"),
+    SmallTask("div.py", "call", "div.py に 2つの数を割る関数 div を追加", "div(8, 2) == 4"),
 )
 
 TUNING = (

@@ -38,7 +38,6 @@ def test_particles_inside_kana_words_are_not_taken_for_particles() -> None:
     assert "こんにちは" in to_english("こんにちはと表示する hi.py を作成")
 
 
-@pytest.mark.case(1)
 def test_decomposed_text_is_composed_first() -> None:
     # "で" as て and a combining mark, as some file systems and editors write it.
     assert to_english("say.py て\u3099「か\u3099」と表示する") == 'print "が" in say.py'
