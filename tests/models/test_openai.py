@@ -28,6 +28,7 @@ from evercontext.errors import (
     ModelUnknown,
     RateLimited,
 )
+from evercontext.models.json_protocol import JsonProtocol
 from evercontext.models.openai import OpenAIModel
 from tests.models.wire_server import Answer, WireServer, error, sse, wire_server
 
@@ -348,6 +349,19 @@ def test_no_key_for_openai_itself_names_the_setting() -> None:
         OpenAIModel("gpt-4.1-nano")
     assert OpenAIModel("gpt-4.1-mini", api_key="k").info.window == 1_047_576
     assert OpenAIModel("gpt-4.1-mini", api_key="k", context_window=5).info.window == 5
+
+
+@pytest.mark.contract("E13")
+async def test_a_server_without_tools_speaks_json(server: WireServer) -> None:
+    inner = OpenAIModel("m", base_url=server.url, native_tools=False)
+    server.will(
+        Answer(sse(chunk({"content": '{"final_answer": "ok"}'}), chunk(finish="stop"), done=True))
+    )
+    assert (await complete(JsonProtocol(inner), ASK)).text == "ok"
+    body = server.asked[0].body
+    assert "tools" not in body
+    assert body["response_format"]["json_schema"]["schema"]["additionalProperties"] is False
+    await inner.aclose()
 
 
 async def test_leaving_early_frees_the_connection(server: WireServer, model: OpenAIModel) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +53,9 @@ class OpenAIModel:
         base_url: str | None = None,
         timeout: float = 120.0,
         context_window: int | None = None,
+        native_tools: bool = True,
     ) -> None:
+        """``native_tools=False`` is for servers that know no tools: wrap it in JsonProtocol."""
         self._model = model
         self._own = base_url is None or base_url.rstrip("/") == ADDRESS
         address = base_url or ADDRESS
@@ -65,7 +67,8 @@ class OpenAIModel:
         self._timeout = timeout
         self._client: AsyncOpenAI | None = None
         self._refused: set[str] = set()
-        self._info = ModelInfo(f"openai:{model}", window(model, context_window))
+        size = window(model, context_window)
+        self._info = ModelInfo(f"openai:{model}", size, native_tools=native_tools)
 
     @property
     def info(self) -> ModelInfo:
@@ -82,9 +85,10 @@ class OpenAIModel:
         import httpx2
         import openai
 
-        names = WireNames(request.tools)
-        body = self._body(request, names)
-        answer = _Answer(PrintedCalls(() if self._own else request.tools))
+        tools = request.tools if self._info.native_tools else ()
+        names = WireNames(tools)
+        body = self._body(request, tools, names)
+        answer = _Answer(PrintedCalls(() if self._own else tools))
         try:
             async with await self._open(body) as chunks:
                 async for chunk in chunks:
@@ -124,14 +128,16 @@ class OpenAIModel:
             )
         return self._client
 
-    def _body(self, request: Request, names: WireNames) -> dict[str, Any]:
+    def _body(
+        self, request: Request, tools: Sequence[ToolSpec], names: WireNames
+    ) -> dict[str, Any]:
         limit = "max_completion_tokens" if self._own else "max_tokens"
         schema = request.response_schema
         body = {
             "model": self._model,
             "messages": [_message(message, names) for message in request.messages],
             "stream_options": {"include_usage": True},
-            "tools": [_tool(tool, names) for tool in request.tools] or None,
+            "tools": [_tool(tool, names) for tool in tools] or None,
             limit: request.max_output_tokens,
             "temperature": request.temperature,
             "seed": request.seed,
