@@ -60,13 +60,17 @@ async def _git(settings: Settings) -> Check:
 
 
 async def _model(settings: Settings) -> Check:
-    from evercontext.app import choose_model
+    from evercontext.app import available_models, choose_model
 
     try:
         choice = await choose_model(settings)
+        listed = {model.name: model for model in await available_models(settings)}
     except EverContextError as error:
         return Check("model", "bad", error.message, error.fix)
-    return Check("model", "ok", f"{choice.name} ({choice.reason})")
+    said, known = f"{choice.name} ({choice.reason})", listed.get(choice.name)
+    if known and not known.ready:
+        return Check("model", "bad", f"{said} is not ready", known.note)
+    return Check("model", "ok", said)
 
 
 async def _sandbox(settings: Settings) -> Check:

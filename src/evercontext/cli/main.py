@@ -33,6 +33,7 @@ COMMANDS = {
     "run": Entry("Work", "run", "Do one task in a project, unattended."),
     "trace": Entry("Look", "trace", "See what happened: list, show, tail."),
     "doctor": Entry("Look", "doctor", "Check this machine; say how to fix what is missing."),
+    "model": Entry("Set up", "model", "See, choose, fetch and test models."),
     "config": Entry("Set up", "config", "See and change settings; trust a project's file."),
     "completion": Entry("Set up", "completion", "Print the completion script of a shell."),
 }

