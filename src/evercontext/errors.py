@@ -37,6 +37,7 @@
     │   ├── ModelRefused          the provider rejected the request itself
     │   ├── ContextTooLong        more than the model's window
     │   └── BadReply              not the JSON the protocol asks for
+    ├── InvalidPlan               a plan that does not match the schema
     ├── LimitReached              turns, time, tokens or money
     ├── ProcessProblem            a child process could not be run
     │   ├── ProgramMissing
@@ -293,6 +294,12 @@ class BadReply(ModelProblem):
     """Not the JSON that the protocol asks for."""
 
     code = "bad_reply"
+
+
+class InvalidPlan(EverContextError):
+    """A plan that does not match the schema, or that can never finish."""
+
+    code = "invalid_plan"
 
 
 class LimitReached(EverContextError):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
+from typing import Literal
 
 from evercontext.domain.message import Message, system
 from evercontext.domain.tool import Mode
@@ -24,10 +25,18 @@ class Surroundings:
     """The project's own AGENTS.md."""
 
 
-def brief(surroundings: Surroundings, mode: Mode) -> Message:
-    """Return the system message for one task."""
-    name = "plan.md" if mode is Mode.PLAN else "agent.md"
-    template = (files("evercontext.agent") / "prompts" / name).read_text(encoding="utf-8")
+Part = Literal["agent", "plan", "planner"]
+
+
+def part_in(mode: Mode) -> Part:
+    """Which prompt a mode has: plan mode has one of its own."""
+    return "plan" if mode is Mode.PLAN else "agent"
+
+
+def brief(surroundings: Surroundings, part: Part, mode: Mode = Mode.AGENT) -> Message:
+    """Return the system message for one part to play."""
+    prompt = files("evercontext.agent") / "prompts" / f"{part}.md"
+    template = prompt.read_text(encoding="utf-8")
     facts = {
         "root_name": surroundings.root_name,
         "system": platform.system(),

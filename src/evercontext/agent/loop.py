@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evercontext.agent.limits import Meter
@@ -62,6 +62,13 @@ class Progress:
     denied: bool = False
     last_call_failed: bool = False
 
+    def add(self, other: Progress) -> None:
+        """Take in what another loop of the same run has done."""
+        self.refusals += other.refusals
+        self.changed |= other.changed
+        self.denied = self.denied or other.denied
+        self.last_call_failed = other.last_call_failed
+
     def note(self, call: ToolCall, result: ToolResult) -> None:
         """Take in one result."""
         self.last_call_failed = not result.ok
@@ -78,7 +85,7 @@ class Loop:
     events: EventLog
     caller: Caller
     meter: Meter
-    hints: dict[str, object] = field(default_factory=dict)
+    hints: Mapping[str, object] = field(default_factory=dict)
     price: Price = lambda model, usage: None
     remember: Remember = _forget
     """Called with every message before the loop goes on: what was shown is never lost."""

@@ -1,16 +1,19 @@
-"""One task from beginning to end: its trace, its loop, its honest outcome."""
+"""One task from beginning to end: its trace, its plan, its loop, its honest outcome."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
 import uuid
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from evercontext.agent.briefing import Surroundings, brief
+from evercontext.agent import plan as plans
+from evercontext.agent.briefing import Surroundings, brief, part_in
 from evercontext.agent.limits import LimitHit, Limits, Meter
 from evercontext.agent.loop import Loop, Price, Progress
-from evercontext.domain.event import Final, Plan, Task
+from evercontext.agent.plan import PlanTask, TaskPlan
+from evercontext.domain.event import Body, Final, Plan, Task, TaskEnded
 from evercontext.domain.message import user
 from evercontext.domain.model import Model
 from evercontext.domain.outcome import Outcome, outcome_of
@@ -19,10 +22,20 @@ from evercontext.errors import Cancelled, EverContextError
 from evercontext.events.log import EventLog
 from evercontext.tools.toolbox import Toolbox
 
+MOST_REPLANS = 2
+
+MakePlan = Callable[[str, str], Awaitable[tuple[TaskPlan, str]]]
+"""Given the task and the last failure (or nothing), returns a plan and where it came from."""
+
 
 def new_trace_id() -> str:
     """One UUID binds everything that belongs to one task."""
     return str(uuid.uuid4())
+
+
+async def no_planner(text: str, failure: str) -> tuple[TaskPlan, str]:
+    """Without a planner the plan is the task itself, and no model is asked for it."""
+    return plans.implicit(text), "implicit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +50,16 @@ class TaskReport:
 
 
 @dataclass(slots=True)
+class _Step:
+    """How one task of the plan ended."""
+
+    task: PlanTask
+    outcome: Outcome
+    text: str = ""
+    error: EverContextError | None = None
+
+
+@dataclass(slots=True)
 class TaskRun:
     """Everything one task needs."""
 
@@ -48,34 +71,93 @@ class TaskRun:
     root: str
     limits: Limits = field(default_factory=Limits)
     price: Price = lambda model, usage: None
+    make_plan: MakePlan = no_planner
+    _meter: Meter = field(init=False)
+    _progress: Progress = field(default_factory=Progress)
+    _steps: list[_Step] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._meter = Meter(self.limits)
 
     async def run(self, text: str) -> TaskReport:
         """Do the task; whatever happens, the trace ends with a ``final`` event."""
         began = self._begin(text)
-        loop = Loop(
-            self.model,
-            self.toolbox,
-            self.events,
-            dataclasses.replace(self.caller, parent=began),
-            Meter(self.limits),
-            hints={
-                "task": text,
-                "root": self.surroundings.root_name,
-                "tree": tuple(self.surroundings.tree),
-            },
-            price=self.price,
-        )
-        history = [brief(self.surroundings, self.caller.mode), user(text)]
         try:
-            answer = await loop.run(history)
-            return self._end(loop, began, answer, None)
+            await self._carry_out(text, began)
+            return self._end(began, None)
         except EverContextError as error:
-            if isinstance(error, LimitHit):
-                self.events.emit(error.event, trace_id=self.caller.trace_id, parent=began)
-            return self._end(loop, began, "", error)
+            return self._end(began, error)
         except asyncio.CancelledError:
-            self._end(loop, began, "", Cancelled("stopped by the user"))
+            self._end(began, Cancelled("stopped by the user"))
             raise
+
+    async def _carry_out(self, text: str, began: str) -> None:
+        """Follow the plan, and make another one as long as it asks for that."""
+        failure = ""
+        for _ in range(1 + MOST_REPLANS):
+            plan, source = await self.make_plan(text, failure)
+            tasks = tuple(task.to_json() for task in plan.tasks)
+            self._emit(Plan(tasks=tasks, source=source), began)
+            failed = await self._follow(text, plan, began)
+            if failed is None or failed.task.on_error != "replan":
+                return
+            failure = f"{failed.task.title}: {failed.error or failed.text}"
+            self._steps = [step for step in self._steps if step.outcome is Outcome.DONE]
+
+    async def _follow(self, text: str, plan: TaskPlan, began: str) -> _Step | None:
+        """Do the tasks in order; return the one that ended the plan early, if any did."""
+        undone: set[str] = set()
+        for task in plan.in_order():
+            if undone & set(task.depends_on):
+                undone.add(task.id)
+                continue
+            step = await self._do(text, task, len(plan.tasks) > 1, began)
+            self._steps.append(step)
+            if step.outcome is Outcome.DONE:
+                continue
+            undone.add(task.id)
+            if task.on_error != "continue" or step.outcome in _FATAL:
+                return step
+        return None
+
+    async def _do(self, text: str, task: PlanTask, of_several: bool, began: str) -> _Step:
+        hints = {
+            "task": text,
+            "root": self.surroundings.root_name,
+            "tree": tuple(self.surroundings.tree),
+        }
+        progress = Progress()
+        loop = Loop(
+            self.model, self.toolbox, self.events,
+            dataclasses.replace(self.caller, parent=began),
+            self._meter, hints=hints, price=self.price, progress=progress,
+        )  # fmt: skip
+        mode = self.caller.mode
+        asked = self._asked(text, task) if of_several else text
+        step = _Step(task, Outcome.DONE)
+        try:
+            history = [brief(self.surroundings, part_in(mode), mode), user(asked)]
+            step.text = await loop.run(history)
+        except EverContextError as error:
+            step.error = error
+            if isinstance(error, LimitHit):
+                self._emit(error.event, began)
+        finally:
+            self._progress.add(progress)
+        step.outcome = judge(progress, step.error)
+        if of_several:
+            ended = TaskEnded(id=task.id, title=task.title, status=step.outcome.word)
+            self._emit(ended, began)
+        return step
+
+    def _asked(self, text: str, task: PlanTask) -> str:
+        lines = [f"The whole task: {text}", "", f"Your part of it now: {task.title}"]
+        if task.detail:
+            lines.append(task.detail)
+        if task.files:
+            lines.append(f"Expected files: {', '.join(task.files)}")
+        done = [f"- {step.task.title}" for step in self._steps if step.outcome is Outcome.DONE]
+        return "\n".join(lines + (["", "Already done:", *done] if done else []))
 
     def _begin(self, text: str) -> str:
         caller = self.caller
@@ -87,18 +169,16 @@ class TaskRun:
             door=caller.door,
             session=caller.session,
         )
-        began = self.events.emit(task, trace_id=caller.trace_id, parent=caller.parent).id
-        implicit = {"id": "task", "title": text, "depends_on": [], "on_error": "stop"}
-        self.events.emit(
-            Plan(tasks=(implicit,), source="implicit"), trace_id=caller.trace_id, parent=began
-        )
-        return began
+        return self.events.emit(task, trace_id=caller.trace_id, parent=caller.parent).id
 
-    def _end(
-        self, loop: Loop, began: str, answer: str, error: EverContextError | None
-    ) -> TaskReport:
-        outcome = judge(loop.progress, error)
-        meter = loop.meter
+    def _end(self, began: str, error: EverContextError | None) -> TaskReport:
+        failed = next((step for step in self._steps if step.outcome is not Outcome.DONE), None)
+        error = error or (failed.error if failed else None)
+        outcome = outcome_of(error) if error else (failed.outcome if failed else Outcome.DONE)
+        if self._progress.refusals and outcome in _OVERRULED:
+            outcome = Outcome.REFUSED
+        answer = "\n\n".join(step.text for step in self._steps if step.text)
+        meter = self._meter
         final = Final(
             status=outcome.word,
             text=answer,
@@ -108,11 +188,21 @@ class TaskRun:
             input_tokens=meter.usage.input_tokens,
             output_tokens=meter.usage.output_tokens,
             cost_usd=meter.cost,
-            error=str(error) if error else _unsaid(outcome, loop.progress),
-            changed=tuple(loop.progress.changed),
+            error=str(error) if error else _unsaid(outcome, self._progress),
+            changed=tuple(self._progress.changed),
+            tasks_done=sum(step.outcome is Outcome.DONE for step in self._steps),
+            tasks=len(self._steps),
         )
-        self.events.emit(final, trace_id=self.caller.trace_id, parent=began)
+        self._emit(final, began)
         return TaskReport(self.caller.trace_id, outcome, answer, error, final)
+
+    def _emit(self, body: Body, began: str) -> None:
+        self.events.emit(body, trace_id=self.caller.trace_id, parent=began)
+
+
+_OVERRULED = (Outcome.DONE, Outcome.FAILED, Outcome.LIMIT)
+_FATAL = (Outcome.LIMIT, Outcome.DENIED, Outcome.UNREACHABLE, Outcome.CANCELLED)
+"""Outcomes after which no other task of the plan would fare better."""
 
 
 def judge(progress: Progress, error: EverContextError | None) -> Outcome:
@@ -122,7 +212,7 @@ def judge(progress: Progress, error: EverContextError | None) -> Outcome:
     was never made good leaves the task undone.
     """
     outcome = outcome_of(error) if error else Outcome.DONE
-    if progress.refusals and outcome in (Outcome.DONE, Outcome.FAILED, Outcome.LIMIT):
+    if progress.refusals and outcome in _OVERRULED:
         return Outcome.REFUSED
     if outcome is Outcome.DONE and progress.denied:
         return Outcome.DENIED

@@ -46,6 +46,16 @@ class Plan(Body):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskEnded(Body):
+    """One task of a plan ended."""
+
+    type = "task_ended"
+    id: str
+    title: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReply(Body):
     """A model answered one turn."""
 
@@ -219,6 +229,8 @@ class Final(Body):
     cost_usd: float | None = None
     error: str | None = None
     changed: tuple[str, ...] = ()
+    tasks: int = 1
+    tasks_done: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

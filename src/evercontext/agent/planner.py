@@ -1,0 +1,101 @@
+"""Making a plan with a strong model; the same input gives the same plan."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from evercontext.agent import plan as plans
+from evercontext.agent.briefing import Surroundings, brief
+from evercontext.agent.plan import TaskPlan
+from evercontext.domain.message import assistant, user
+from evercontext.domain.model import Model, Request, complete
+from evercontext.errors import InvalidPlan
+from evercontext.storage.store import Store
+
+_SHOWN_BACK = 4_000
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "version": {"const": plans.VERSION},
+        "tasks": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "properties": {
+                    "id": {"type": "string"},
+                    "title": {"type": "string"},
+                    "detail": {"type": "string"},
+                    "kind": {"type": "string"},
+                    "depends_on": {"type": "array", "items": {"type": "string"}},
+                    "on_error": {"enum": list(plans.ON_ERROR)},
+                    "files": {"type": "array", "items": {"type": "string"}},
+                    "checks": {"type": "array", "items": {"type": "string"}},
+                },
+                "required": ["id", "title"],
+                "additionalProperties": False,
+            },
+        },
+    },
+    "required": ["tasks"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """A model that makes plans, and a cache of those it made."""
+
+    model: Model
+    store: Store | None = None
+
+    async def plan(
+        self, task: str, surroundings: Surroundings, *, executor: str, tree_digest: str
+    ) -> tuple[TaskPlan, str]:
+        """Return a plan and its source: ``cache``, or the model's name."""
+        key = self._key(task, executor, tree_digest)
+        kept = await self._kept(key)
+        if kept:
+            return kept, "cache"
+        made = await self.make(task, surroundings)
+        if self.store:
+            await self.store.execute(
+                "INSERT INTO kept (key, value) VALUES (?, ?)"
+                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                (key, json.dumps(made.to_json(), ensure_ascii=False)),
+            )
+        return made, self.model.info.name
+
+    async def make(self, task: str, surroundings: Surroundings, failure: str = "") -> TaskPlan:
+        """Ask for a plan; an invalid one is sent back once with the reason."""
+        asked = f"{task}\n\nThe last plan failed here:\n{failure}" if failure else task
+        messages = [brief(surroundings, "planner"), user(asked)]
+        for last_try in (False, True):
+            request = Request(messages, temperature=0.0, seed=0, response_schema=SCHEMA,
+                              hints={"role": "planner"})  # fmt: skip
+            reply = await complete(self.model, request)
+            try:
+                return plans.parse(reply.text)
+            except InvalidPlan as error:
+                if last_try:
+                    raise
+                shown = assistant(reply.text[:_SHOWN_BACK] or "(empty)")
+                messages += [shown, user(f"{error}. Answer again with the JSON object alone.")]
+        raise AssertionError("unreachable")
+
+    async def _kept(self, key: str) -> TaskPlan | None:
+        if self.store is None:
+            return None
+        row = await self.store.fetch_one("SELECT value FROM kept WHERE key = ?", (key,))
+        try:
+            return plans.parse(row["value"]) if row else None
+        except InvalidPlan:
+            return None
+
+    def _key(self, task: str, executor: str, tree_digest: str) -> str:
+        parts = [task, tree_digest, plans.VERSION, self.model.info.name, executor]
+        return "plan:" + hashlib.sha256(json.dumps(parts).encode()).hexdigest()
