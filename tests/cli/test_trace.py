@@ -94,6 +94,13 @@ def test_list_has_the_newest_first(log: EventLog) -> None:
     assert len(evercontext("trace", "list", "-n", "1").out.splitlines()) == 1
 
 
+def test_a_task_whose_process_is_gone_is_cut_off(log: EventLog) -> None:
+    segment = next((home() / "traces").glob("*.jsonl"))
+    day, rest = segment.name[:11], segment.name[11:].partition("-")[2]
+    segment.rename(segment.with_name(f"{day}4194305-{rest}"))
+    assert json.loads(evercontext("trace", "list", "--json").out)[0]["status"] == "cut off"
+
+
 def test_nothing_to_list_is_said_on_stderr() -> None:
     ended = evercontext("trace", "list")
     assert (ended.code, ended.out) == (0, "")

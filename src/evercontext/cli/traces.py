@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +53,21 @@ def _summaries(segment: Path) -> Iterator[Summary]:
                 open_tasks[event.trace_id] = _begun(event, task)
             case Final() as final if event.trace_id in open_tasks:
                 _end(open_tasks[event.trace_id], final)
-    yield from open_tasks.values()
+    for summary in open_tasks.values():
+        if summary.exit_code is None and not _is_written(segment):
+            summary.status = "cut off"
+        yield summary
+
+
+def _is_written(segment: Path) -> bool:
+    """True if the process that writes this segment is still there; its number is in the name."""
+    try:
+        os.kill(int(segment.stem.split("-")[3]), 0)
+    except (IndexError, ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _begun(event: Event, task: Task) -> Summary:
