@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -140,3 +142,23 @@ async def test_follow_sees_what_another_process_writes(tmp_path: Path) -> None:
     event = await asyncio.wait_for(waiting, 30)
     await child.wait()
     assert event.trace_id == "far"
+
+
+async def test_half_a_line_on_a_full_disk_is_taken_back(tmp_path: Path) -> None:
+    log = EventLog(tmp_path)
+    log.emit(Notice(level="info", text="first"), trace_id="t")
+    assert log.segment is not None
+    size = log.segment.stat().st_size
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 50, before[1]))
+    try:
+        with pytest.raises(AuditUnavailable):
+            await log.emit_durable(Notice(level="info", text="x" * 200), trace_id="t")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert log.segment.stat().st_size == size
+    log.emit(Notice(level="info", text="last"), trace_id="t")
+    assert [event.body.text for event in segments.read(log.segment)] == ["first", "last"]  # type: ignore[attr-defined]
+    log.close()

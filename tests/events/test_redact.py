@@ -69,3 +69,40 @@ def test_a_huge_string_is_cut_with_a_mark() -> None:
 
 def test_unknown_objects_become_text() -> None:
     json.dumps(Redactor().value({"path": object(), "when": {1, 2}}))
+
+
+SHAPES = [
+    "sk-proj-abcdefghijklmnop1234",
+    "pk-abcdefghijklmnop1234",
+    "rk-abcdefghijklmnop1234",
+    *(f"gh{kind}_abcdefghijklmnopqrstuvwxyz" for kind in "pousr"),
+    "github_pat_abcdefghijklmnopqrstuvwxyz",
+    "glpat-abcdefghijklmnop1234",
+    "xoxb-1234567890-abcdefghij",
+    "hf_abcdefghijklmnopqrstuvwxyz",
+    "AKIAABCDEFGHIJKLMNOP",
+    "ASIAABCDEFGHIJKLMNOP",
+    "AIza" + "b" * 35,
+    "npm_" + "c" * 36,
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abcdefg",
+    "Bearer abcdefghijklmnop",
+    "bearer abcdefghijklmnop",
+    "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----",
+]
+
+
+@pytest.mark.case(135)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_no_shape_slips_through_a_line(shape: str) -> None:
+    line = Redactor().line({"a": [{"b": f"x {shape} y"}]})
+    assert MASK in line
+    assert json.loads(line) == Redactor().value({"a": [{"b": f"x {shape} y"}]})
+
+
+@pytest.mark.case(135)
+@given(SECRET, st.text(max_size=30))
+def test_a_line_says_what_its_value_says(secret: str, around: str) -> None:
+    redactor = Redactor([secret])
+    for text in (around, around + secret, secret + around):
+        value = {"a": [text, {"k" + text: 1}], "n": None}
+        assert json.loads(redactor.line(value)) == redactor.value(value)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import itertools
-import json
 import os
 import threading
 import time
@@ -86,12 +86,11 @@ class EventLog:
             subscriber(event)
 
     def _append(self, event: Event) -> None:
-        clean = self._redactor.value(event.to_json())
-        line = json.dumps(clean, ensure_ascii=False, separators=(",", ":"))
+        line = self._redactor.line(event.to_json())
         # A lone surrogate from a model must not make the line unwritable.
         payload = line.encode("utf-8", "backslashreplace") + b"\n"
         with self._lock:
-            os.write(self._descriptor(event.at[:10]), payload)
+            _write_whole(self._descriptor(event.at[:10]), payload)
 
     def _descriptor(self, day: str) -> int:
         if self._segment and self._segment[0] == day:
@@ -122,7 +121,7 @@ class EventLog:
             problem: OSError | None = None
             try:
                 if self._segment:
-                    await asyncio.to_thread(os.fsync, self._segment[2])
+                    await asyncio.to_thread(_sync, self._segment[2])
             except OSError as error:
                 problem = error
             for waiter in batch:
@@ -132,3 +131,15 @@ class EventLog:
                     waiter.set_exception(problem)
                 else:
                     waiter.set_result(None)
+
+
+# Flushes the data and the length, which is all a reader needs; macOS has only the slower one.
+_sync = getattr(os, "fdatasync", os.fsync)
+
+
+def _write_whole(descriptor: int, payload: bytes) -> None:
+    written = os.write(descriptor, payload)
+    if written < len(payload):
+        # A nearly full disk takes half a line, which would spoil the next one.
+        os.ftruncate(descriptor, os.fstat(descriptor).st_size - written)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
