@@ -1,0 +1,102 @@
+"""The token of a door, and the addresses a door may be called by."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from evercontext.errors import ConfigError, ForeignHost, ForeignOrigin, Unauthorized
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+_LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+
+
+def is_loopback(host: str) -> bool:
+    """True if only this machine can reach a server that listens on ``host``."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def require_token_off_loopback(host: str, token: str | None) -> None:
+    """Refuse to open a door to other machines that anybody could walk through."""
+    if not is_loopback(host) and not token:
+        raise ConfigError(
+            f"listening on {host} lets other machines in, and there is no token",
+            fix="Set EC_TOKEN, or listen on 127.0.0.1",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A secret, kept as its digest: comparing digests takes the same time for every guess."""
+
+    digest: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, secret: str) -> Token:
+        """Keep the digest of ``secret``."""
+        return cls(_digest(secret.encode()))
+
+    def check(self, headers: Headers) -> None:
+        """Raise ``Unauthorized`` unless there is one ``Authorization: Bearer`` with the secret."""
+        given = [value for name, value in headers if name == b"authorization"]
+        scheme, _, secret = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
+        right = hmac.compare_digest(_digest(secret.strip()), self.digest)
+        if not right or scheme.lower() != b"bearer":
+            raise Unauthorized("a token is needed", fix="Send Authorization: Bearer <EC_TOKEN>")
+
+
+def _digest(secret: bytes) -> bytes:
+    return hashlib.sha256(secret).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The names a server goes by. Pages of other sites and rebound names are turned away."""
+
+    hosts: frozenset[bytes]
+    origins: frozenset[bytes]
+
+    @classmethod
+    def of(cls, host: str, port: int, more: Iterable[str] = ()) -> Addresses:
+        """Loopback by its three names, the configured address, and ``more`` as host:port."""
+        names = {f"{name}:{port}" for name in (*_LOOPBACK_NAMES, _bracketed(host))}
+        if port == 80:
+            names |= {*_LOOPBACK_NAMES, _bracketed(host)}
+        # An address that means "all of them" is not one a client can mean.
+        names -= {f"0.0.0.0:{port}", f"[::]:{port}", "0.0.0.0", "[::]"}  # noqa: S104
+        hosts = {name.lower().encode() for name in (*names, *more)}
+        return cls(frozenset(hosts), frozenset(b"http://" + name for name in hosts))
+
+    def check(self, headers: Headers) -> None:
+        """Raise unless the request was sent to us, by a program or by a page of ours."""
+        hosts, origins, sites = [], [], []
+        for name, value in headers:
+            if name == b"host":
+                hosts.append(value)
+            elif name == b"origin":
+                origins.append(value)
+            elif name == b"sec-fetch-site":
+                sites.append(value)
+        if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
+            raise ForeignHost(
+                "this server is not called by that name",
+                fix="Use the address it printed, or add yours to EC_ALLOWED_HOSTS",
+            )
+        if any(origin.lower() not in self.origins for origin in origins):
+            raise ForeignOrigin("requests from pages of other sites are refused")
+        # Pages that fetch without CORS send no Origin; browsers tell where they come from here.
+        if any(site.lower() not in (b"same-origin", b"none") for site in sites):
+            raise ForeignOrigin("requests from pages of other sites are refused")
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host

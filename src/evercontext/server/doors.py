@@ -1,0 +1,22 @@
+"""Consent at the doors for other programs: writes inside policy, commands only where allowed."""
+
+from __future__ import annotations
+
+from evercontext.domain.tool import Arguments, Caller, Effect, Tool
+from evercontext.tools.approval import Gate, Verdict
+from evercontext.tools.toolbox import Toolbox
+
+
+def is_offered(tool: Tool, allow_commands: bool) -> bool:
+    """True if a program may call the tool; nobody is there to approve a command."""
+    return allow_commands or not tool.effects & Effect.EXECUTE
+
+
+def at_the_door(toolbox: Toolbox, *, allow_commands: bool) -> Toolbox:
+    """Return the tools that programs may call, behind a gate that denies the others."""
+
+    def policy(tool: Tool, arguments: Arguments, caller: Caller) -> Verdict:
+        return "allow" if is_offered(tool, allow_commands) else "deny"
+
+    names = [tool.name for tool in toolbox if is_offered(tool, allow_commands)]
+    return toolbox.only(names).behind(Gate(policy))

@@ -1,0 +1,172 @@
+"""The same tools over the Model Context Protocol, by stdio and Streamable HTTP.
+
+Both eras are served: clients that shake hands, and the stateless revision of 2026-07-28.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+
+from evercontext import __version__
+from evercontext.domain.event import Audit
+from evercontext.domain.principal import Principal
+from evercontext.domain.tool import Caller, Door, Effect, Mode, Tool, ToolResult
+from evercontext.errors import AuditUnavailable, UnknownTool
+from evercontext.events.log import EventLog
+from evercontext.server.answers import encode
+from evercontext.server.asgi import NOTE, App, printable
+from evercontext.server.auth import Addresses
+from evercontext.server.rest import content_size
+from evercontext.server.status import http_status
+from evercontext.tools.toolbox import Toolbox
+
+INSTRUCTIONS = (
+    "Tools of one project: its files, inside its root and its policy. Paths are relative to the "
+    "root. An error names its code and, where there is one, the fix."
+)
+MOST_SESSIONS = 256
+
+_Context = ServerRequestContext[Any, Any]
+
+
+class McpDoor:
+    """Shows a toolbox to MCP clients; every call takes the one road."""
+
+    def __init__(
+        self, toolbox: Toolbox, events: EventLog, *, token_name: str | None = None
+    ) -> None:
+        self._toolbox = toolbox
+        self._events = events
+        self._principal = Principal(token=token_name)
+        self._listed = [describe(tool) for tool in toolbox.offered(Mode.AGENT, "json")]
+
+    def server(self) -> Server[Any]:
+        """Return a protocol server over the tools."""
+        return Server(
+            "evercontext",
+            version=__version__,
+            instructions=INSTRUCTIONS,
+            on_list_tools=self._list,
+            on_call_tool=self._call,
+            get_tool_input_schema=self._schema,
+        )
+
+    async def stdio(self) -> None:
+        """Serve the client that started this process, until it closes the pipe."""
+        server = self.server()
+        async with stdio_server() as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+    @asynccontextmanager
+    async def http(self, addresses: Addresses, largest_body: int) -> AsyncIterator[App]:
+        """Serve Streamable HTTP while the context is open; yields the ASGI application."""
+        manager = StreamableHTTPSessionManager(
+            self.server(),
+            json_response=True,
+            security_settings=TransportSecuritySettings(
+                allowed_hosts=sorted(host.decode() for host in addresses.hosts),
+                allowed_origins=sorted(origin.decode() for origin in addresses.origins),
+            ),
+            max_request_body_size=largest_body,
+            max_sessions=MOST_SESSIONS,
+        )
+        async with manager.run():
+            yield manager.handle_request
+
+    async def _list(
+        self, context: _Context, parameters: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=self._listed)
+
+    def _schema(self, name: str) -> Mapping[str, Any] | None:
+        try:
+            return self._toolbox.find(name).arguments
+        except UnknownTool:
+            return None
+
+    async def _call(
+        self, context: _Context, parameters: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        caller = Caller(_trace_id(context), Door.MCP, principal=self._principal)
+        arguments = parameters.arguments or {}
+        result = await self._toolbox.call(parameters.name, arguments, caller)
+        try:
+            await self._record(parameters.name, arguments, result, caller)
+        except AuditUnavailable as error:
+            # The write is there, but nobody could prove it: it is not acknowledged.
+            if result.ok and self._toolbox.find(parameters.name).writes:
+                result = ToolResult.failed(error)
+        return as_mcp(result, caller.trace_id)
+
+    async def _record(
+        self, name: str, arguments: Mapping[str, Any], result: ToolResult, caller: Caller
+    ) -> None:
+        path = arguments.get("path")
+        body = Audit(
+            method=printable(name, 128),
+            path=printable(path, 1024) if isinstance(path, str) else "",
+            size=content_size(arguments) or content_size(result.data),
+            status=http_status(result.error) if result.error else 200,
+            door=Door.MCP,
+            principal=self._principal.token,
+        )
+        await self._events.emit_durable(body, trace_id=caller.trace_id)
+
+
+def describe(tool: Tool) -> types.Tool:
+    """Return a tool as MCP shows it; vendors behind the clients refuse dots in names."""
+    writes = tool.writes
+    return types.Tool(
+        name=tool.name.replace(".", "__"),
+        title=tool.name,
+        description=tool.description,
+        input_schema=dict(tool.arguments),
+        annotations=types.ToolAnnotations(
+            read_only_hint=not writes,
+            destructive_hint=writes,
+            idempotent_hint=not writes,
+            open_world_hint=bool(tool.effects & Effect.NETWORK),
+        ),
+    )
+
+
+def as_mcp(result: ToolResult, trace_id: str) -> types.CallToolResult:
+    """Return a result as MCP content; an error carries the code that REST would give."""
+    if result.error is None:
+        data = result.data if isinstance(result.data, dict) else {"result": result.data}
+        text = result.text or encode(data).decode()
+        return types.CallToolResult(content=[_text(text)], structured_content=data)
+    problem = {
+        "error": {"code": result.error.code, "message": str(result.error)},
+        "status": http_status(result.error),
+        "trace_id": trace_id,
+    }
+    text = f"{result.error.code}: {result.error}"
+    return types.CallToolResult(content=[_text(text)], structured_content=problem, is_error=True)
+
+
+def _text(text: str) -> types.TextContent:
+    # JSON-RPC is UTF-8: a lone surrogate could not be sent at all.
+    return types.TextContent(text=text.encode("utf-8", "backslashreplace").decode())
+
+
+def _trace_id(context: _Context) -> str:
+    """The id the HTTP request or the call's ``_meta`` brought, or a fresh one."""
+    note = context.request.scope.get(NOTE) if context.request is not None else None
+    if note is not None:
+        return str(note.trace_id)
+    given = (context.meta or {}).get("x-trace-id")
+    try:
+        return str(uuid.UUID(str(given)))
+    except ValueError:
+        return str(uuid.uuid4())

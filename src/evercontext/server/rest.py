@@ -1,0 +1,280 @@
+"""The REST gateway: every route is one tool, called on the one road."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+
+from evercontext import __version__
+from evercontext.domain.principal import Principal
+from evercontext.domain.tool import Caller, Door, Tool, ToolResult
+from evercontext.errors import (
+    BadRequest,
+    EverContextError,
+    MethodRefused,
+    NoSuchRoute,
+    ToolCrashed,
+    UnknownTool,
+    WrongMediaType,
+)
+from evercontext.server.answers import encode, error_body, error_response, start
+from evercontext.server.asgi import BODY, ROUTE, Note, Scope, note_of
+from evercontext.server.docs import POLICY, page
+from evercontext.server.metrics import Metrics
+from evercontext.server.status import http_status
+from evercontext.server.strict_json import parse_object
+from evercontext.tools.toolbox import Toolbox
+
+_TEXT = {"type": "string"}
+_ERROR = {
+    "type": "object",
+    "required": ["error", "detail", "trace_id"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message"],
+            "properties": {"code": _TEXT, "message": _TEXT},
+        },
+        "detail": _TEXT,
+        "trace_id": {"type": "string", "format": "uuid"},
+    },
+}
+_MEANINGS = {
+    400: "The path escapes the root, or is of a kind that is not allowed here",
+    401: "No token, or a wrong one",
+    403: "Foreign host or origin, protected path, hard link, or a tree that cannot be written",
+    404: "No such file or directory",
+    408: "The request did not arrive in time",
+    409: "The file exists, or is not the one that was read",
+    413: "The file or the request is too large",
+    415: "The file is not UTF-8, or the request is not JSON",
+    422: "The request does not match the schema",
+    500: "The disk answered with an error; nothing is acknowledged",
+    503: "The audit cannot be written, and nothing is written without it",
+    504: "It took too long",
+    507: "No space left; the old content is kept",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A path, the tool behind it, and the shape of its answer."""
+
+    path: str
+    tool: str
+    answer: Mapping[str, Any]
+
+
+ROUTES = (
+    Route(
+        "/list_files",
+        "list_files",
+        {
+            "type": "object",
+            "required": ["files"],
+            "properties": {
+                "files": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "required": ["name", "is_dir"],
+                        "properties": {
+                            "name": _TEXT,
+                            "is_dir": {"type": "boolean"},
+                            "size": {"type": ["integer", "null"]},
+                        },
+                    },
+                },
+                "truncated": {"type": "boolean"},
+            },
+        },
+    ),
+    Route(
+        "/read_file",
+        "read_file",
+        {"type": "object", "required": ["content"], "properties": {"content": _TEXT}},
+    ),
+    Route(
+        "/write_file",
+        "write_file",
+        {
+            "type": "object",
+            "required": ["status", "path"],
+            "properties": {"status": {"const": "ok"}, "path": _TEXT},
+        },
+    ),
+)
+
+
+def build_api(
+    toolbox: Toolbox, metrics: Metrics, *, token_name: str | None = None, routes: Any = ROUTES
+) -> FastAPI:
+    """Return the gateway's routes over the tools this toolbox has."""
+    api = FastAPI(
+        title="EverContext gateway",
+        version=__version__,
+        description="Files of one project, inside its root and its policy.",
+        docs_url=None,
+        redoc_url=None,
+        exception_handlers={HTTPException: _no_route, Exception: _crashed},
+    )
+    for route in routes:
+        try:
+            tool = toolbox.find(route.tool)
+        except UnknownTool:
+            continue
+        _add_route(api, toolbox, tool, route, token_name)
+    _add_pages(api, metrics)
+    return api
+
+
+def _add_route(
+    api: FastAPI, toolbox: Toolbox, tool: Tool, route: Route, token_name: str | None
+) -> None:
+    principal = Principal(token=token_name)
+
+    async def endpoint(request: Request) -> Response:
+        scope = request.scope
+        scope[ROUTE] = route.path
+        note = note_of(scope)
+        note.principal, note.writes = token_name, tool.writes
+        caller = Caller(note.trace_id, Door.REST, principal=principal)
+        result = await _call(toolbox, tool, scope, note, caller)
+        return _answer(result, note.trace_id)
+
+    api.add_api_route(
+        route.path,
+        endpoint,
+        methods=["POST"],
+        name=tool.name,
+        description=tool.description,
+        response_class=Response,
+        responses=_responses(route.answer),
+        openapi_extra={
+            "requestBody": {
+                "required": True,
+                "content": {"application/json": {"schema": dict(tool.arguments)}},
+            },
+            "parameters": [_TRACE_PARAMETER],
+        },
+    )
+
+
+_TRACE_PARAMETER = {
+    "name": "x-trace-id",
+    "in": "header",
+    "required": False,
+    "description": "A UUID that binds the requests of one task; made here if absent",
+    "schema": _TEXT,
+}
+
+
+async def _call(
+    toolbox: Toolbox, tool: Tool, scope: Scope, note: Note, caller: Caller
+) -> ToolResult:
+    try:
+        refuse_other_media(scope["headers"])
+        arguments = parse_object(scope[BODY])
+    except EverContextError as error:
+        return ToolResult.failed(error)
+    path = arguments.get("path")
+    note.path = path if isinstance(path, str) else None
+    result = await toolbox.call(tool.name, arguments, caller)
+    note.size = content_size(arguments) or content_size(result.data)
+    return result
+
+
+def content_size(values: Any) -> int:
+    """Return how many bytes of file content a call carries, either way."""
+    content = values.get("content") if isinstance(values, Mapping) else None
+    return len(content.encode("utf-8", "surrogatepass")) if isinstance(content, str) else 0
+
+
+def _answer(result: ToolResult, trace_id: str) -> Response:
+    if result.error:
+        head, body = error_response(result.error, trace_id)
+    else:
+        body = encode(result.data)
+        head = start(200, body)
+    response = Response(body, head["status"])
+    response.raw_headers = head["headers"]
+    return response
+
+
+def refuse_other_media(headers: list[tuple[bytes, bytes]]) -> None:
+    """Raise unless the body is declared as JSON; a foreign page cannot do that unasked."""
+    given = [value for name, value in headers if name == b"content-type"]
+    media, _, parameters = given[0].lower().partition(b";") if len(given) == 1 else (b"", b"", b"")
+    charset = parameters.strip().removeprefix(b"charset=").strip(b'"')
+    if media.strip() != b"application/json" or charset not in (b"", b"utf-8"):
+        raise WrongMediaType(
+            "the body must be JSON in UTF-8", fix="Send Content-Type: application/json"
+        )
+
+
+def _responses(answer: Mapping[str, Any]) -> dict[int | str, dict[str, Any]]:
+    declared: dict[int | str, dict[str, Any]] = {
+        200: {"description": "Done", "content": {"application/json": {"schema": dict(answer)}}}
+    }
+    for status, meaning in _MEANINGS.items():
+        declared[status] = {
+            "description": meaning,
+            "content": {"application/json": {"schema": _ERROR}},
+        }
+    return declared
+
+
+def _add_pages(api: FastAPI, metrics: Metrics) -> None:
+    async def health(request: Request) -> Response:
+        request.scope[ROUTE] = "/healthz"
+        return Response(encode({"status": "ok", "version": __version__}), media_type=_JSON)
+
+    async def figures(request: Request) -> Response:
+        request.scope[ROUTE] = "/metrics"
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def docs(request: Request) -> Response:
+        request.scope[ROUTE] = "/docs"
+        headers = {"content-security-policy": POLICY, "x-content-type-options": "nosniff"}
+        return Response(page(api.openapi()), media_type="text/html", headers=headers)
+
+    refusals: dict[int | str, dict[str, Any]] = {
+        status: {"description": _MEANINGS[status]} for status in (401, 403)
+    }
+    for path, endpoint, media in (
+        ("/healthz", health, _JSON),
+        ("/metrics", figures, "text/plain"),
+    ):
+        described = {"description": "Done", "content": {media: {}}}
+        api.add_api_route(
+            path,
+            endpoint,
+            methods=["GET"],
+            response_class=Response,
+            responses={200: described, **refusals},
+        )
+    api.add_api_route("/docs", docs, methods=["GET"], include_in_schema=False)
+
+
+_JSON = "application/json"
+
+
+async def _no_route(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, HTTPException)
+    kinds: dict[int, EverContextError] = {
+        404: NoSuchRoute("nothing is served here", fix="See /docs"),
+        405: MethodRefused("this route takes another method", fix="See /docs"),
+    }
+    error = kinds.get(problem.status_code, BadRequest(str(problem.detail)))
+    body = encode(error_body(error, note_of(request.scope).trace_id))
+    return Response(body, http_status(error), headers=problem.headers, media_type=_JSON)
+
+
+async def _crashed(request: Request, problem: Exception) -> Response:
+    error = ToolCrashed("the server failed unexpectedly")
+    body = encode(error_body(error, note_of(request.scope).trace_id))
+    return Response(body, http_status(error), media_type=_JSON)

@@ -1,0 +1,193 @@
+"""Listening: one address, one event loop, a clean end."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+
+import uvicorn
+
+from evercontext.domain.event import Audit
+from evercontext.domain.outcome import Outcome
+from evercontext.domain.tool import Door
+from evercontext.errors import ConfigError
+from evercontext.events.log import EventLog
+from evercontext.server.asgi import ROUTE, App, Audited, Bounded, Guarded, Receive, Scope, Send
+from evercontext.server.auth import Addresses, Token, require_token_off_loopback
+from evercontext.server.connection import Connection
+from evercontext.server.doors import at_the_door
+from evercontext.server.mcp import McpDoor
+from evercontext.server.metrics import Metrics
+from evercontext.server.rest import build_api
+from evercontext.settings import Settings
+from evercontext.tools.toolbox import Toolbox
+
+STOP_SECONDS = 3
+MOST_CONNECTIONS = 512
+_SIGNALS = {signal.SIGINT: Outcome.CANCELLED, signal.SIGTERM: Outcome.TERMINATED}
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """An application, and the socket it answers on."""
+
+    app: App
+    socket: socket.socket
+    protocol: type[Connection]
+
+    @property
+    def url(self) -> str:
+        """The address to give to clients."""
+        host, port = self.socket.getsockname()[:2]
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+@asynccontextmanager
+async def open_gateway(
+    settings: Settings, toolbox: Toolbox, events: EventLog
+) -> AsyncIterator[Listener]:
+    """Bind the gateway's address and make what answers there: REST, ``/mcp``, ``/docs``."""
+    require_token_off_loopback(settings.host, settings.token)
+    bound = bind(settings.host, settings.port)
+    tools = at_the_door(toolbox, allow_commands=settings.allow_commands)
+    limit = body_limit(settings.max_bytes)
+    try:
+        addresses = Addresses.of(settings.host, bound.getsockname()[1], settings.allowed_hosts)
+        token = Token.of(settings.token) if settings.token else None
+        token_name = "EC_TOKEN" if token else None
+        metrics = Metrics()
+        api = build_api(tools, metrics, token_name=token_name)
+        mcp = McpDoor(tools, events, token_name=token_name)
+        async with mcp.http(addresses, limit) as mcp_app:
+            routes = Bounded(_by_path({"/mcp": mcp_app}, api), limit)
+            app = Audited(Guarded(routes, addresses, token), events, metrics)
+            yield Listener(app, bound, _connection_class(events, token is not None))
+    finally:
+        bound.close()
+
+
+def body_limit(max_bytes: int) -> int:
+    """Return the largest request body: every byte of a file may be written as ``\\u00xx``."""
+    return 6 * max_bytes + 65_536
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Take the address, or say who else may have it."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+        bound.setblocking(False)
+    except OSError as error:
+        bound.close()
+        if error.errno == errno.EADDRINUSE:
+            fix = "Stop the other server, or choose a port with EC_PORT"
+            raise ConfigError(f"port {port} on {host} is in use", fix=fix) from None
+        raise ConfigError(
+            f"cannot listen on {host}:{port} ({error.strerror or error})", fix="Check EC_HOST"
+        ) from None
+    return bound
+
+
+async def serve(
+    listeners: Sequence[Listener], on_ready: Callable[[], None] = lambda: None
+) -> Outcome:
+    """Answer until a signal says stop; return how a shell should hear of it."""
+    servers = [_server(listener) for listener in listeners]
+    outcome = Outcome.DONE
+
+    def stop(number: signal.Signals) -> None:
+        nonlocal outcome
+        outcome = _SIGNALS[number]
+        for server in servers:
+            server.should_exit = True
+
+    async with asyncio.TaskGroup() as group:
+        for server, listener in zip(servers, listeners, strict=True):
+            group.create_task(server.serve([listener.socket]))
+        with _signals(stop):
+            await asyncio.gather(*(server.listening.wait() for server in servers))
+            on_ready()
+            await asyncio.gather(*(server.finished.wait() for server in servers))
+    return outcome
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its own idea of signals: there are several, and the process is not its."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+        self.finished = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen, and say so."""
+        await super().startup(sockets)
+        self.listening.set()
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer until told to stop."""
+        try:
+            await super().serve(sockets)
+        finally:
+            self.finished.set()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone."""
+        yield
+
+
+def _server(listener: Listener) -> _Server:
+    return _Server(
+        uvicorn.Config(
+            listener.app,
+            http=listener.protocol,
+            lifespan="off",
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=MOST_CONNECTIONS,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=STOP_SECONDS,
+        )
+    )
+
+
+@contextmanager
+def _signals(stop: Callable[[signal.Signals], None]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, stop, number)
+    try:
+        yield
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+def _by_path(apps: dict[str, App], otherwise: App) -> App:
+    async def choose(scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        if path in apps:
+            scope[ROUTE] = path
+        await apps.get(path, otherwise)(scope, receive, send)
+
+    return choose
+
+
+def _connection_class(events: EventLog, token: bool) -> type[Connection]:
+    def record(trace_id: str, status: int) -> None:
+        body = Audit(method="?", path="", size=0, status=status, door=Door.REST)
+        events.emit(body, trace_id=trace_id)
+
+    members = {"on_refused": staticmethod(record), "token_needed": token}
+    return type("GatewayConnection", (Connection,), members)
