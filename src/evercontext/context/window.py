@@ -1,0 +1,162 @@
+"""A conversation with tools, fitted into a model's window: pure, and never over it.
+
+What goes first: old tool output, oldest first, the newest part of the conversation spared; then
+whole old exchanges; then the middle of the largest results that are left. Never the system prompt,
+never the last thing the user said. A call and its result stay or go together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evercontext.context.tokens import PER_MESSAGE, PER_REPLY, TokenEstimator
+from evercontext.domain.message import Message, user
+from evercontext.domain.model import ToolSpec
+from evercontext.errors import ContextTooLong
+
+SPARED = 0.4
+"""Share of the room whose newest messages keep their tool output as long as possible."""
+_SMALL = 200
+_CUT = "… [{missing} characters left out to fit the window; read it again if you need them] …"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How many tokens a request may have, and who counts them."""
+
+    tokens: int
+    reserve: int
+    """Kept free for the answer."""
+    estimator: TokenEstimator
+
+    def room(self, tools: Sequence[ToolSpec]) -> int:
+        """Tokens left for messages beside the answer and the tools' schemas."""
+        return self.tokens - self.reserve - PER_REPLY - sum(map(self._tool, tools))
+
+    def cost(self, message: Message) -> int:
+        """Tokens of one message with its calls."""
+        calls = "".join(c.name + json.dumps(dict(c.arguments), default=str)
+                        for c in message.tool_calls)  # fmt: skip
+        return PER_MESSAGE + self.estimator.count(message.content + calls)
+
+    def _tool(self, tool: ToolSpec) -> int:
+        schema = json.dumps(dict(tool.arguments), ensure_ascii=False, default=str)
+        return PER_MESSAGE + self.estimator.count(f"{tool.name} {tool.description} {schema}")
+
+
+def fit(messages: Sequence[Message], tools: Sequence[ToolSpec], window: Window) -> list[Message]:
+    """Return the messages as they may be sent; ``ContextTooLong`` if nothing can be left out."""
+    draft = _Draft(list(messages), window, window.room(tools))
+    for make_smaller in (_prune_old_results, _drop_old_exchanges, _cut_largest):
+        if draft.fits:
+            break
+        make_smaller(draft)
+    if not draft.fits:
+        raise ContextTooLong(
+            f"the prompt needs {draft.total} tokens, the window has room for {draft.room}",
+            fix="Use a model with a larger window, or ask for less at once",
+        )
+    return draft.messages
+
+
+class _Draft:
+    """Messages with their costs, counted once each."""
+
+    def __init__(self, messages: list[Message], window: Window, room: int) -> None:
+        self.messages, self.room = messages, room
+        self._cost: Callable[[Message], int] = window.cost
+        self.costs = [window.cost(message) for message in messages]
+
+    @property
+    def total(self) -> int:
+        return sum(self.costs)
+
+    @property
+    def fits(self) -> bool:
+        return self.total <= self.room
+
+    def change(self, index: int, content: str) -> None:
+        self.messages[index] = replace(self.messages[index], content=content)
+        self.costs[index] = self._cost(self.messages[index])
+
+    def remove(self, start: int, end: int, note: Message) -> None:
+        self.messages[start:end] = [note]
+        self.costs[start:end] = [self._cost(note)]
+
+    def last_user(self) -> int:
+        roles = [message.role for message in self.messages]
+        return len(roles) - 1 - roles[::-1].index("user") if "user" in roles else 0
+
+
+def _prune_old_results(draft: _Draft) -> None:
+    spared = draft.room * SPARED
+    newest = 0.0
+    first_spared = len(draft.messages)
+    # The results the model is waiting for are cut at worst, never taken away whole.
+    while first_spared and draft.messages[first_spared - 1].role == "tool":
+        first_spared -= 1
+        newest += draft.costs[first_spared]
+    while first_spared > 1 and newest + draft.costs[first_spared - 1] <= spared:
+        first_spared -= 1
+        newest += draft.costs[first_spared]
+    for index, message in enumerate(draft.messages[:first_spared]):
+        if draft.fits:
+            return
+        if message.role == "tool" and len(message.content) > _SMALL:
+            draft.change(index, _CUT.format(missing=len(message.content)))
+
+
+def _drop_old_exchanges(draft: _Draft) -> None:
+    """Leave out the oldest exchanges whole; one note says that they were there."""
+    dropped = 0
+    start = _after_system(draft)
+    while not draft.fits:
+        end = _end_of_exchange(draft.messages, start + bool(dropped))
+        if end is None or end > draft.last_user():
+            return
+        dropped += 1
+        note = user(f"[{dropped} earlier exchanges of this conversation are left out here]")
+        draft.remove(start, end, note)
+
+
+def _after_system(draft: _Draft) -> int:
+    return next((i for i, m in enumerate(draft.messages) if m.role != "system"), 0)
+
+
+def _end_of_exchange(messages: Sequence[Message], start: int) -> int | None:
+    """An exchange begins with the user and ends before the user speaks again."""
+    for index in range(start + 1, len(messages)):
+        if messages[index].role == "user":
+            return index
+    return None
+
+
+def _cut_largest(draft: _Draft) -> None:
+    """Halve the largest result until it fits, or until none is large any more."""
+    while not draft.fits:
+        results = [i for i, m in enumerate(draft.messages) if m.role == "tool"]
+        large = [i for i in results if len(draft.messages[i].content) > _SMALL]
+        if not large:
+            return
+        index = max(large, key=lambda i: draft.costs[i])
+        draft.change(index, _middle_out(draft.messages[index].content))
+
+
+def _middle_out(text: str) -> str:
+    keep = len(text) // 4
+    cut = f"{text[:keep]}{_CUT.format(missing=len(text) - 2 * keep)}{text[len(text) - keep :]}"
+    return cut if len(cut) < len(text) else text[:_SMALL]
+
+
+def describe(
+    messages: Sequence[Message], tools: Sequence[ToolSpec], window: Window
+) -> dict[str, Any]:
+    """What fills the window, for people."""
+    used = window.tokens - window.reserve - window.room(tools)
+    by_role: dict[str, int] = {"tools": used}
+    for message in messages:
+        by_role[message.role] = by_role.get(message.role, 0) + window.cost(message)
+    return {"window": window.tokens, "reserve": window.reserve, "used": by_role}
