@@ -111,11 +111,14 @@ PARTS: dict[str, list[list[str]]] = {
     "format": [["ruff", "format", "--check", "."]],
     "lint": [["ruff", "check", "."]],
     "types": [["mypy"]],
-    "layers": [["lint-imports"]],
-    "docs": [["python", "scripts/reference.py", "--check"],
-             ["python", "scripts/contract.py", "--check"]],
+    "layers": [["lint-imports", "--no-logo"]],
+    "docs": [
+        ["python", "scripts/reference.py", "--check"],
+        ["python", "scripts/events.py", "--check"],
+        ["python", "scripts/contract.py", "--check"],
+    ],
     "tests": [],
-}  # fmt: skip
+}
 
 
 def passes(part: str) -> bool:
@@ -143,7 +146,7 @@ def install(*extras: str) -> None:
         return
     say(f"Installing evercontext[{','.join(extras)}] into {VENV} (a minute or two)")
     started = time.monotonic()
-    target = ["--quiet", "--editable", f"{HERE}[{','.join(extras)}]"]
+    target = ["-qq", "--editable", f"{HERE}[{','.join(extras)}]"]
     if not any(run([*installer, *target]) == 0 for installer in installers()):
         raise Problem("the packages could not be installed (see above); is a registry reachable?")
     marker.write_text(state)
