@@ -35,6 +35,19 @@ class Launch:
     pass_fds: tuple[int, ...] = ()
     control: socket | None = None
     """Our end of a socket to the supervisor: closing it ends the whole tree."""
+    theirs: socket | None = None
+    """The supervisor's end, closed here as soon as it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a supervisor says at the end."""
+
+    exit_code: int
+    reached: str | None
+    """The ceiling that ended the command."""
+    failed: str | None
+    """Why the cage could not be closed; the command never ran."""
 
 
 class Cage(Protocol):
@@ -67,13 +80,14 @@ class Child:
         self._transports: list[asyncio.BaseTransport] = []
         self._pidfd = _open_pidfd(popen.pid)
         self._closing: asyncio.Task[None] | None = None
+        self.report: Report | None = None
         self.finished = False
         """Set by who saw the child and its output end: nothing needs to be searched for then."""
 
     @property
     def exit_code(self) -> int | None:
         """The exit code, negative for a signal; None before ``close``."""
-        return self._popen.returncode
+        return self.report.exit_code if self.report else self._popen.returncode
 
     async def wait(self) -> None:
         """Wait until the child itself ended; its descendants may still live."""
@@ -132,6 +146,7 @@ class Child:
         for transport in self._transports:
             transport.close()
         self._popen.wait()
+        self.report = _read_report(self._launch.control)
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd = None
@@ -175,6 +190,8 @@ async def start(
         entered = sandbox.enter(argv, cwd, given) if sandbox else bare(argv, given)
         launch = opening.enter_context(entered)
         popen = _spawn(launch, cwd, stdin)
+        if launch.theirs is not None:
+            launch.theirs.close()
         child = Child(popen, launch, opening.pop_all())
     try:
         await child.open_pipes()
@@ -215,6 +232,17 @@ def _open_pidfd(pid: int) -> int | None:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
         return None  # macOS, or a kernel before 5.3
+
+
+def _read_report(control: socket | None) -> Report | None:
+    """Read what the supervisor left; nothing if it was killed, or there was none."""
+    if control is None:
+        return None
+    with contextlib.suppress(OSError, ValueError):
+        control.setblocking(False)
+        code, reached, failed = control.recv(65536).decode("utf-8", "replace").split("\n", 2)
+        return Report(int(code), reached or None, failed or None)
+    return None
 
 
 def _marked(mark: str) -> Iterator[int]:

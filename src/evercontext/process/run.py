@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evercontext.errors import ProcessProblem, ProcessTimeout
+from evercontext.errors import NoSandbox, ProcessProblem, ProcessTimeout
 from evercontext.process.child import Cage, Child, start
 
 MAX_OUTPUT = 1024 * 1024
@@ -31,6 +31,8 @@ class Completed:
     truncated: bool
     timed_out: bool
     duration: float
+    reached: str | None = None
+    """The ceiling that ended it: ``memory`` or ``processes``."""
 
     @property
     def signal(self) -> int | None:
@@ -94,6 +96,9 @@ async def run(
         await child.close()
     code = child.exit_code
     assert code is not None
+    report = child.report
+    if report and report.failed:
+        raise NoSandbox(f"the cage could not be closed: {report.failed}")
     return Completed(
         tuple(argv),
         code,
@@ -102,6 +107,7 @@ async def run(
         truncated=caught.full.is_set(),
         timed_out=timed_out,
         duration=time.monotonic() - started,
+        reached=report.reached if report else None,
     )
 
 

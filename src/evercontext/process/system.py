@@ -1,0 +1,73 @@
+"""Which parts of the machine a caged command needs to see, and which places are its own."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+_ETC = """
+    alternatives bash.bashrc bash_completion.d ca-certificates ca-certificates.conf crypto-policies
+    debian_version default/locale environment fonts gai.conf gitconfig gnutls group host.conf hosts
+    inputrc java* ld.so.cache ld.so.conf ld.so.conf.d localtime
+    locale.alias locale.conf locale.gen lsb-release machine-id magic mime.types nanorc networks
+    nsswitch.conf os-release passwd perl pki profile profile.d protocols python3* redhat-release
+    resolv.conf rpc services shells skel ssl/certs ssl/openssl.cnf static terminfo timezone vimrc
+"""
+_SYSTEM = """
+    /usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix/store /gnu/store /snap
+    /sys/devices/system/cpu /sys/devices/system/node
+"""
+
+
+@lru_cache(maxsize=1)
+def readable() -> tuple[Path, ...]:
+    """Return programs and what they read at start.
+
+    Not all of /etc: keys and password hashes live there.
+    """
+    etc = (path for name in _ETC.split() for path in Path("/etc").glob(name))
+    return (*(Path(name) for name in _SYSTEM.split()), *etc)
+
+
+PROC = (Path("/proc"),)
+"""Landlock has one /proc; what it says of processes outside the cage needs ptrace rights."""
+
+DEVICES = tuple(
+    Path("/dev", name) for name in ("null", "zero", "full", "random", "urandom", "tty", "ptmx")
+)
+
+_TOOLCHAINS = """
+    .cargo/bin .cargo/registry .cargo/git .cargo/env .rustup .pyenv .nvm .fnm .volta .asdf .sdkman
+    .local/bin .local/lib .local/share/uv/python .local/share/uv/tools .local/share/pnpm
+    .local/share/mise .local/share/pipx .local/pipx .bun/bin .deno/bin go .m2/repository .nuget
+    .gradle/wrapper .rbenv .gem .opam .ghcup .elan .juliaup .dotnet .npm/_cacache .cache/uv
+"""
+
+
+def toolchains(home: Path) -> tuple[Path, ...]:
+    """Return the parts of a home that hold compilers, interpreters and packages, not secrets."""
+    paths = (home / name for name in _TOOLCHAINS.split())
+    return tuple(path for path in paths if path.exists())
+
+
+def private_places(temporary: Path, home: Path | None) -> dict[str, str]:
+    """Return the variables that point a command at places it may write.
+
+    Caches go there too, so that checks work on a tree that is read-only and leave none behind.
+    """
+    inside = {
+        "HOME": "home",
+        "XDG_CACHE_HOME": "home/.cache",
+        "XDG_CONFIG_HOME": "home/.config",
+        "XDG_DATA_HOME": "home/.local/share",
+        "PYTHONPYCACHEPREFIX": "home/.cache/python",
+        "RUFF_CACHE_DIR": "home/.cache/ruff",
+        "MYPY_CACHE_DIR": "home/.cache/mypy",
+        "GOCACHE": "home/.cache/go-build",
+    }
+    places = {name: str(temporary / place) for name, place in inside.items()}
+    places["TMPDIR"] = str(temporary)
+    if home is not None:
+        real = {"RUSTUP_HOME": ".rustup", "CARGO_HOME": ".cargo", "GOPATH": "go"}
+        places |= {name: str(home / at) for name, at in real.items() if (home / at).is_dir()}
+    return places

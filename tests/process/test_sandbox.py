@@ -1,0 +1,293 @@
+"""The cage, attacked in both layers; and what must still work in it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evercontext.errors import NoSandbox, ProgramMissing
+from evercontext.process.limits import Limits
+from evercontext.process.run import Completed, run
+from evercontext.process.sandbox import Layer, available, choose
+from tests.process.probes import PROBES
+from tests.process.world import ENVIRONMENT, World, made
+
+WORKS = {finding.layer: finding for finding in available()}
+
+_FREE_FOR_ANYBODY = """
+    create_outside overwrite_outside read_outside read_ssh_key read_our_home read_hidden_file
+    symlink_out hard_link_out rename_over_outside move_outside_in truncate_outside unlink_outside
+    chmod_outside chmod_outside_through_a_link touch_outside own_outside write_git_hook
+    append_git_config delete_git rename_git chmod_git write_agent_config replace_agent_config
+    connect_tcp send_udp connect_unix_socket connect_unix_socket_in_the_tree
+    connect_abstract_socket datagram_from_a_pair ask_dns bash_dev_tcp read_foreign_environment
+    walk_foreign_root kill_outside limit_foreign_process attach_shared_memory set_user_id_file
+    kill_the_supervisor chmod_what_may_be_read touch_what_may_be_read
+"""
+"""What works without a cage for every user: the probes must be able to find a hole."""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with made(tmp_path) as world:
+        yield world
+
+
+@pytest.fixture(params=[Layer.BUBBLEWRAP, Layer.LANDLOCK])
+def layer(request: pytest.FixtureRequest) -> Layer:
+    layer: Layer = request.param
+    if not WORKS[layer].works:
+        pytest.skip(f"{layer}: {WORKS[layer].why}")
+    return layer
+
+
+async def shell(world: World, layer: Layer, line: str, **changes: object) -> Completed:
+    return await run(
+        ["sh", "-c", line],
+        cwd=world.root,
+        timeout=30,
+        env=ENVIRONMENT,
+        sandbox=world.sandbox(layer, **changes),
+    )
+
+
+@pytest.mark.case(68, 69, 70, 72)
+@pytest.mark.parametrize("name", sorted(PROBES))
+async def test_the_attack_is_blocked_and_leaves_no_trace(
+    world: World, layer: Layer, name: str
+) -> None:
+    before = world.snapshot()
+    done = await world.attack(name, layer)
+    assert "ESCAPED" not in done.text
+    assert not done.timed_out
+    blocked = done.exit_code == 3 and "blocked" in done.text
+    stopped = done.reached or done.exit_code in (-9, -24, 137, 152)
+    assert blocked or stopped, done
+    assert world.snapshot() == before
+
+
+@pytest.mark.parametrize("name", _FREE_FOR_ANYBODY.split())
+async def test_without_a_cage_the_same_attack_works(world: World, name: str) -> None:
+    done = await world.attack(name, Layer.NONE)
+    killed = name == "kill_the_supervisor" and done.signal == signal.SIGKILL
+    assert "ESCAPED" in done.text or killed, done
+
+
+@pytest.mark.case(72)
+@pytest.mark.parametrize(
+    ("name", "reached"), [("fork_bomb", "processes"), ("shared_memory", "memory")]
+)
+async def test_the_ceiling_that_was_reached_is_named(
+    world: World, layer: Layer, name: str, reached: str
+) -> None:
+    assert (await world.attack(name, layer)).reached == reached
+
+
+async def test_a_daemon_ends_with_its_command(world: World, layer: Layer) -> None:
+    await world.attack("daemon", layer)
+    beat = world.root / "src/beat"
+    last = beat.read_text()
+    await asyncio.sleep(0.3)
+    assert beat.read_text() == last
+
+
+@pytest.mark.contract("L13")
+async def test_timeout_and_cancellation_end_the_cage(world: World, layer: Layer) -> None:
+    sandbox = world.sandbox(layer)
+    command = [
+        "sh",
+        "-c",
+        "setsid sh -c 'while :; do date +%N > src/beat; sleep 0.05; done' & wait",
+    ]
+    done = await run(command, cwd=world.root, timeout=1, env=ENVIRONMENT, sandbox=sandbox)
+    assert done.timed_out
+    assert done.signal == signal.SIGKILL
+    last = (world.root / "src/beat").read_text()
+    await asyncio.sleep(0.3)
+    assert (world.root / "src/beat").read_text() == last
+
+
+async def test_the_tree_dies_when_we_are_killed(world: World, layer: Layer) -> None:
+    script = f"""
+import asyncio
+from pathlib import Path
+from evercontext.process.run import run
+from evercontext.process.sandbox import Layer, Sandbox
+root = Path({str(world.root)!r})
+line = "while :; do date +%N > src/beat; sleep 0.05; done"
+sandbox = Sandbox(root, Layer({layer.value!r}))
+asyncio.run(run(["sh", "-c", line], cwd=root, timeout=60, sandbox=sandbox))
+"""
+    ours = subprocess.Popen([sys.executable, "-c", script])
+    beat = world.root / "src/beat"
+    while not beat.exists() and ours.poll() is None:
+        await asyncio.sleep(0.02)
+    assert ours.poll() is None
+    ours.kill()
+    ours.wait()
+    deadline = time.monotonic() + 10
+    last = ""
+    while (now := beat.read_text()) != last and time.monotonic() < deadline:
+        last = now
+        await asyncio.sleep(0.3)
+    assert beat.read_text() == last
+    assert not list(Path(tempfile.gettempdir()).glob(f"evercontext-{ours.pid}-*"))
+
+
+@pytest.mark.contract("N7")
+async def test_a_read_only_cage_changes_nothing_in_the_project(world: World, layer: Layer) -> None:
+    line = (
+        "echo x > src/new; echo x > top; rm -rf src; mkdir d; cat .git/config; echo t > $TMPDIR/t"
+    )
+    done = await shell(world, layer, line, read_only=True)
+    assert done.ok, done
+    assert "[core]" in done.text
+    assert {path.name for path in world.root.iterdir()} == {".git", ".mcp.json", ".env", "src"}
+    assert not (world.root / "src/new").exists()
+
+
+@pytest.mark.case(69)
+async def test_a_protected_place_that_was_not_there_does_not_stay(
+    world: World, layer: Layer
+) -> None:
+    await shell(world, layer, "mkdir -p .vscode && echo '{}' > .vscode/tasks.json; chmod 0 .vscode")
+    assert not (world.root / ".vscode").exists()
+
+
+async def test_ordinary_work_goes_on_inside(world: World, layer: Layer) -> None:
+    line = """set -e
+mkdir -p src/pkg; echo 'print(6*7)' > src/pkg/a.py; chmod 755 src/pkg/a.py; touch -d @0 src/pkg/a.py
+python3 src/pkg/a.py; cp -p src/pkg/a.py src/pkg/b.py; mv src/pkg/b.py src/c.py; rm src/pkg/a.py
+ln -s c.py src/d.py; cat .git/config; echo "$HOME" > $HOME/h; test -d "$TMPDIR"
+"""
+    done = await shell(world, layer, line)
+    assert done.exit_code == 0, done.error_text
+    assert done.text.startswith("42\n")
+    copied = world.root / "src/c.py"
+    assert copied.stat().st_mode & 0o777 == 0o755
+    assert copied.stat().st_mtime == 0
+
+
+async def test_asyncio_threads_and_processes_work_inside(world: World, layer: Layer) -> None:
+    code = """
+import asyncio, shutil, subprocess, sys, tempfile, threading, pathlib
+async def main():
+    child = await asyncio.create_subprocess_exec(sys.executable, "-c", "print(1)", stdout=-1)
+    return (await child.communicate())[0]
+assert asyncio.run(main()) == b"1\\n"
+thread = threading.Thread(target=print); thread.start(); thread.join()
+with tempfile.TemporaryDirectory() as there:
+    one = pathlib.Path(there, "one"); one.write_text("x"); one.chmod(0o640)
+    shutil.copy2(one, "src/two"); shutil.copytree(there, "src/tree")
+    assert pathlib.Path("src/two").stat().st_mode & 0o777 == 0o640
+"""
+    done = await run(
+        [sys.executable, "-c", code],
+        cwd=world.root,
+        timeout=30,
+        env=ENVIRONMENT,
+        sandbox=world.sandbox(layer),
+    )
+    assert done.exit_code == 0, done.error_text
+
+
+@pytest.mark.case(70)
+async def test_bubblewrap_has_a_loopback_of_its_own(world: World) -> None:
+    if not WORKS[Layer.BUBBLEWRAP].works:
+        pytest.skip(WORKS[Layer.BUBBLEWRAP].why)
+    code = """
+import http.server, threading, urllib.request
+server = http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+print(urllib.request.urlopen(f"http://localhost:{server.server_port}/").status)
+"""
+    done = await run(
+        [sys.executable, "-c", code],
+        cwd=world.root,
+        timeout=30,
+        env=ENVIRONMENT,
+        sandbox=world.sandbox(Layer.BUBBLEWRAP),
+    )
+    assert done.text == "200\n", done.error_text
+
+
+async def test_the_network_can_be_allowed(world: World, layer: Layer) -> None:
+    done = await world.attack("connect_tcp", layer, network=True)
+    assert "ESCAPED" in done.text
+    done = await world.attack("connect_unix_socket", layer, network=True)
+    assert "ESCAPED" not in done.text
+
+
+@pytest.mark.case(73)
+async def test_a_flood_is_cut_inside_too(world: World, layer: Layer) -> None:
+    done = await shell(world, layer, "yes")
+    assert done.truncated
+
+
+async def test_exit_codes_and_streams_come_through(world: World, layer: Layer) -> None:
+    done = await shell(world, layer, "echo out; echo err >&2; exit 7")
+    assert (done.exit_code, done.text, done.error_text) == (7, "out\n", "err\n")
+
+
+async def test_input_comes_through(world: World, layer: Layer) -> None:
+    sandbox = world.sandbox(layer)
+    data = os.urandom(200_000)
+    done = await run(["cat"], cwd=world.root, timeout=30, stdin=data, sandbox=sandbox)
+    assert done.stdout == data
+
+
+async def test_a_missing_program_is_said_before_anything_runs(world: World, layer: Layer) -> None:
+    with pytest.raises(ProgramMissing, match="no-such-program"):
+        await run(["no-such-program"], cwd=world.root, timeout=9, sandbox=world.sandbox(layer))
+
+
+@pytest.mark.case(100, 135)
+async def test_nothing_of_our_environment_is_in_the_cage(world: World, layer: Layer) -> None:
+    done = await shell(world, layer, "env")
+    assert "canary" not in done.text
+    assert f"HOME={world.home}" not in done.text
+
+
+async def test_no_descriptor_scratch_or_group_is_left(world: World, layer: Layer) -> None:
+    def leftovers() -> tuple[int, list[str], list[Path]]:
+        ours = f"evercontext-{os.getpid()}-"
+        scratch = [name for name in os.listdir(tempfile.gettempdir()) if name.startswith(ours)]
+        groups = sorted(Path("/sys/fs/cgroup").glob(f"*/{ours}*"))
+        return len(os.listdir("/proc/self/fd")), scratch, groups
+
+    await shell(world, layer, "true")
+    before = leftovers()
+    for _ in range(10):
+        await shell(world, layer, "echo x > $TMPDIR/x; mkdir -m 0 $TMPDIR/closed")
+    descriptors, scratch, groups = leftovers()
+    assert descriptors == before[0]
+    assert scratch == []
+    assert set(groups) <= set(before[2])
+
+
+async def test_a_cage_that_cannot_be_closed_runs_nothing(world: World) -> None:
+    sandbox = world.sandbox(Layer.LANDLOCK, limits=Limits(open_files=-5))
+    with pytest.raises(NoSandbox, match="could not be closed"):
+        await run(["touch", "src/ran"], cwd=world.root, timeout=20, sandbox=sandbox)
+    assert not (world.root / "src/ran").exists()
+
+
+def test_the_choice_names_what_is_missing() -> None:
+    assert choose("none") is Layer.NONE
+    with pytest.raises(NoSandbox, match="seatbelt"):
+        choose("seatbelt")
+
+
+def test_each_layer_says_why_and_how_to_mend_it() -> None:
+    for finding in available():
+        assert finding.why
+        assert finding.works or finding.fix or "Linux" in finding.why
