@@ -52,6 +52,10 @@ class Note:
     size: int = 0
     writes: bool = False
     principal: str | None = None
+    call: Audit | None = None
+    """The line of the tool call inside, for a protocol that answers everything with 200."""
+    settled: bool = False
+    """True once the line is written."""
 
 
 def note_of(scope: Scope) -> Note:
@@ -108,8 +112,13 @@ class Audited:
             await answering.give_up()
 
     async def _record(self, scope: Scope, note: Note, status: int) -> None:
+        note.settled = True
+        body = note.call or self._line(scope, note, status)
+        await self._events.emit_durable(body, trace_id=note.trace_id)
+
+    def _line(self, scope: Scope, note: Note, status: int) -> Audit:
         path = note.path if note.path is not None else scope["path"]
-        body = Audit(
+        return Audit(
             method=printable(f"{scope['method']} {scope['path']}", 128),
             path=printable(path, 1024),
             size=note.size,
@@ -118,7 +127,6 @@ class Audited:
             principal=note.principal,
             given_trace_id=note.given_trace_id,
         )
-        await self._events.emit_durable(body, trace_id=note.trace_id)
 
 
 class _Answering:

@@ -24,7 +24,7 @@ from evercontext.domain.tool import Caller, Door, Effect, Mode, Tool, ToolResult
 from evercontext.errors import AuditUnavailable, UnknownTool
 from evercontext.events.log import EventLog
 from evercontext.server.answers import encode
-from evercontext.server.asgi import NOTE, App, printable
+from evercontext.server.asgi import NOTE, App, Note, printable
 from evercontext.server.auth import Addresses
 from evercontext.server.rest import content_size
 from evercontext.server.status import http_status
@@ -97,22 +97,38 @@ class McpDoor:
     async def _call(
         self, context: _Context, parameters: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        caller = Caller(_trace_id(context), Door.MCP, principal=self._principal)
+        note = _note(context)
+        trace_id = note.trace_id if note else _given_trace_id(context)
+        caller = Caller(trace_id, Door.MCP, principal=self._principal)
         arguments = parameters.arguments or {}
         result = await self._toolbox.call(parameters.name, arguments, caller)
+        line = self._line(parameters.name, arguments, result)
+        if note and not note.settled:
+            # The HTTP request that brought the call has one line, and this is what it says.
+            note.call, note.writes = line, self._writes(parameters.name)
+        else:
+            result = await self._recorded(parameters.name, line, result, trace_id)
+        return as_mcp(result, trace_id)
+
+    async def _recorded(
+        self, name: str, line: Audit, result: ToolResult, trace_id: str
+    ) -> ToolResult:
         try:
-            await self._record(parameters.name, arguments, result, caller)
+            await self._events.emit_durable(line, trace_id=trace_id)
         except AuditUnavailable as error:
             # The write is there, but nobody could prove it: it is not acknowledged.
-            if result.ok and self._toolbox.find(parameters.name).writes:
-                result = ToolResult.failed(error)
-        return as_mcp(result, caller.trace_id)
+            return ToolResult.failed(error) if result.ok and self._writes(name) else result
+        return result
 
-    async def _record(
-        self, name: str, arguments: Mapping[str, Any], result: ToolResult, caller: Caller
-    ) -> None:
+    def _writes(self, name: str) -> bool:
+        try:
+            return self._toolbox.find(name).writes
+        except UnknownTool:
+            return False
+
+    def _line(self, name: str, arguments: Mapping[str, Any], result: ToolResult) -> Audit:
         path = arguments.get("path")
-        body = Audit(
+        return Audit(
             method=printable(name, 128),
             path=printable(path, 1024) if isinstance(path, str) else "",
             size=content_size(arguments) or content_size(result.data),
@@ -120,7 +136,6 @@ class McpDoor:
             door=Door.MCP,
             principal=self._principal.token,
         )
-        await self._events.emit_durable(body, trace_id=caller.trace_id)
 
 
 def describe(tool: Tool) -> types.Tool:
@@ -160,11 +175,12 @@ def _text(text: str) -> types.TextContent:
     return types.TextContent(text=text.encode("utf-8", "backslashreplace").decode())
 
 
-def _trace_id(context: _Context) -> str:
-    """The id the HTTP request or the call's ``_meta`` brought, or a fresh one."""
-    note = context.request.scope.get(NOTE) if context.request is not None else None
-    if note is not None:
-        return str(note.trace_id)
+def _note(context: _Context) -> Note | None:
+    """The note of the HTTP request that brought the call, if one did."""
+    return context.request.scope.get(NOTE) if context.request is not None else None
+
+
+def _given_trace_id(context: _Context) -> str:
     given = (context.meta or {}).get("x-trace-id")
     try:
         return str(uuid.UUID(str(given)))
