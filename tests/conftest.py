@@ -95,15 +95,15 @@ def smollm2(_own_home: Path) -> Path:
 @pytest.fixture(autouse=True)
 def _no_process_left() -> Iterator[None]:
     """Fail a test that leaves a child running; fixtures of a wider scope may keep theirs."""
-    before = _children()
+    before = running_children()
     yield
     deadline = time.monotonic() + _GRACE
-    while (left := _children() - before) and time.monotonic() < deadline:
+    while (left := running_children() - before) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not left, f"left running: {', '.join(sorted(_command(pid) for pid in left))}"
 
 
-def _children() -> set[int]:
+def running_children() -> set[int]:
     """Processes started by this one that still run; none known where there is no /proc."""
     found: set[int] = set()
     for listing in Path("/proc/self/task").glob("*/children"):
