@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from evercontext.agent.limits import Meter
 from evercontext.agent.repetition import Repetition
+from evercontext.context.window import Window, fit
 from evercontext.domain.event import ModelReply, Notice, TextPiece
 from evercontext.domain.message import Message, ToolCall, tool_result, user
 from evercontext.domain.model import (
@@ -89,7 +90,10 @@ class Loop:
     price: Price = lambda model, usage: None
     remember: Remember = _forget
     """Called with every message before the loop goes on: what was shown is never lost."""
+    window: Window | None = None
+    """What a request must fit into; without one it is sent as it is."""
     progress: Progress = field(default_factory=Progress)
+    _estimated: int = 0
     _repetition: Repetition = field(default_factory=Repetition)
     _format_errors: int = 0
 
@@ -126,7 +130,9 @@ class Loop:
 
     async def _stream(self, history: Sequence[Message]) -> Reply:
         builder = ReplyBuilder()
-        request = Request(history, self._offered(), temperature=0.0, seed=0, hints=self.hints)
+        tools = self._offered()
+        sent = fit(history, tools, self.window) if self.window else list(history)
+        request = Request(sent, tools, temperature=0.0, seed=0, hints=self.hints)
         async for delta in self.model.stream(request):
             builder.add(delta)
             match delta:
@@ -136,7 +142,10 @@ class Loop:
                     self._emit(TextPiece(text=text, thought=True))
                 case NoticeDelta(text):
                     self._emit(Notice(level="warning", text=text))
-        return builder.reply()
+        reply = builder.reply()
+        if self.window:
+            self._estimated = self.window.learn(sent, tools, reply.usage.input_tokens)
+        return reply
 
     def _offered(self) -> list[ToolSpec]:
         style: Shown = "native" if self.model.info.native_tools else "json"
@@ -209,6 +218,7 @@ class Loop:
                 input_tokens=reply.usage.input_tokens,
                 output_tokens=reply.usage.output_tokens,
                 cached_tokens=reply.usage.cached_tokens,
+                estimated_tokens=self._estimated,
                 cost_usd=cost,
                 duration_ms=round((time.monotonic() - started) * 1000),
             )

@@ -13,6 +13,7 @@ from evercontext.agent.briefing import Surroundings, brief, part_in
 from evercontext.agent.limits import LimitHit, Limits, Meter
 from evercontext.agent.loop import Loop, Price, Progress
 from evercontext.agent.plan import PlanTask, TaskPlan
+from evercontext.context.window import Window
 from evercontext.domain.event import Body, Final, Plan, Task, TaskEnded
 from evercontext.domain.message import user
 from evercontext.domain.model import Model
@@ -72,6 +73,7 @@ class TaskRun:
     limits: Limits = field(default_factory=Limits)
     price: Price = lambda model, usage: None
     make_plan: MakePlan = no_planner
+    window: Window | None = None
     _meter: Meter = field(init=False)
     _progress: Progress = field(default_factory=Progress)
     _steps: list[_Step] = field(default_factory=list)
@@ -130,7 +132,7 @@ class TaskRun:
         loop = Loop(
             self.model, self.toolbox, self.events,
             dataclasses.replace(self.caller, parent=began),
-            self._meter, hints=hints, price=self.price, progress=progress,
+            self._meter, hints=hints, price=self.price, progress=progress, window=self.window,
         )  # fmt: skip
         mode = self.caller.mode
         asked = self._asked(text, task) if of_several else text

@@ -36,15 +36,32 @@ class Window:
         """Tokens left for messages beside the answer and the tools' schemas."""
         return self.tokens - self.reserve - PER_REPLY - sum(map(self._tool, tools))
 
+    def learn(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec], real_tokens: int
+    ) -> int:
+        """Correct the estimate by what the provider counted; return what it was before."""
+        texts = [_whole(message) for message in messages] + [_schema(tool) for tool in tools]
+        estimated = self.estimator.estimate(texts)
+        if real_tokens > 0:
+            self.estimator.learn(texts, real_tokens)
+        return estimated
+
     def cost(self, message: Message) -> int:
         """Tokens of one message with its calls."""
-        calls = "".join(c.name + json.dumps(dict(c.arguments), default=str)
-                        for c in message.tool_calls)  # fmt: skip
-        return PER_MESSAGE + self.estimator.count(message.content + calls)
+        return PER_MESSAGE + self.estimator.count(_whole(message))
 
     def _tool(self, tool: ToolSpec) -> int:
-        schema = json.dumps(dict(tool.arguments), ensure_ascii=False, default=str)
-        return PER_MESSAGE + self.estimator.count(f"{tool.name} {tool.description} {schema}")
+        return PER_MESSAGE + self.estimator.count(_schema(tool))
+
+
+def _whole(message: Message) -> str:
+    calls = [c.name + json.dumps(dict(c.arguments), default=str) for c in message.tool_calls]
+    return message.content + "".join(calls)
+
+
+def _schema(tool: ToolSpec) -> str:
+    schema = json.dumps(dict(tool.arguments), ensure_ascii=False, default=str)
+    return f"{tool.name} {tool.description} {schema}"
 
 
 def fit(messages: Sequence[Message], tools: Sequence[ToolSpec], window: Window) -> list[Message]:

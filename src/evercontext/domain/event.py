@@ -68,6 +68,8 @@ class ModelReply(Body):
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    estimated_tokens: int = 0
+    """What the request was thought to cost before the provider counted it."""
     cost_usd: float | None = None
     duration_ms: int = 0
 

@@ -1,0 +1,45 @@
+"""What was learnt of each model's tokens, kept between runs."""
+
+from __future__ import annotations
+
+import json
+
+from evercontext.context.tokens import Calibration, TokenEstimator
+from evercontext.context.window import Window
+from evercontext.domain.model import ModelInfo
+from evercontext.errors import StoreProblem
+from evercontext.storage.store import Store
+
+MOST_RESERVED = 8_192
+
+
+class Calibrations:
+    """Token estimators by model, from and to the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def window(self, info: ModelInfo) -> Window:
+        """The window of a model, with the estimator that knows it best."""
+        row = await self._store.fetch_one("SELECT value FROM kept WHERE key = ?", (_key(info),))
+        calibration = Calibration.from_json(json.loads(row["value"])) if row else None
+        reserve = min(MOST_RESERVED, info.window // 4)
+        return Window(info.window, reserve, TokenEstimator(info.bare_name, calibration))
+
+    async def keep(self, info: ModelInfo, window: Window) -> None:
+        """Keep what this run taught; losing it costs a little accuracy, nothing else."""
+        if window.estimator.exact or not window.estimator.calibration.seen:
+            return
+        value = json.dumps(window.estimator.calibration.to_json())
+        try:
+            await self._store.execute(
+                "INSERT INTO kept (key, value) VALUES (?, ?)"
+                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                (_key(info), value),
+            )
+        except StoreProblem:
+            return
+
+
+def _key(info: ModelInfo) -> str:
+    return f"tokens:{info.name}"

@@ -1,0 +1,232 @@
+"""``EverContext``: everything wired together, for one root and one home."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from evercontext import plugins
+from evercontext.agent.briefing import Surroundings
+from evercontext.agent.limits import Limits
+from evercontext.agent.plan import TaskPlan
+from evercontext.agent.planner import Planner
+from evercontext.agent.task import MakePlan, TaskReport, TaskRun, new_trace_id, no_planner
+from evercontext.app.calibrations import Calibrations
+from evercontext.app.models import open_model
+from evercontext.app.prices import price
+from evercontext.app.trace_index import TraceIndex
+from evercontext.domain.model import Model
+from evercontext.domain.principal import Principal
+from evercontext.domain.tool import Caller, Door, Mode, Tool
+from evercontext.errors import ConfigError, FileProblem, PolicyError
+from evercontext.events.log import EventLog
+from evercontext.events.redact import Redactor, secret_values
+from evercontext.files.policy import FilePolicy, agent_policy, gateway_policy
+from evercontext.settings import Settings, process_environment
+from evercontext.storage.sqlite import SqliteStore
+from evercontext.storage.store import Store
+from evercontext.tools.approval import Gate
+from evercontext.tools.toolbox import Toolbox
+from evercontext.workspace.tools import workspace_tools
+from evercontext.workspace.workspace import LocalWorkspace, Workspace
+
+INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md")
+_MOST_INSTRUCTIONS = 32_000
+
+
+@dataclass(slots=True)
+class EverContext:
+    """The open house. Use ``async with EverContext.open(settings) as app``."""
+
+    settings: Settings
+    events: EventLog
+    store: Store
+    workspace: Workspace
+    toolbox: Toolbox
+    traces: TraceIndex
+    notices: tuple[str, ...] = ()
+    """What a person should be told: of the settings, of a repaired database."""
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, settings: Settings) -> AsyncIterator[EverContext]:
+        """Open home, root, log and store; whatever fails names its fix and leaves nothing open."""
+        check_root(settings)
+        make_home(settings.home)
+        async with AsyncExitStack() as stack:
+            events = EventLog(settings.traces, redactor(settings))
+            stack.callback(events.close)
+            store = await SqliteStore.open(settings.database)
+            stack.push_async_callback(store.close)
+            traces = TraceIndex(store, events, settings.traces)
+            stack.push_async_callback(traces.close)
+            workspace = open_workspace(settings, stack)
+            toolbox = Toolbox([*workspace_tools(workspace), *_plugin_tools()], events)
+            told = (*settings.notices, *store.report.warnings)
+            yield cls(settings, events, store, workspace, toolbox, traces, told)
+
+    async def run_task(
+        self,
+        text: str,
+        *,
+        mode: Mode = Mode.AGENT,
+        gate: Gate | None = None,
+        model_name: str | None = None,
+        trace_id: str | None = None,
+    ) -> TaskReport:
+        """Do one task as ``evercontext run`` does it."""
+        trace_id = trace_id or new_trace_id()
+        principal = Principal(project=str(self.settings.root))
+        caller = Caller(trace_id, Door.RUN, mode, principal)
+        surroundings = await self.surroundings(caller)
+        async with AsyncExitStack() as stack:
+            model = await self._open(stack, model_name)
+            calibrations = Calibrations(self.store)
+            window = await calibrations.window(model.info)
+            run = TaskRun(
+                model=model,
+                toolbox=self.toolbox.behind(gate) if gate else self.toolbox,
+                events=self.events,
+                caller=caller,
+                surroundings=surroundings,
+                root=str(self.settings.root),
+                limits=limits(self.settings),
+                price=price,
+                make_plan=await self._planner(stack, model, surroundings),
+                window=window,
+            )
+            report = await run.run(text)
+            await calibrations.keep(model.info, window)
+            return report
+
+    async def surroundings(self, caller: Caller) -> Surroundings:
+        """What the agent is told of the project: its name, its files, its instructions."""
+        listing = await self.workspace.list(".", caller, recursive=True, max_items=400)
+        return Surroundings(
+            root_name=self.settings.root.name or "/",
+            tree=tuple(f"{e.name}/" if e.is_dir else e.name for e in listing.entries),
+            instructions=await self._instructions(caller),
+        )
+
+    async def _instructions(self, caller: Caller) -> str:
+        for name in INSTRUCTIONS:
+            try:
+                return (await self.workspace.read(name, caller)).content[:_MOST_INSTRUCTIONS]
+            except (FileProblem, PolicyError):
+                continue
+        return ""
+
+    async def _open(self, stack: AsyncExitStack, name: str | None) -> Model:
+        model = await open_model(self.settings, name)
+        stack.push_async_callback(model.aclose)
+        return model
+
+    async def _planner(
+        self, stack: AsyncExitStack, model: Model, surroundings: Surroundings
+    ) -> MakePlan:
+        if not self.settings.planner:
+            return no_planner
+        planning = replace(self.settings, fallback_models=())
+        planner = Planner(await open_model(planning, self.settings.planner), self.store)
+        stack.push_async_callback(planner.model.aclose)
+
+        async def make_plan(text: str, failure: str) -> tuple[TaskPlan, str]:
+            if failure:
+                made = await planner.make(text, surroundings, failure)
+                return made, planner.model.info.name
+            digest = await asyncio.to_thread(tree_digest, self.settings.root, surroundings.tree)
+            name = model.info.name
+            return await planner.plan(text, surroundings, executor=name, tree_digest=digest)
+
+        return make_plan
+
+
+def open_workspace(settings: Settings, stack: AsyncExitStack) -> Workspace:
+    """The files of the root: here, or behind the gateway that ``EC_MCP_URL`` names."""
+    local = LocalWorkspace.open(
+        settings.root, settings.home, gateway=_gateway(settings), agent=_agent(settings)
+    )
+    stack.callback(local.close)
+    return local
+
+
+def redactor(settings: Settings) -> Redactor:
+    """What must never be written: every secret in the environment."""
+    given = (settings.openai_api_key, settings.anthropic_api_key, settings.token)
+    known = [secret for secret in (*given, settings.catalog_token) if secret]
+    return Redactor([*secret_values(process_environment()), *known])
+
+
+def limits(settings: Settings) -> Limits:
+    """The limits of one task."""
+    return Limits(
+        turns=settings.max_turns,
+        seconds=settings.timeout,
+        tokens=settings.max_tokens,
+        usd=settings.max_budget_usd,
+    )
+
+
+def check_root(settings: Settings) -> None:
+    """Refuse a root that is not there, cannot be read, or is far too wide."""
+    root = settings.root
+    if not root.is_dir():
+        raise ConfigError(f"{root} is not a directory", fix="Name one with --root")
+    try:
+        next(root.iterdir(), None)
+    except OSError as problem:
+        raise ConfigError(
+            f"{root} cannot be read: {problem.strerror}",
+            fix="Check its permissions, or name another with --root",
+        ) from None
+    wide = root.resolve() in (Path("/"), Path.home().resolve())
+    if wide and not settings.allow_wide_root:
+        raise ConfigError(
+            f"{root} as root would put everything you have within reach",
+            fix="Go into a project directory, or say --allow-wide-root",
+        )
+
+
+def make_home(home: Path) -> None:
+    """Make the home folder, private to the user."""
+    try:
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as problem:
+        raise ConfigError(f"the home folder {home} cannot be made: {problem.strerror}",
+                          fix="Set EC_HOME to a folder you can write") from None  # fmt: skip
+
+
+def tree_digest(root: Path, tree: Iterable[str]) -> str:
+    """One hash for the state of the listed files: another tree, another plan."""
+    digest = hashlib.sha256()
+    for name in sorted(tree):
+        try:
+            found = (root / name).stat(follow_symlinks=False)
+        except OSError:
+            continue
+        digest.update(f"{name}\0{found.st_size}\0{found.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def _plugin_tools() -> list[Tool]:
+    return [tool for point in plugins.installed("tools").values() for tool in plugins.load(point)]
+
+
+def _gateway(settings: Settings) -> FilePolicy:
+    return _loosened(gateway_policy(settings.allow_ext, settings.max_bytes), settings)
+
+
+def _agent(settings: Settings) -> FilePolicy:
+    return _loosened(agent_policy(settings.allow_ext, settings.max_bytes), settings)
+
+
+def _loosened(policy: FilePolicy, settings: Settings) -> FilePolicy:
+    return replace(
+        policy,
+        exempt=(*policy.exempt, *settings.unprotect),
+        hard_links=settings.allow_hard_links,
+    )

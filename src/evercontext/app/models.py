@@ -1,0 +1,57 @@
+"""Models, for those rooms that may not choose one themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from evercontext.domain.message import user
+from evercontext.domain.model import Model, Reply, Request, complete
+from evercontext.models import load
+from evercontext.models.load import Available, Choice
+from evercontext.settings import Settings, process_environment
+
+Progress = Callable[[int, int], None]
+"""Bytes so far, and bytes expected."""
+
+
+async def open_model(settings: Settings, name: str | None = None) -> Model:
+    """Open the named model, or the chosen one, with its retry and its fallbacks."""
+    return await load.ready(settings, name)
+
+
+async def choose_model(settings: Settings) -> Choice:
+    """Say which model would be used, and why."""
+    return await load.choose(settings)
+
+
+async def available_models(settings: Settings) -> list[Available]:
+    """Every model that could be used from here, and what the others lack."""
+    return await load.available(settings)
+
+
+def canonical_name(name: str) -> str:
+    """Return the full ``provider:model`` of a name as a user writes it."""
+    return load.canonical(name)
+
+
+async def pull_model(
+    name: str, settings: Settings, progress: Progress, *, source: Path | None = None
+) -> tuple[Path, bool]:
+    """Bring an embedded model's file; return where it lies and whether it came just now."""
+    from evercontext.models.embedded import weights
+    from evercontext.models.embedded.registry import Registry
+
+    registry = Registry(environment=process_environment(), report=progress)
+    pulled = await weights.pull(settings.home, registry, weights.find(name), source=source)
+    return pulled.path, pulled.fresh
+
+
+async def test_model(name: str, settings: Settings) -> Reply:
+    """Ask a model for one word; whatever is wrong with it shows here."""
+    model = await load.load(name, settings)
+    try:
+        question = "Answer with the single word: ready"
+        return await complete(model, Request([user(question)], max_output_tokens=16))
+    finally:
+        await model.aclose()
