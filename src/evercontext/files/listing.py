@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -56,7 +56,7 @@ def list_directory(
 ) -> Listing:
     """List a directory; kinds that the policy refuses and protected places are left out."""
     limit = min(max(max_items if max_items is not None else MAX_ITEMS, 0), MOST_ITEMS)
-    kinds = None if extensions is None else frozenset(extensions)
+    kinds = None if extensions is None else frozenset("." + e.lstrip("*.") for e in extensions)
     parts, fd = root.directory(path, policy)
     with explained():
         entries = _walk(root, parts, fd, policy, kinds, recursive)
@@ -69,6 +69,15 @@ def list_directory(
             kept.append(entry)
         entries.close()
     return Listing("/".join(parts) or ".", tuple(kept), truncated)
+
+
+def walk_files(root: Root, path: str, policy: FilePolicy) -> Iterator[str]:
+    """Yield the path of every file below a directory that this door would open."""
+    parts, fd = root.directory(path, policy)
+    prefix = "".join(f"{part}/" for part in parts)
+    for entry in _walk(root, parts, fd, policy, None, True, prefix):
+        if not entry.is_dir:
+            yield entry.name
 
 
 def _walk(

@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
-from evercontext.errors import AlreadyExists, Changed, NotFound, NotUtf8, ReadOnlyTree
+from evercontext.errors import AlreadyExists, Changed, NotFound, ReadOnlyTree
 from evercontext.files import io
 from evercontext.files.failures import explained
 from evercontext.files.io import Content
@@ -22,7 +22,9 @@ from evercontext.files.names import parse
 from evercontext.files.paths import Root, SafePath
 from evercontext.files.policy import FilePolicy
 from evercontext.files.recovery import Recovery, open_journal
+from evercontext.files.search import Found, search
 
+Renew = Callable[[Content | None], bytes | None]
 _MAX_RACES = 16
 _MAX_REPLACED = 1 << 24
 
@@ -47,9 +49,9 @@ class FileText:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A change that is on the disk: the text before and after, ``None`` where there was no file.
+    """A change: the text before and after, ``None`` where there is no file.
 
-    ``before`` is also ``None`` for a file that was not text.
+    Bytes that were no text are shown with replacement characters.
     """
 
     path: str
@@ -119,34 +121,35 @@ class Tree:
 
         ``if_match`` is the hash of the content the caller knows: Changed if it is another one.
         """
-        data = io.encode(content)
-        self.policy.check_size(len(data))
-
-        def renew(before: Content | None) -> bytes:
-            if before is not None and mode is WriteMode.CREATE:
-                raise AlreadyExists("file exists", fix="Edit it, or write in overwrite mode")
-            if mode is WriteMode.APPEND and before is not None:
-                before.text()  # text after bytes that are no text would be neither
-                self.policy.check_size(len(before.data) + len(data))
-                return before.data + data
-            return data
-
+        renew = self._renewal(content, mode)
         return self._change(path, renew, trace_id, if_match, step, create=mode is WriteMode.CREATE)
+
+    def preview(
+        self, path: str, content: str | None, mode: WriteMode = WriteMode.OVERWRITE
+    ) -> Written:
+        """Return what a write, or for no content a delete, would do; the same errors are raised."""
+        renew = _remove if content is None else self._renewal(content, mode)
+        with explained(writing=True), self.root.target(path, self.policy) as safe:
+            if mode is WriteMode.CREATE and io.is_link(safe):
+                raise AlreadyExists("file exists")
+            before = io.read_if_there(safe, self._replaceable())
+            return _written(safe, before, renew(before))
+
+    def search(self, directory: str, keyword: str) -> Found:
+        """Return the files below a directory that contain a text."""
+        return search(self.root, directory, keyword, self.policy)
 
     def delete(
         self, path: str, *, trace_id: str, if_match: str | None = None, step: Step | None = None
     ) -> Written:
         """Remove a file; its content stays in the journal."""
+        return self._change(path, _remove, trace_id, if_match, step)
 
-        def renew(before: Content | None) -> None:
-            if before is None:
-                raise NotFound("no such file or directory")
-
-        return self._change(path, renew, trace_id, if_match, step)
-
-    def move(self, old: str, new: str, *, trace_id: str) -> tuple[Written, Written]:
+    def move(
+        self, old: str, new: str, *, trace_id: str, step: Step | None = None
+    ) -> tuple[Written, Written]:
         """Give a file another name that is free; both names change together."""
-        journal = self._writable()
+        journal = self.writable()
         names = ["/".join(parse(path)) for path in (old, new)]
         with (
             journal.locks.hold(names),
@@ -158,12 +161,18 @@ class Tree:
             if io.exists(target):
                 raise AlreadyExists("file exists", fix="Choose a free name")
             changes = [Change(target, None, before.data, before.mode), Change(source, before, None)]
-            made, gone = journal.apply(changes, trace_id)
+            made, gone = journal.apply(changes, trace_id, step)
             text = _text(before)
             return (
                 Written(gone.path, text, None, None),
                 Written(made.path, None, text, before.sha256, created=True),
             )
+
+    def writable(self) -> Journal:
+        """Return the journal; ReadOnlyTree if there is none."""
+        if self.journal is None:
+            raise ReadOnlyTree("read-only", fix="This tree was opened without a journal")
+        return self.journal
 
     def close(self) -> None:
         """Let journal and root go."""
@@ -174,14 +183,14 @@ class Tree:
     def _change(
         self,
         path: str,
-        renew: Callable[[Content | None], bytes | None],
+        renew: Renew,
         trace_id: str,
         if_match: str | None,
         step: Step | None,
         *,
         create: bool = False,
     ) -> Written:
-        journal = self._writable()
+        journal = self.writable()
         with journal.locks.hold(["/".join(parse(path))]):
             for attempt in range(_MAX_RACES):
                 try:
@@ -199,7 +208,7 @@ class Tree:
         self,
         journal: Journal,
         safe: SafePath,
-        renew: Callable[[Content | None], bytes | None],
+        renew: Renew,
         trace_id: str,
         if_match: str | None,
         step: Step | None,
@@ -209,24 +218,45 @@ class Tree:
             raise Changed("changed", fix="Read the file again")
         after = renew(before)
         change = Change(safe, before, after, before.mode if before else None)
-        (entry,) = journal.apply([change], trace_id, step)
-        text = None if after is None else io.decode(after)
-        return Written(safe.relative, _text(before), text, entry.after, created=before is None)
+        journal.apply([change], trace_id, step)
+        return _written(safe, before, after)
+
+    def _renewal(self, content: str, mode: WriteMode) -> Renew:
+        data = io.encode(content)
+        self.policy.check_size(len(data))
+
+        def renew(before: Content | None) -> bytes:
+            if before is not None and mode is WriteMode.CREATE:
+                raise AlreadyExists("file exists", fix="Edit it, or write in overwrite mode")
+            if mode is WriteMode.APPEND and before is not None:
+                before.text()  # text after bytes that are no text would be neither
+                self.policy.check_size(len(before.data) + len(data))
+                return before.data + data
+            return data
+
+        return renew
 
     def _replaceable(self) -> FilePolicy:
         """What is replaced may be larger than what may be written: it only goes to the journal."""
         return replace(self.policy, max_bytes=max(self.policy.max_bytes, _MAX_REPLACED))
 
-    def _writable(self) -> Journal:
-        if self.journal is None:
-            raise ReadOnlyTree("read-only", fix="This tree was opened without a journal")
-        return self.journal
+
+def _remove(before: Content | None) -> None:
+    if before is None:
+        raise NotFound("no such file or directory")
+
+
+def _written(safe: SafePath, before: Content | None, after: bytes | None) -> Written:
+    return Written(
+        safe.relative,
+        _text(before),
+        None if after is None else io.decode(after),
+        None if after is None else io.digest(after),
+        created=before is None,
+    )
 
 
 def _text(content: Content | None) -> str | None:
     if content is None:
         return None
-    try:
-        return content.text()
-    except NotUtf8:
-        return None
+    return content.data.decode("utf-8", "replace")

@@ -1,0 +1,1 @@
+"""The user's tree as tools: list, read, write, edit, search, undo."""

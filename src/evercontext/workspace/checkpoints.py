@@ -1,0 +1,63 @@
+"""Undo and rewind, as the command line, the chat and the console call them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evercontext.errors import NotFound
+from evercontext.files import undo as journal_undo
+from evercontext.files.journal import Journal
+from evercontext.files.undo import Kept, Trace, Undone
+
+__all__ = ["Checkpoint", "Kept", "Trace", "Undone", "checkpoint", "list_traces", "rewind", "undo"]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """An instant to go back to."""
+
+    name: str
+    at: int
+
+
+async def list_traces(journal: Journal) -> list[Trace]:
+    """Return the tasks that changed something, newest first."""
+    return await asyncio.to_thread(journal_undo.list_traces, journal)
+
+
+async def undo(journal: Journal, trace_id: str | None = None) -> Undone:
+    """Take back one task's changes; without a name the latest one that still stands.
+
+    Undoing the trace of an undo brings the changes back. NotFound if there is nothing to take back.
+    """
+    if trace_id is None:
+        trace_id = await _latest(journal)
+    elif not any(trace.trace_id == trace_id for trace in await list_traces(journal)):
+        raise NotFound(
+            f"no changes of {trace_id} are known here", fix="List them with: undo --list"
+        )
+    return await asyncio.to_thread(journal_undo.undo, journal, [trace_id])
+
+
+async def checkpoint(journal: Journal, name: str) -> Checkpoint:
+    """Remember this instant durably under ``name``."""
+    return Checkpoint(name, await asyncio.to_thread(journal.mark, name))
+
+
+async def rewind(journal: Journal, traces: Sequence[str], to: Checkpoint | str) -> Undone:
+    """Take back what ``traces`` changed after a checkpoint, given by itself or by its name."""
+    if isinstance(to, str):
+        marks = (await asyncio.to_thread(journal.history)).marks
+        if to not in marks:
+            raise NotFound(f"no checkpoint {to}")
+        to = Checkpoint(to, marks[to])
+    return await asyncio.to_thread(journal_undo.undo, journal, traces, since=to.at)
+
+
+async def _latest(journal: Journal) -> str:
+    for trace in await list_traces(journal):
+        if not trace.undone and not trace.is_undo:
+            return trace.trace_id
+    raise NotFound("nothing to undo")

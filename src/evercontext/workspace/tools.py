@@ -1,0 +1,15 @@
+"""The door of this room: what can be done to the user's tree."""
+
+from __future__ import annotations
+
+from evercontext.domain.tool import Tool
+from evercontext.workspace.reading import reading_tools
+from evercontext.workspace.reads import ReadLedger
+from evercontext.workspace.workspace import Workspace
+from evercontext.workspace.writing import writing_tools
+
+
+def workspace_tools(workspace: Workspace) -> list[Tool]:
+    """Return the file tools over a workspace, wherever it is."""
+    ledger = ReadLedger()
+    return [*reading_tools(workspace, ledger), *writing_tools(workspace, ledger)]

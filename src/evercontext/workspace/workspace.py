@@ -1,0 +1,210 @@
+"""The seam behind the file tools: here the local tree, elsewhere a gateway over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from evercontext.domain.tool import Caller, Door, FileChange
+from evercontext.files import snapshot
+from evercontext.files.journal import Journal, Step
+from evercontext.files.listing import Listing
+from evercontext.files.policy import FilePolicy
+from evercontext.files.search import Found
+from evercontext.files.tree import FileText, Tree, WriteMode, Written
+
+
+class Workspace(Protocol):
+    """What the file tools need. Errors are those of ``evercontext.errors``."""
+
+    async def list(
+        self,
+        path: str,
+        caller: Caller,
+        *,
+        extensions: Sequence[str] | None = None,
+        max_items: int | None = None,
+        recursive: bool = False,
+    ) -> Listing:
+        """List a directory."""
+        ...
+
+    async def read(self, path: str, caller: Caller) -> FileText:
+        """Read a text file."""
+        ...
+
+    async def search(self, directory: str, keyword: str, caller: Caller) -> Found:
+        """Find the files that contain a text."""
+        ...
+
+    async def preview(
+        self, path: str, content: str | None, mode: WriteMode, caller: Caller
+    ) -> Written:
+        """Return what a write (or, without content, a delete) would do, and do nothing."""
+        ...
+
+    async def write(
+        self,
+        path: str,
+        content: str,
+        mode: WriteMode,
+        caller: Caller,
+        *,
+        if_match: str | None = None,
+    ) -> Written:
+        """Write a text file."""
+        ...
+
+    async def delete(self, path: str, caller: Caller) -> Written:
+        """Remove a file."""
+        ...
+
+    async def move(self, old: str, new: str, caller: Caller) -> tuple[Written, Written]:
+        """Rename a file."""
+        ...
+
+
+@dataclass(slots=True)
+class Recorded:
+    """What a command changed; filled in when the command is over."""
+
+    changes: tuple[FileChange, ...] = ()
+    not_undoable: tuple[str, ...] = ()
+    complete: bool = True
+
+
+class LocalWorkspace:
+    """A tree on this machine, with a policy per door."""
+
+    def __init__(self, tree: Tree, policies: Mapping[Door, FilePolicy]) -> None:
+        self._tree = tree
+        self._doors = {door: tree.under(policy) for door, policy in policies.items()}
+        self._steps: dict[str, Step] = {}
+        self._seen: snapshot.Snapshot | None = None
+
+    @classmethod
+    def open(
+        cls, root: Path, home: Path, *, gateway: FilePolicy, agent: FilePolicy
+    ) -> LocalWorkspace:
+        """Open a root: REST and MCP under one policy, the agent's own doors under another."""
+        tree = Tree.open(root, agent, home)
+        return cls(tree, {Door.REST: gateway, Door.MCP: gateway, Door.RUN: agent, Door.CHAT: agent})
+
+    @property
+    def tree(self) -> Tree:
+        """The tree itself, for rooms that read without a caller."""
+        return self._tree
+
+    @property
+    def journal(self) -> Journal:
+        """The journal of every change."""
+        return self._tree.writable()
+
+    async def list(
+        self,
+        path: str,
+        caller: Caller,
+        *,
+        extensions: Sequence[str] | None = None,
+        max_items: int | None = None,
+        recursive: bool = False,
+    ) -> Listing:
+        """List a directory."""
+        return await asyncio.to_thread(
+            self._door(caller).list,
+            path,
+            extensions=extensions,
+            max_items=max_items,
+            recursive=recursive,
+        )
+
+    async def read(self, path: str, caller: Caller) -> FileText:
+        """Read a text file."""
+        return await asyncio.to_thread(self._door(caller).read, path)
+
+    async def search(self, directory: str, keyword: str, caller: Caller) -> Found:
+        """Find the files that contain a text."""
+        return await asyncio.to_thread(self._door(caller).search, directory, keyword)
+
+    async def preview(
+        self, path: str, content: str | None, mode: WriteMode, caller: Caller
+    ) -> Written:
+        """Return what a write (or, without content, a delete) would do, and do nothing."""
+        return await asyncio.to_thread(self._door(caller).preview, path, content, mode)
+
+    async def write(
+        self,
+        path: str,
+        content: str,
+        mode: WriteMode,
+        caller: Caller,
+        *,
+        if_match: str | None = None,
+    ) -> Written:
+        """Write a text file; inside an open step it belongs to that."""
+        return await asyncio.to_thread(
+            self._door(caller).write,
+            path,
+            content,
+            mode,
+            trace_id=caller.trace_id,
+            if_match=if_match,
+            step=self._steps.get(caller.trace_id),
+        )
+
+    async def delete(self, path: str, caller: Caller) -> Written:
+        """Remove a file; its content stays in the journal."""
+        step = self._steps.get(caller.trace_id)
+        return await asyncio.to_thread(
+            self._door(caller).delete, path, trace_id=caller.trace_id, step=step
+        )
+
+    async def move(self, old: str, new: str, caller: Caller) -> tuple[Written, Written]:
+        """Rename a file; both names change together."""
+        step = self._steps.get(caller.trace_id)
+        return await asyncio.to_thread(
+            self._door(caller).move, old, new, trace_id=caller.trace_id, step=step
+        )
+
+    @asynccontextmanager
+    async def step(self, caller: Caller) -> AsyncIterator[None]:
+        """Make every change of this trace inside come true together, or none, even in a crash."""
+        stack = ExitStack()
+        opened = self.journal.step(caller.trace_id)
+        self._steps[caller.trace_id] = await asyncio.to_thread(stack.enter_context, opened)
+        try:
+            yield
+        except BaseException as error:
+            del self._steps[caller.trace_id]
+            await asyncio.to_thread(stack.__exit__, type(error), error, error.__traceback__)
+            raise
+        del self._steps[caller.trace_id]
+        await asyncio.to_thread(stack.close)
+
+    @asynccontextmanager
+    async def recording(self, caller: Caller) -> AsyncIterator[Recorded]:
+        """Journal what a command inside does to the tree, also if it fails."""
+        recorded = Recorded()
+        root = self._tree.root
+        before = await asyncio.to_thread(snapshot.take, root, self._seen)
+        try:
+            yield recorded
+        finally:
+            after = await asyncio.to_thread(snapshot.take, root, before)
+            found = await asyncio.to_thread(
+                snapshot.record, self.journal, before, after, caller.trace_id
+            )
+            self._seen = after
+            recorded.changes = tuple(FileChange(c.path, c.before, c.after) for c in found.changes)
+            recorded.not_undoable, recorded.complete = found.not_undoable, found.complete
+
+    def close(self) -> None:
+        """Let the tree go."""
+        self._tree.close()
+
+    def _door(self, caller: Caller) -> Tree:
+        return self._doors[caller.door]
