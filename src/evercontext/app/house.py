@@ -31,6 +31,7 @@ from evercontext.storage.sqlite import SqliteStore
 from evercontext.storage.store import Store
 from evercontext.tools.approval import Gate
 from evercontext.tools.toolbox import Toolbox
+from evercontext.workspace.remote import RemoteWorkspace
 from evercontext.workspace.tools import workspace_tools
 from evercontext.workspace.workspace import LocalWorkspace, Workspace
 
@@ -147,6 +148,10 @@ class EverContext:
 
 def open_workspace(settings: Settings, stack: AsyncExitStack) -> Workspace:
     """The files of the root: here, or behind the gateway that ``EC_MCP_URL`` names."""
+    if settings.mcp_url:
+        remote = RemoteWorkspace(settings.mcp_url, settings.token)
+        stack.push_async_callback(remote.aclose)
+        return remote
     local = LocalWorkspace.open(
         settings.root, settings.home, gateway=_gateway(settings), agent=_agent(settings)
     )

@@ -73,7 +73,11 @@ def _write_file(workspace: Workspace, ledger: ReadLedger) -> Tool:
                 "append: add to the end.",
                 [mode.value for mode in WriteMode],
             ),
+            "if_match": string(
+                "SHA-256 of the content that is to be replaced; refused if the file has another."
+            ),
         },
+        optional=("if_match",),
         mode_of=lambda arguments: WriteMode(arguments["mode"]),
         shown_to_native=False,
     )
@@ -103,10 +107,12 @@ def _writer(
     properties: dict[str, dict[str, object]],
     mode_of: Callable[[Arguments], WriteMode],
     shown_to_native: bool,
+    optional: tuple[str, ...] = (),
 ) -> Tool:
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
         path, content, mode = arguments["path"], arguments["content"], mode_of(arguments)
-        written = await workspace.write(path, content, mode, caller)
+        known = arguments.get("if_match")
+        written = await workspace.write(path, content, mode, caller, if_match=known)
         if written.created or mode is not WriteMode.APPEND:
             _know(ledger, caller, written)
         done = "created" if written.created else "wrote"
@@ -121,7 +127,9 @@ def _writer(
     return Tool(
         name=name,
         description=description,
-        arguments=parameters(properties, required=list(properties)),
+        arguments=parameters(
+            properties, required=[name for name in properties if name not in optional]
+        ),
         effects=_CHANGES,
         run=run,
         preview=preview,
