@@ -69,6 +69,12 @@ class Route:
     answer: Mapping[str, Any]
 
 
+_DONE = {
+    "type": "object",
+    "required": ["status", "path"],
+    "properties": {"status": {"const": "ok"}, "path": _TEXT},
+}
+
 ROUTES = (
     Route(
         "/list_files",
@@ -98,13 +104,16 @@ ROUTES = (
         "read_file",
         {"type": "object", "required": ["content"], "properties": {"content": _TEXT}},
     ),
+    Route("/write_file", "write_file", _DONE),
+    Route("/delete_file", "delete_file", _DONE),
+    Route("/move_file", "move_file", _DONE),
     Route(
-        "/write_file",
-        "write_file",
+        "/search_files",
+        "search_files",
         {
             "type": "object",
-            "required": ["status", "path"],
-            "properties": {"status": {"const": "ok"}, "path": _TEXT},
+            "required": ["result"],
+            "properties": {"result": {"type": "array", "items": _TEXT}},
         },
     ),
 )
@@ -198,7 +207,7 @@ def _answer(result: ToolResult, trace_id: str) -> Response:
     if result.error:
         head, body = error_response(result.error, trace_id)
     else:
-        body = encode(result.data)
+        body = encode(result.data if isinstance(result.data, dict) else {"result": result.data})
         head = start(200, body)
     response = Response(body, head["status"])
     response.raw_headers = head["headers"]
