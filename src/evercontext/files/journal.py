@@ -1,9 +1,9 @@
 """Every change is written down before it is made, so that it can be taken back.
 
 The order of a change: the old content and the intention go to the segment; the new content is
-staged beside its target; both are flushed; one rename makes it true; the directory is flushed; only
-then is it acknowledged. Whatever instant a crash picks, the next opening finds each file old or
-new, and a step of several files all old or all new.
+staged and flushed beside its target; one rename makes it true; segment and directory are flushed;
+only then is it acknowledged. Whatever instant a crash picks, the next opening finds each file old
+or new, and a step of several files, whose intentions are flushed first, all old or all new.
 """
 
 from __future__ import annotations
@@ -95,7 +95,10 @@ class Journal:
             try:
                 for change, entry in zip(changes, entries, strict=True):
                     _stage(change, entry)
-                segment.sync(end)
+                if step:
+                    segment.sync(
+                        end
+                    )  # only a durable intention can be rolled back after a power cut
                 for change, entry in zip(changes, entries, strict=True):
                     if step:
                         step.entries.append(entry)
@@ -104,6 +107,8 @@ class Journal:
             except BaseException:
                 self._clear(changes, entries, placed)
                 raise
+            # in this order the journal's flush carries the rename with it, and the second is cheap
+            segment.sync(end)
             for fd in {change.path.dir_fd for change in changes}:
                 self.root.sync_directory(fd)
         self._note({"kind": "done", "ids": [entry.id for entry in entries]})
@@ -126,7 +131,7 @@ class Journal:
 
     def record(self, changes: Sequence[tuple[Entry, bytes | None]]) -> None:
         """Write down changes that something else has made already, with the old contents."""
-        pieces = [self._blob(before) for _, before in changes if before is not None]
+        pieces = [_blob(io.digest(old), old) for _, old in changes if old is not None]
         pieces += [encode(entry.record()) for entry, _ in changes]
         pieces.append(encode({"kind": "done", "ids": [entry.id for entry, _ in changes]}))
         segment = self._live_segment()
@@ -193,13 +198,11 @@ class Journal:
     def _write_down(
         self, changes: Sequence[Change], entries: Sequence[Entry]
     ) -> tuple[Segment, int]:
-        pieces = [self._blob(change.before.data) for change in changes if change.before]
+        held = [change.before for change in changes if change.before]
+        pieces = [_blob(before.sha256, before.data) for before in held]
         pieces += [encode(entry.record()) for entry in entries]
         segment = self._live_segment()
         return segment, segment.append(b"".join(pieces))
-
-    def _blob(self, data: bytes) -> bytes:
-        return encode({"blob": io.digest(data), "size": len(data)}, data)
 
     def _clear(
         self, changes: Sequence[Change], entries: Sequence[Entry], placed: Sequence[Entry]
@@ -232,6 +235,10 @@ def parts_of(path: str) -> tuple[str, ...]:
     parts = tuple(path.split("/"))
     assert not set(parts) & {"", ".", ".."}
     return parts
+
+
+def _blob(sha256: str, data: bytes) -> bytes:
+    return encode({"blob": sha256, "size": len(data)}, data)
 
 
 def _stage(change: Change, entry: Entry) -> None:

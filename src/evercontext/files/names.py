@@ -56,6 +56,8 @@ def check_name(name: str) -> None:
 
 def fold(name: str) -> str:
     """Return the spelling under which look-alike names are the same name."""
+    if name.isascii():
+        return name.lower()
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
@@ -72,12 +74,17 @@ def _escape(char: str) -> str:
 
 
 def _check_characters(path: str) -> None:
-    if any(unicodedata.category(char) in _INVISIBLE for char in path):
-        raise PathRefused("control or invisible character in path")
+    if not (path.isascii() and path.isprintable()):
+        _check_unicode(path)
     if "\\" in path:
         raise PathRefused("backslash in path", fix="Separate names with /")
     if len(path.encode()) > MAX_PATH_BYTES:
         raise PathRefused("path too long")
+
+
+def _check_unicode(path: str) -> None:
+    if any(unicodedata.category(char) in _INVISIBLE for char in path):
+        raise PathRefused("control or invisible character in path")
     if not unicodedata.is_normalized("NFC", path):
         raise PathRefused("path not NFC", fix="Spell it in Unicode normal form C")
 

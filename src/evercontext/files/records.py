@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ class Entry:
 
     def record(self) -> dict[str, Any]:
         """Return the entry as it is written."""
-        return {"kind": "intent", **asdict(self)}
+        return {"kind": "intent", **{name: getattr(self, name) for name in self.__slots__}}
 
     @classmethod
     def of(cls, record: dict[str, Any]) -> Entry:

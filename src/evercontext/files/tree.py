@@ -133,7 +133,9 @@ class Tree:
             if mode is WriteMode.CREATE and io.is_link(safe):
                 raise AlreadyExists("file exists")
             before = io.read_if_there(safe, self._replaceable())
-            return _written(safe, before, renew(before))
+            after = renew(before)
+            sha256 = None if after is None else io.digest(after)
+            return _written(safe, before, after, sha256)
 
     def search(self, directory: str, keyword: str) -> Found:
         """Return the files below a directory that contain a text."""
@@ -218,8 +220,8 @@ class Tree:
             raise Changed("changed", fix="Read the file again")
         after = renew(before)
         change = Change(safe, before, after, before.mode if before else None)
-        journal.apply([change], trace_id, step)
-        return _written(safe, before, after)
+        (entry,) = journal.apply([change], trace_id, step)
+        return _written(safe, before, after, entry.after)
 
     def _renewal(self, content: str, mode: WriteMode) -> Renew:
         data = io.encode(content)
@@ -246,14 +248,11 @@ def _remove(before: Content | None) -> None:
         raise NotFound("no such file or directory")
 
 
-def _written(safe: SafePath, before: Content | None, after: bytes | None) -> Written:
-    return Written(
-        safe.relative,
-        _text(before),
-        None if after is None else io.decode(after),
-        None if after is None else io.digest(after),
-        created=before is None,
-    )
+def _written(
+    safe: SafePath, before: Content | None, after: bytes | None, sha256: str | None
+) -> Written:
+    text = None if after is None else io.decode(after)
+    return Written(safe.relative, _text(before), text, sha256, created=before is None)
 
 
 def _text(content: Content | None) -> str | None:

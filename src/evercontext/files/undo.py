@@ -69,12 +69,18 @@ def list_traces(journal: Journal) -> list[Trace]:
 
 
 def undo(
-    journal: Journal, traces: Iterable[str], *, since: int = 0, trace_id: str | None = None
+    journal: Journal,
+    traces: Iterable[str],
+    *,
+    since: int = 0,
+    trace_id: str | None = None,
+    dry_run: bool = False,
 ) -> Undone:
     """Take back the changes of ``traces`` made after the instant ``since``.
 
     A file is only touched while it is exactly as the task left it. The undo is a step of its own in
-    the journal, under ``trace_id``: all or nothing, and itself undoable.
+    the journal, under ``trace_id``: all or nothing, and itself undoable. ``dry_run`` only says what
+    would happen.
     """
     own, wanted = trace_id or str(uuid.uuid4()), set(traces)
     history = journal.history()
@@ -86,7 +92,7 @@ def undo(
     with ExitStack() as held, explained(writing=True):
         held.enter_context(journal.locks.hold(chains))
         plans, kept = _plan(journal, history, chains, held)
-        if plans:
+        if plans and not dry_run:
             taken = [entry for plan in plans for entry in plan.entries]
             with journal.step(own, [entry.id for entry in taken]) as step:
                 journal.apply([plan.change for plan in plans], own, step)

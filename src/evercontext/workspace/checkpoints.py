@@ -27,7 +27,7 @@ async def list_traces(journal: Journal) -> list[Trace]:
     return await asyncio.to_thread(journal_undo.list_traces, journal)
 
 
-async def undo(journal: Journal, trace_id: str | None = None) -> Undone:
+async def undo(journal: Journal, trace_id: str | None = None, *, dry_run: bool = False) -> Undone:
     """Take back one task's changes; without a name the latest one that still stands.
 
     Undoing the trace of an undo brings the changes back. NotFound if there is nothing to take back.
@@ -38,7 +38,7 @@ async def undo(journal: Journal, trace_id: str | None = None) -> Undone:
         raise NotFound(
             f"no changes of {trace_id} are known here", fix="List them with: undo --list"
         )
-    return await asyncio.to_thread(journal_undo.undo, journal, [trace_id])
+    return await asyncio.to_thread(journal_undo.undo, journal, [trace_id], dry_run=dry_run)
 
 
 async def checkpoint(journal: Journal, name: str) -> Checkpoint:
