@@ -50,7 +50,7 @@ Price = Callable[[str, Usage], float | None]
 Remember = Callable[[Message], Awaitable[None]]
 
 
-async def _forget(message: Message) -> None:
+async def forget(message: Message) -> None:
     """For tasks that leave a trace and no session."""
 
 
@@ -88,7 +88,7 @@ class Loop:
     meter: Meter
     hints: Mapping[str, object] = field(default_factory=dict)
     price: Price = lambda model, usage: None
-    remember: Remember = _forget
+    remember: Remember = forget
     """Called with every message before the loop goes on: what was shown is never lost."""
     window: Window | None = None
     """What a request must fit into; without one it is sent as it is."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from evercontext.agent import plan as plans
 from evercontext.agent.briefing import Surroundings, brief, part_in
 from evercontext.agent.limits import LimitHit, Limits, Meter
-from evercontext.agent.loop import Loop, Price, Progress
+from evercontext.agent.loop import Loop, Price, Progress, Remember, forget
 from evercontext.agent.plan import PlanTask, TaskPlan
 from evercontext.context.window import Window
 from evercontext.domain.event import Body, Final, Plan, Task, TaskEnded
-from evercontext.domain.message import user
+from evercontext.domain.message import Message, user
 from evercontext.domain.model import Model
 from evercontext.domain.outcome import Outcome, outcome_of
 from evercontext.domain.tool import Caller
@@ -74,6 +74,9 @@ class TaskRun:
     price: Price = lambda model, usage: None
     make_plan: MakePlan = no_planner
     window: Window | None = None
+    conversation: list[Message] | None = None
+    """What was said before this task and, afterwards, in it; ``None``: each part begins afresh."""
+    remember: Remember = forget
     _meter: Meter = field(init=False)
     _progress: Progress = field(default_factory=Progress)
     _steps: list[_Step] = field(default_factory=list)
@@ -130,15 +133,24 @@ class TaskRun:
         }
         progress = Progress()
         loop = Loop(
-            self.model, self.toolbox, self.events,
-            dataclasses.replace(self.caller, parent=began),
-            self._meter, hints=hints, price=self.price, progress=progress, window=self.window,
-        )  # fmt: skip
+            model=self.model,
+            toolbox=self.toolbox,
+            events=self.events,
+            caller=dataclasses.replace(self.caller, parent=began),
+            meter=self._meter,
+            hints=hints,
+            price=self.price,
+            remember=self.remember,
+            window=self.window,
+            progress=progress,
+        )
         mode = self.caller.mode
         asked = self._asked(text, task) if of_several else text
         step = _Step(task, Outcome.DONE)
+        prompt = brief(self.surroundings, part_in(mode), mode)
+        history = [prompt, *(self.conversation or ()), user(asked)]
         try:
-            history = [brief(self.surroundings, part_in(mode), mode), user(asked)]
+            await self.remember(history[-1])
             step.text = await loop.run(history)
         except EverContextError as error:
             step.error = error
@@ -146,6 +158,8 @@ class TaskRun:
                 self._emit(error.event, began)
         finally:
             self._progress.add(progress)
+            if self.conversation is not None:
+                self.conversation[:] = history[1:]
         step.outcome = judge(progress, step.error)
         if of_several:
             ended = TaskEnded(id=task.id, title=task.title, status=step.outcome.word)

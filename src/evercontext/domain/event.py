@@ -168,6 +168,16 @@ class ContextAssembled(Body):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted(Body):
+    """The older part of a conversation became a handover."""
+
+    type = "compacted"
+    before_tokens: int
+    after_tokens: int
+    messages: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verification(Body):
     """The harness ran a check; the model has no say in it."""
 

@@ -13,6 +13,7 @@ from evercontext.storage.store import Row, Store
 
 # The class below has a method called ``list``, which hides the type inside it.
 History = list[Message]
+Numbered = list[tuple[int, Message]]
 _ROLES = {"kana": "assistant", "yuno": "assistant"}
 _INSERT = """
     INSERT INTO messages
@@ -111,10 +112,15 @@ class MessageRepository:
 
     async def conversation(self, session_id: str) -> History:
         """A session's history as the model is given it."""
+        return [message for _, message in await self.numbered(session_id)]
+
+    async def numbered(self, session_id: str, after: int = 0) -> Numbered:
+        """The same with each message's row id, from those after ``after`` on."""
         rows = await self._store.fetch_all(
-            "SELECT * FROM messages WHERE session_id = ? ORDER BY id", (session_id,)
+            "SELECT * FROM messages WHERE session_id = ? AND id > ? ORDER BY id",
+            (session_id, after),
         )
-        return [_message(row) for row in rows]
+        return [(row["id"], _message(row)) for row in rows]
 
     async def forget_after(self, session_id: str, id: int) -> int:
         """Take back what was said after message ``id``; return how many messages that was."""

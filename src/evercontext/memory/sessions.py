@@ -119,9 +119,13 @@ class SessionRepository:
 
     async def set_summary(self, id: str, summary: str) -> None:
         """Keep what the session was about, for those that come after."""
+        await self.set_metadata(id, "summary", summary)
+
+    async def set_metadata(self, id: str, key: str, value: Any) -> None:
+        """Keep one fact with the session."""
         async with self._store.transaction() as writing:
             row = await writing.fetch_one("SELECT metadata FROM sessions WHERE id = ?", (id,))
-            metadata = {**_metadata(row), "summary": summary}
+            metadata = {**_metadata(row), key: value}
             await writing.execute(
                 "UPDATE sessions SET metadata = ? WHERE id = ?",
                 (json.dumps(metadata, ensure_ascii=False), id),

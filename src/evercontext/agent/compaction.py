@@ -1,0 +1,66 @@
+"""Compaction: a long conversation becomes a handover and its newest part.
+
+The originals stay in the store. Instructions are never part of it: they are in the system prompt
+of every request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+
+from evercontext.agent.history import split_for_compaction
+from evercontext.context.window import Window, fit
+from evercontext.domain.message import Message, system, user
+from evercontext.domain.model import Model, Request, complete
+from evercontext.errors import LimitReached
+
+START_AT = 0.8
+"""Share of the room at which a conversation is compacted by itself."""
+KEPT = 6
+MUST_FREE = 0.2
+_LONGEST_LINE = 4_000
+
+
+def is_due(messages: Sequence[Message], window: Window, reserved: int = 0) -> bool:
+    """True once the conversation fills most of its room."""
+    return sum(map(window.cost, messages)) > START_AT * (window.room(()) - reserved)
+
+
+async def compact(
+    messages: Sequence[Message], model: Model, window: Window, focus: str = ""
+) -> list[Message]:
+    """Return the conversation with its older part as a handover.
+
+    ``LimitReached`` if that would free too little: compacting again and again helps nobody.
+    """
+    older, newest = split_for_compaction(messages, KEPT)
+    if not older:
+        raise LimitReached("there is nothing old enough to compact", fix="Go on, or start afresh")
+    digest = await _handover(older, model, window, focus)
+    note = user(f"[Handover of the earlier conversation, written by you]\n{digest}")
+    before, after = (sum(map(window.cost, part)) for part in (messages, [note, *newest]))
+    if after > before * (1 - MUST_FREE):
+        raise LimitReached(
+            f"compacting would free only {max(0, before - after)} of {before} tokens",
+            fix="Start a new session, or use a model with a larger window",
+        )
+    return [note, *newest]
+
+
+async def _handover(older: Sequence[Message], model: Model, window: Window, focus: str) -> str:
+    prompt = (files("evercontext.agent") / "prompts" / "compaction.md").read_text("utf-8")
+    wanted = f"{prompt}\nPay special attention to: {focus}" if focus else prompt
+    lines = [user(_as_line(message)) for message in older]
+    request = fit([system(wanted), *lines, user("Write the handover now.")], (), window)
+    told = "\n".join(message.content for message in request[1:-1])
+    asked = [system(wanted), user(f"{told}\n\nWrite the handover now.")]
+    reply = await complete(model, Request(asked, temperature=0.0, hints={"role": "compaction"}))
+    return reply.text.strip() or "(nothing was handed over)"
+
+
+def _as_line(message: Message) -> str:
+    calls = ", ".join(f"{call.name}({dict(call.arguments)})" for call in message.tool_calls)
+    text = message.content if len(message.content) <= _LONGEST_LINE else (
+        f"{message.content[:_LONGEST_LINE]}…")  # fmt: skip
+    return f"{message.role}: {text}{f' [calls {calls[:_LONGEST_LINE]}]' if calls else ''}"

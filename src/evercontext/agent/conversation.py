@@ -1,0 +1,163 @@
+"""A conversation: a session in the store, a model that can be switched, a mode, and its turns.
+
+Terminal, editor protocol and console all drive this one object; each turn is a task with a trace
+of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from evercontext.agent import compaction
+from evercontext.agent.briefing import Surroundings, brief, part_in
+from evercontext.agent.history import whole
+from evercontext.agent.limits import Limits
+from evercontext.agent.loop import Price
+from evercontext.agent.task import TaskReport, TaskRun, new_trace_id
+from evercontext.context.window import Window, describe
+from evercontext.domain.event import Compacted, Notice
+from evercontext.domain.message import Message
+from evercontext.domain.model import Model, ToolSpec
+from evercontext.domain.tool import Caller, Door, Mode, Shown
+from evercontext.errors import LimitReached
+from evercontext.events.log import EventLog
+from evercontext.memory.messages import MessageRepository
+from evercontext.memory.sessions import Session, SessionRepository
+from evercontext.tools.approval import Gate
+from evercontext.tools.toolbox import Toolbox
+
+_LONGEST_TITLE = 80
+Look = Callable[[Caller], Awaitable[Surroundings]]
+
+
+@dataclass(slots=True)
+class Conversation:
+    """One session, open."""
+
+    session: Session
+    model: Model
+    window: Window
+    toolbox: Toolbox
+    events: EventLog
+    sessions: SessionRepository
+    messages: MessageRepository
+    look: Look
+    root: str
+    limits: Limits = field(default_factory=Limits)
+    price: Price = lambda model, usage: None
+    mode: Mode = Mode.AGENT
+    history: list[Message] = field(default_factory=list)
+    last_trace: str | None = None
+    spent_usd: float = 0.0
+    _stored: dict[int, int] = field(default_factory=dict)
+    """Row ids of the messages in ``history``, by identity."""
+
+    async def load(self) -> None:
+        """Take up what was said before: the handover, if there is one, and all after it."""
+        digest = self.session.metadata.get("compacted") or {}
+        kept = await self.messages.numbered(self.session.id, after=digest.get("after", 0))
+        self._stored = {id(message): number for number, message in kept}
+        note = [Message("user", digest["text"])] if digest else []
+        self.history = [*note, *whole([message for _, message in kept])]
+
+    async def turn(self, text: str, gate: Gate | None = None) -> TaskReport:
+        """Answer one message. What is shown is saved first; Ctrl-C leaves a whole history."""
+        if not self.session.title and not self.history:
+            await self.sessions.set_title(self.session.id, text.strip()[:_LONGEST_TITLE])
+        trace_id = new_trace_id()
+        caller = self.caller(trace_id)
+        surroundings = await self.look(caller)
+        await self._compact_if_due(trace_id, brief(surroundings, part_in(self.mode), self.mode))
+        run = TaskRun(
+            model=self.model,
+            toolbox=self.toolbox.behind(gate) if gate else self.toolbox,
+            events=self.events,
+            caller=caller,
+            surroundings=surroundings,
+            root=self.root,
+            limits=self.limits,
+            price=self.price,
+            window=self.window,
+            conversation=self.history,
+            remember=self._saver(trace_id),
+        )
+        self.last_trace = trace_id
+        try:
+            report = await run.run(text)
+        finally:
+            self.history[:] = whole(self.history)
+        self.spent_usd += report.final.cost_usd or 0.0
+        return report
+
+    def caller(self, trace_id: str) -> Caller:
+        """Who calls in this conversation, in its present mode."""
+        return Caller(trace_id, Door.CHAT, self.mode, session=self.session.id)
+
+    async def switch_model(self, model: Model, window: Window) -> None:
+        """Go on with another model; the history stays."""
+        await self.model.aclose()
+        self.model, self.window = model, window
+        await self.sessions.set_model(self.session.id, model.info.bare_name)
+
+    async def compact(self, focus: str = "", trace_id: str | None = None) -> tuple[int, int]:
+        """Hand the older part over in short; return the tokens before and after."""
+        before = self.used()
+        shorter = await compaction.compact(self.history, self.model, self.window, focus)
+        gone = len(self.history) - (len(shorter) - 1)
+        marker = {"text": shorter[0].content, "after": self._last_before(shorter[1:])}
+        await self.sessions.set_metadata(self.session.id, "compacted", marker)
+        self.history[:] = shorter
+        after = self.used()
+        body = Compacted(before_tokens=before, after_tokens=after, messages=gone)
+        self.events.emit(body, trace_id=trace_id or self.last_trace or self.session.id)
+        return before, after
+
+    def used(self) -> int:
+        """Tokens of the history."""
+        return sum(map(self.window.cost, self.history))
+
+    def filled(self) -> float:
+        """Share of the window that a request fills now, tools included."""
+        room = self.window.tokens - self.window.reserve
+        return min(1.0, 1 - (self.window.room(self.tools()) - self.used()) / max(1, room))
+
+    def tools(self) -> list[ToolSpec]:
+        """The tools as the model is shown them."""
+        style: Shown = "native" if self.model.info.native_tools else "json"
+        offered = self.toolbox.offered(self.mode, style)
+        return [ToolSpec(tool.name, tool.description, tool.arguments) for tool in offered]
+
+    def context(self) -> dict[str, Any]:
+        """What fills the window."""
+        return describe(self.history, self.tools(), self.window)
+
+    async def end(self) -> None:
+        """Record that it ended, and let the model go."""
+        await self.sessions.end(self.session.id)
+        await self.model.aclose()
+
+    def _saver(self, trace_id: str) -> Callable[[Message], Awaitable[None]]:
+        async def save(message: Message) -> None:
+            kept = await self.messages.append(self.session.id, message, trace_id=trace_id)
+            self._stored[id(message)] = kept.id
+
+        return save
+
+    async def _compact_if_due(self, trace_id: str, prompt: Message) -> None:
+        schemas = self.window.room(()) - self.window.room(self.tools())
+        reserved = schemas + self.window.cost(prompt)
+        if not compaction.is_due(self.history, self.window, reserved):
+            return
+        try:
+            before, after = await self.compact(trace_id=trace_id)
+            said = f"The conversation was compacted from {before} to {after} tokens."
+        except LimitReached as problem:
+            said = f"The window is nearly full: {problem}"
+        self.events.emit(Notice(level="info", text=said), trace_id=trace_id)
+
+    def _last_before(self, kept: list[Message]) -> int:
+        """The row id that the handover reaches to: just before the first message that stays."""
+        numbers = [self._stored[id(message)] for message in kept if id(message) in self._stored]
+        return min(numbers) - 1 if numbers else max(self._stored.values(), default=0)
