@@ -166,14 +166,23 @@ async def test_compaction_hands_over_and_survives_a_restart(room: Room) -> None:
 
 
 async def test_a_full_window_is_compacted_by_itself_and_rules_stay(room: Room) -> None:
-    turns = [{"text": "long " * 150} for _ in range(5)]
+    turns = [{"text": "long " * 200} for _ in range(5)]
     handover = {"role": "compaction", "text": "## Goal\nGo on."}
     last = {"when": "Always say please", "text": "please"}
-    talk = await room.talk(*turns, handover, last, window=1_500)
+    talk = await room.talk(*turns, *[handover] * 3, last, window=1_500)
     for n in range(6):
         report = await talk.turn(f"q{n}")
     assert report.text == "please"
     assert "Handover" in talk.history[0].content
+
+
+async def test_a_failing_compaction_does_not_end_the_turn(room: Room) -> None:
+    turns = [{"text": "long " * 200} for _ in range(5)]
+    talk = await room.talk(*turns, {"text": "still here"}, window=1_500)
+    for n in range(6):
+        report = await talk.turn(f"q{n}")
+    assert report.text == "still here"
+    assert any("could not be compacted" in str(event.to_json()) for event in room.heard)
 
 
 async def test_compacting_nothing_says_so(room: Room) -> None:

@@ -21,7 +21,7 @@ from evercontext.domain.event import Compacted, Notice
 from evercontext.domain.message import Message
 from evercontext.domain.model import Model, ToolSpec
 from evercontext.domain.tool import Caller, Door, Mode, Shown
-from evercontext.errors import LimitReached
+from evercontext.errors import EverContextError
 from evercontext.events.log import EventLog
 from evercontext.memory.messages import MessageRepository
 from evercontext.memory.sessions import Session, SessionRepository
@@ -153,8 +153,9 @@ class Conversation:
         try:
             before, after = await self.compact(trace_id=trace_id)
             said = f"The conversation was compacted from {before} to {after} tokens."
-        except LimitReached as problem:
-            said = f"The window is nearly full: {problem}"
+        except EverContextError as problem:
+            # The turn goes on: what does not fit is left out of the request.
+            said = f"The window is nearly full and could not be compacted: {problem}"
         self.events.emit(Notice(level="info", text=said), trace_id=trace_id)
 
     def _last_before(self, kept: list[Message]) -> int:
