@@ -188,8 +188,8 @@ def check_root(settings: Settings) -> None:
             f"{root} cannot be read: {problem.strerror}",
             fix="Check its permissions, or name another with --root",
         ) from None
-    wide = root.resolve() in (Path("/"), Path.home().resolve())
-    if wide and not settings.allow_wide_root:
+    real, home = root.resolve(), Path.home().resolve()
+    if (real == home or real in home.parents) and not settings.allow_wide_root:
         raise ConfigError(
             f"{root} as root would put everything you have within reach",
             fix="Go into a project directory, or say --allow-wide-root",

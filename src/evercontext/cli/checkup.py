@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from evercontext.cli.options import check_root
 from evercontext.errors import EverContextError
 from evercontext.settings import Settings, process_environment
 
@@ -121,8 +120,11 @@ async def _database(settings: Settings) -> Check:
 
 
 async def _root(settings: Settings) -> Check:
+    from evercontext.app.house import check_root
+
+    root = settings.root
     try:
-        root = check_root(settings)
+        check_root(settings)
     except EverContextError as error:
         return Check("root", "warn", error.message, error.fix)
     if not os.access(root, os.W_OK):

@@ -31,6 +31,9 @@ class Entry(NamedTuple):
 
 COMMANDS = {
     "run": Entry("Work", "run", "Do one task in a project, unattended."),
+    "undo": Entry("Work", "undo", "Take back what a task changed."),
+    "serve": Entry("Doors", "serve", "Serve the project's tools over REST and MCP, until Ctrl-C."),
+    "mcp": Entry("Doors", "mcp", "Serve the project's tools to an MCP client over stdio."),
     "trace": Entry("Look", "trace", "See what happened: list, show, tail."),
     "doctor": Entry("Look", "doctor", "Check this machine; say how to fix what is missing."),
     "model": Entry("Set up", "model", "See, choose, fetch and test models."),

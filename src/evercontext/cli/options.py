@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from evercontext.cli.terminal import Screen, one_line
-from evercontext.errors import IoFailed, NotFound, PolicyError
 from evercontext.settings import Settings, load
+
+if TYPE_CHECKING:
+    from evercontext.app import EverContext
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,28 +42,11 @@ def settings_of(root: str | None = None, **flags: Any) -> Settings:
     return load({"root": root, **flags})
 
 
-def check_root(settings: Settings) -> Path:
-    """Return the root, or refuse one that is missing, unreadable or far too wide."""
-    root = settings.root
-    if not root.is_dir():
-        what = "is not a directory" if root.exists() else "does not exist"
-        raise NotFound(f"the root {root} {what}", fix="Name an existing directory with --root")
-    if not os.access(root, os.R_OK | os.X_OK):
-        raise IoFailed(f"the root {root} cannot be read", fix="Check its permissions")
-    real, home = root.resolve(), Path.home().resolve()
-    if not settings.allow_wide_root and (real == home or real in home.parents):
-        raise PolicyError(
-            f"the root {root} holds your whole home directory or more",
-            fix="Work in a project directory, or say --allow-wide-root",
-        )
-    return root
-
-
-def warn(settings: Settings, screen: Screen) -> None:
+def warn(app: EverContext, screen: Screen) -> None:
     """Say once what the user should know before anything runs."""
-    for notice in settings.notices:
+    for notice in app.notices:
         screen.line(f"warning: {one_line(notice)}", "yellow")
-    if os.geteuid() == 0 and _first_time(settings.home / _ROOT_WARNING):
+    if os.geteuid() == 0 and _first_time(app.settings.home / _ROOT_WARNING):
         screen.line("warning: running as root; an ordinary user is safer", "yellow")
 
 

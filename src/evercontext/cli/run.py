@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
-from evercontext.cli.options import check_root, root_option, settings_of, warn
+from evercontext.cli.options import root_option, settings_of, warn
 from evercontext.cli.terminal import Screen
 from evercontext.domain.event import Event
 from evercontext.domain.outcome import Outcome
@@ -84,7 +84,6 @@ def command(task: str | None, **given: Any) -> int:
         raise UsageError("--ask and --yes contradict each other", fix="Give one of them")
     text = whole_task(task)
     settings = _settings(given)
-    check_root(settings)
     style = "json" if given["as_json"] else given["output_format"]
     return int(run_until_stopped(_run(text, settings, style, given["dry_run"], given["ask"])))
 
@@ -110,12 +109,12 @@ async def _run(text: str, settings: Settings, style: str, dry: bool, ask: bool) 
     from evercontext.tools.approval import Gate
 
     err = Screen(sys.stderr, no_color=settings.no_color)
-    warn(settings, err)
     trace_id = new_trace_id()
     view = _view(settings, style, err, trace_id)
     gate = asking_gate(err, view.pause) if ask else Gate()
     mode = Mode.DRY_RUN if dry else Mode.AGENT
     async with EverContext.open(settings) as app:
+        warn(app, err)
         stop = app.events.subscribe(_without_secrets(view))
         try:
             report = await app.run_task(text, mode=mode, gate=gate, trace_id=trace_id)

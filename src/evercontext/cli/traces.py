@@ -86,7 +86,7 @@ def resolve(directory: Path, prefix: str | None) -> str:
         if not last:
             raise NotFound("there is no trace yet", fix="Run a task first")
         return last[0].trace_id
-    return _only({event.trace_id for event in read_trace(directory, prefix.lower())}, prefix)
+    return only({event.trace_id for event in read_trace(directory, prefix.lower())}, prefix)
 
 
 def events_of(directory: Path, prefix: str | None) -> list[Event]:
@@ -94,7 +94,8 @@ def events_of(directory: Path, prefix: str | None) -> list[Event]:
     return read_trace(directory, resolve(directory, prefix))
 
 
-def _only(found: set[str], prefix: str) -> str:
+def only(found: set[str], prefix: str) -> str:
+    """The one id among those found, or an error that helps."""
     if not found:
         raise NotFound(f"there is no trace {prefix[:64]!r}", fix="See `evercontext trace list`")
     if len(found) > 1:

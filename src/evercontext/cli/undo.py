@@ -1,0 +1,122 @@
+"""``evercontext undo``: take back what a task changed, and nothing that you changed since."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.options import json_option, root_option, settings_of
+from evercontext.cli.terminal import Screen, one_line
+from evercontext.cli.traces import only
+from evercontext.domain.event import Notice
+from evercontext.domain.outcome import Outcome
+from evercontext.errors import ConfigError
+from evercontext.settings import Settings
+
+if TYPE_CHECKING:
+    from evercontext.app import EverContext
+    from evercontext.files.journal import Journal
+    from evercontext.workspace.checkpoints import Trace, Undone
+
+
+@click.command("undo")
+@click.argument("trace", required=False)
+@click.option("--dry-run", is_flag=True, help="Say what would happen; change nothing.")
+@click.option("--list", "listing", is_flag=True, help="List what could be taken back.")
+@json_option
+@root_option
+def command(
+    trace: str | None,
+    dry_run: bool,
+    listing: bool,
+    as_json: bool,
+    root: str | None,
+    allow_wide_root: bool | None,
+) -> int:
+    """Take back what a task changed.
+
+    TRACE is the task's trace id or any beginning of it that fits only one; without it, the latest
+    task in this project that still stands. A file that was changed since is kept as it is. Undoing
+    an undo brings the changes back.
+    """
+    settings = settings_of(root, allow_wide_root=allow_wide_root)
+    if listing:
+        return int(run_until_stopped(_list(settings, as_json)))
+    return int(run_until_stopped(_undo(settings, trace, dry_run, as_json)))
+
+
+async def _list(settings: Settings, as_json: bool) -> Outcome:
+    from evercontext.app import EverContext
+    from evercontext.workspace.checkpoints import list_traces
+
+    async with EverContext.open(settings) as app:
+        found = await list_traces(_journal(app))
+    if as_json:
+        print(json.dumps([dataclasses.asdict(trace) for trace in found], ensure_ascii=False))
+        return Outcome.DONE
+    screen = Screen(sys.stdout, no_color=settings.no_color)
+    for trace in found:
+        screen.line(_row(trace))
+    if not found:
+        print(f"nothing to undo in {settings.root}", file=sys.stderr)
+    return Outcome.DONE
+
+
+def _row(trace: Trace) -> str:
+    moment = datetime.fromtimestamp(trace.at / 1e9, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+    state = "undone" if trace.undone else "undo" if trace.is_undo else ""
+    return f"{trace.trace_id[:8]}  {moment}  {state:7} {one_line(', '.join(trace.paths))}"
+
+
+async def _undo(settings: Settings, prefix: str | None, dry: bool, as_json: bool) -> Outcome:
+    from evercontext.app import EverContext
+    from evercontext.workspace.checkpoints import list_traces, undo
+
+    async with EverContext.open(settings) as app:
+        journal = _journal(app)
+        known = [trace.trace_id for trace in await list_traces(journal)]
+        wanted = (
+            only({one for one in known if one.startswith(prefix.lower())}, prefix)
+            if prefix
+            else None
+        )
+        done = await undo(journal, wanted, dry_run=dry)
+        if not dry and (done.restored or done.removed):
+            told = f"undo: {', '.join((*done.restored, *done.removed))} as before"
+            app.events.emit(Notice(level="info", text=told), trace_id=done.trace_id)
+    if as_json:
+        print(json.dumps({**dataclasses.asdict(done), "dry_run": dry}, ensure_ascii=False))
+    else:
+        _print(done, dry, Screen(sys.stdout, no_color=settings.no_color))
+    return Outcome.DONE if done.restored or done.removed else Outcome.FAILED
+
+
+def _journal(app: EverContext) -> Journal:
+    from evercontext.workspace.workspace import LocalWorkspace
+
+    if not isinstance(app.workspace, LocalWorkspace):
+        raise ConfigError(
+            "the files of this project are behind EC_MCP_URL",
+            fix="Unset it, and undo on the machine that has the files",
+        )
+    return app.workspace.journal
+
+
+def _print(done: Undone, dry: bool, screen: Screen) -> None:
+    would = "would be " if dry else ""
+    for word, paths in (("restored", done.restored), ("removed", done.removed)):
+        for path in paths:
+            partly = " (to somebody else's edit in between)" if path in done.partly else ""
+            screen.line(f"{would}{word}  {one_line(path)}{partly}", "green")
+    for kept in done.kept:
+        screen.line(f"{would}kept  {one_line(kept.path)} ({one_line(kept.reason)})", "yellow")
+    if not dry and (done.restored or done.removed):
+        print(f"bring it back: evercontext undo {done.trace_id[:8]}", file=sys.stderr)
+    elif not (done.restored or done.removed):
+        print("nothing was taken back", file=sys.stderr)

