@@ -166,9 +166,9 @@ async def test_compaction_hands_over_and_survives_a_restart(room: Room) -> None:
 
 
 async def test_a_full_window_is_compacted_by_itself_and_rules_stay(room: Room) -> None:
-    turns = [{"text": "long " * 200} for _ in range(5)]
+    turns = [{"role": "agent", "text": "long " * 200} for _ in range(5)]
     handover = {"role": "compaction", "text": "## Goal\nGo on."}
-    last = {"when": "Always say please", "text": "please"}
+    last = {"role": "agent", "when": "Always say please", "text": "please"}
     talk = await room.talk(*turns, *[handover] * 3, last, window=1_500)
     for n in range(6):
         report = await talk.turn(f"q{n}")
@@ -177,8 +177,8 @@ async def test_a_full_window_is_compacted_by_itself_and_rules_stay(room: Room) -
 
 
 async def test_a_failing_compaction_does_not_end_the_turn(room: Room) -> None:
-    turns = [{"text": "long " * 200} for _ in range(5)]
-    talk = await room.talk(*turns, {"text": "still here"}, window=1_500)
+    turns = [{"role": "agent", "text": "long " * 200} for _ in range(5)]
+    talk = await room.talk(*turns, {"role": "agent", "text": "still here"}, window=1_500)
     for n in range(6):
         report = await talk.turn(f"q{n}")
     assert report.text == "still here"

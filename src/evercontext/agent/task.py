@@ -14,7 +14,7 @@ from evercontext.agent.limits import LimitHit, Limits, Meter
 from evercontext.agent.loop import Loop, Price, Progress, Remember, forget
 from evercontext.agent.plan import PlanTask, TaskPlan
 from evercontext.context.window import Window
-from evercontext.domain.event import Body, Final, Plan, Task, TaskEnded
+from evercontext.domain.event import Body, Final, Notice, Plan, Task, TaskEnded
 from evercontext.domain.message import Message, user
 from evercontext.domain.model import Model
 from evercontext.domain.outcome import Outcome, outcome_of
@@ -127,6 +127,7 @@ class TaskRun:
 
     async def _do(self, text: str, task: PlanTask, of_several: bool, began: str) -> _Step:
         hints = {
+            "role": "agent",
             "task": text,
             "root": self.surroundings.root_name,
             "tree": tuple(self.surroundings.tree),
@@ -185,7 +186,10 @@ class TaskRun:
             door=caller.door,
             session=caller.session,
         )
-        return self.events.emit(task, trace_id=caller.trace_id, parent=caller.parent).id
+        began = self.events.emit(task, trace_id=caller.trace_id, parent=caller.parent).id
+        if self.model.info.notice:
+            self._emit(Notice(level="info", text=self.model.info.notice), began)
+        return began
 
     def _end(self, began: str, error: EverContextError | None) -> TaskReport:
         failed = next((step for step in self._steps if step.outcome is not Outcome.DONE), None)
