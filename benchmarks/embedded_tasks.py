@@ -2,12 +2,21 @@
 
 ``HELD_OUT`` was written down before any prompt or grammar was tuned; ``HELD_OUT_2`` after the first
 rate was known and before anything was changed because of it. ``TUNING`` is what the prompt profile
-was built with.
+was built with. Every task goes through the installed command with a fresh process:
+
+    python benchmarks/embedded_tasks.py [held-out] [held-out-2] [tuning]
 """
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,4 +254,166 @@ TUNING = (
     SmallTask(
         "data.json", "json", "data.json を作成し title を Sample に設定", '{"title": "Sample"}'
     ),
+    SmallTask("main.py", "print", "Write a program that prints Live in Tokyo", "Live in Tokyo"),
+    SmallTask("main.py", "print", "print OK", "OK"),
+    SmallTask("app/hi.py", "print", 'Create ./app/hi.py printing "Hi, Bob!"', "Hi, Bob!"),
+    SmallTask(
+        "cli.py",
+        "print",
+        "could you write me cli.py? it should output Loading...",
+        r"Loading(\.\.\.)?",
+    ),
+    SmallTask(
+        "src/main.py",
+        "print",
+        "Create a Python program in the src folder that prints Build complete",
+        "Build complete",
+    ),
+    SmallTask(
+        "greeting.txt",
+        "text",
+        "Create greeting.txt containing the words Good day to you",
+        "Good day to you",
+    ),
+    SmallTask(
+        "CHANGELOG.md", "text", "Make a CHANGELOG.md whose heading is Changes", r"# Changes(\s.*)?"
+    ),
+    SmallTask("ver.json", "json", "Write ver.json with version set to 3", '{"version": 3}'),
+    SmallTask(
+        "max.py",
+        "call",
+        "In max.py write a function biggest(a, b) that returns the larger one",
+        "biggest(2, 9) == 9 and biggest(5, 1) == 5",
+    ),
+    SmallTask(
+        "triple.py",
+        "call",
+        "Create triple.py with function triple(n) returning n times three",
+        "triple(4) == 12",
+    ),
+    SmallTask(
+        "greet.py",
+        "call",
+        "Create greet.py with a function hello() that returns Hello",
+        "hello() == 'Hello'",
+    ),
+    SmallTask("count.py", "print", "count.py で 1 から 4 までの数字を表示する", r"1\s+2\s+3\s+4"),
+    SmallTask(
+        "src/app.py",
+        "print",
+        "src/app.py に「処理を開始します」と表示するコードを書いてください",
+        "処理を開始します",
+    ),
+    SmallTask(
+        "src/main.py",
+        "print",
+        "src フォルダに Good Afternoon を出力するスクリプトを作成",
+        "Good Afternoon",
+    ),
+    SmallTask("test.txt", "text", "test.txt を作成して、中に Sample Text と書く", "Sample Text"),
+    SmallTask("mul.py", "call", "mul.py に 2つの数を掛ける関数 mul を作成する", "mul(3, 4) == 12"),
+    SmallTask("x.json", "json", "x.json を作成し、lang を ja に設定してください", '{"lang": "ja"}'),
+    SmallTask("sum.py", "print", "sum.py prints 10 plus 20", r"(.*\b)?30"),
+    SmallTask("app/main.py", "print", "アプリを作成: app/main.py は Hello と表示", "Hello"),
+    SmallTask("a.py", "print", "Create a.py that prints the total of 7 and 1", r"(.*\b)?8"),
+    SmallTask("c.py", "print", "Create c.py that prints 100 divided by 4", r"(.*\b)?25(\.0)?"),
+    SmallTask("d.py", "print", "Make d.py print the numbers 1 to 4", r"1\s+2\s+3\s+4"),
+    SmallTask(
+        "e.py",
+        "print",
+        "please write e.py that counts from 5 to 8 and prints each number",
+        r"5\s+6\s+7\s+8",
+    ),
+    SmallTask(
+        "bin/f.py", "print", "Please create bin/f.py that prints numbers from 2 to 4", r"2\s+3\s+4"
+    ),
+    SmallTask("g.py", "print", "Create g.py that prints Go three times", r"Go\s+Go\s+Go"),
+    SmallTask(
+        "h.json", "json", "Create h.json with the key size set to large", '{"size": "large"}'
+    ),
+    SmallTask(
+        "i.json", "json", "Write i.json having the key port with value 8080", '{"port": 8080}'
+    ),
+    SmallTask("k.json", "json", "Create k.json with debug set to true", '{"debug": true}'),
+    SmallTask("l.json", "json", "l.json を作成し、キー level を high にする", '{"level": "high"}'),
+    SmallTask(
+        "m.py",
+        "call",
+        "Create m.py with a function minus(a, b) that returns a minus b",
+        "minus(5, 3) == 2",
+    ),
+    SmallTask(
+        "n.py",
+        "call",
+        "Write a function shout(text) in n.py which returns the text in upper case",
+        "shout('a') == 'A'",
+    ),
+    SmallTask("p.py", "call", "p.py に数を2倍にする関数 twice を作成", "twice(4) == 8"),
+    SmallTask("q.txt", "text", "q.txt should say See you soon", "See you soon"),
+    SmallTask("r.txt", "text", "Store the sentence I like tea in r.txt", "I like tea"),
+    SmallTask("s.md", "text", "Write s.md titled Road Map", r"# Road Map(\s.*)?"),
+    SmallTask("t.md", "text", "t.md を作って、タイトルを Memo にする", r"# Memo(\s.*)?"),
+    SmallTask("u.py", "print", "u.py を作り、Hello Kyoto と表示させる", "Hello Kyoto"),
+    SmallTask("v.py", "print", "「ありがとう」と出力する v.py を作成", "ありがとう"),
+    SmallTask("w.py", "print", "w.py で 2 から 5 まで表示する", r"2\s+3\s+4\s+5"),
+    SmallTask("x.txt", "text", "x.txt に Fine weather と保存する", "Fine weather"),
 )
+
+SETS = {"held-out": HELD_OUT, "held-out-2": HELD_OUT_2, "tuning": TUNING}
+
+
+def run_task(task: SmallTask, root: Path) -> tuple[int, str]:
+    """Do the task with the installed command; return its exit code and last words."""
+    for path, content in task.tree:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(content, encoding="utf-8")
+    command = [sys.executable, "-m", "evercontext", "run", "--root", str(root)]
+    command += ["--model", "embedded:smollm2", "--json", "--task", task.text]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return ended.returncode, (ended.stderr.strip().splitlines() or [""])[-1]
+
+
+def is_right(task: SmallTask, root: Path) -> bool:
+    """Run or read the file that should be there, and compare."""
+    file = root / task.path
+    if not file.is_file():
+        return False
+    content = file.read_text(encoding="utf-8")
+    if task.kind == "text":
+        return re.fullmatch(task.expected, content.strip(), re.S) is not None
+    if task.kind == "json":
+        return bool(json.loads(content) == json.loads(task.expected))
+    if task.kind == "call":
+        file.write_text(f"{content}\nassert {task.expected}\n", encoding="utf-8")
+    try:
+        command = [sys.executable, "-I", "-X", "utf8", str(file)]
+        ended = subprocess.run(command, capture_output=True, timeout=20, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        return False
+    printed = ended.stdout.decode("utf-8", "replace").strip()
+    wanted = task.kind == "call" or re.fullmatch(task.expected, printed, re.S)
+    return ended.returncode == 0 and bool(wanted)
+
+
+def main(names: list[str]) -> int:
+    """Try the sets that are named (the held-out ones by default); print each miss and the rate."""
+    for name in names or ["held-out", "held-out-2"]:
+        right, started = 0, time.monotonic()
+        for task in SETS[name]:
+            with tempfile.TemporaryDirectory() as folder:
+                root = Path(folder) / "project"
+                root.mkdir()
+                code, said = run_task(task, root)
+                good = code == 0 and is_right(task, root)
+                right += good
+                if not good:
+                    file = root / task.path
+                    wrote = file.read_text(encoding="utf-8") if file.is_file() else said
+                    print(f"  missed (exit {code}): {task.text}\n    {wrote.strip()!r}")
+        took = (time.monotonic() - started) / len(SETS[name])
+        print(f"{name}: {right} of {len(SETS[name])} right, {took:.1f} s each", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -56,7 +56,8 @@ def test_only_words_of_the_task_may_be_quoted() -> None:
 
 
 def test_examples_show_the_grammars_own_form() -> None:
+    task = assignment.read("T")
     for kind in assignment.KINDS.values():
-        prompt = examples.content_prompt("T", "f", kind)
+        prompt = examples.content_prompt(task, "f", kind)
         assert prompt.endswith(f"Task: T\nFile: f\n```{kind}\n")
-        assert prompt != examples.content_prompt("T", "f", kind, attempt=1)
+        assert prompt != examples.content_prompt(task, "f", kind, attempt=1)

@@ -25,7 +25,12 @@ def spec(name: str, *required: str) -> ToolSpec:
     return ToolSpec(name, f"The tool {name}.", schema)
 
 
-TOOLS = (spec("list_files"), spec("read_file", "path"), spec("write_file", "path", "content"))
+TOOLS = (
+    spec("delete_file", "path"),
+    spec("list_files", "path"),
+    spec("read_file", "path"),
+    spec("write_file", "path", "content", "mode"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +70,7 @@ async def test_hello_world_is_written_and_runs(model: Model, task: str, tmp_path
     (call,) = reply.tool_calls
     assert call.name == "write_file"
     assert call.arguments["path"] == "app/main.py"
+    assert call.arguments["mode"] == "overwrite"
     assert run(call.arguments["content"], tmp_path) == "Hello World\n"
     assert reply.usage.input_tokens > 0 < reply.usage.output_tokens
 
@@ -121,7 +127,7 @@ async def test_a_kind_it_cannot_write_is_an_honest_refusal(model: Model) -> None
 
 
 async def test_without_a_tool_to_write_with_nothing_is_called(model: Model) -> None:
-    reply = await complete(model, Request([user("Say Hello")], TOOLS[:1], hints={}))
+    reply = await complete(model, Request([user("Say Hello")], TOOLS[:3], hints={}))
     assert not reply.tool_calls
     assert reply.text
 

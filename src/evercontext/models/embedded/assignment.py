@@ -6,10 +6,12 @@ Everything here is derived from the task and the names in the tree, by rules any
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Literal
 
 from evercontext.models.embedded.gloss import to_english
 
@@ -134,6 +136,16 @@ _NOT_FOLDERS = frozenset(
     ]
 )
 _FUNCTION = re.compile(r"\b(functions?|def|method|class)\b", re.I)
+_FUNCTION_NAME = re.compile(
+    r"\b(?P<called>[A-Za-z_]\w*)\(|\bfunction\s+(?:called\s+|named\s+)?(?P<named>[A-Za-z_]\w*)\b"
+)
+_NOT_NAMES = frozenset({"that", "which", "to", "in", "for", "with", "returning", "returns", "and"})
+_RANGE = re.compile(r"\b(from|numbers?) \d+ to \d+", re.I)
+_RESULT = re.compile(
+    r"\b(sum|total|product|difference|quotient) of \d+ and \d+"
+    r"|\d+ ?(plus|minus|times|divided by|multiplied by|[-+*/]) ?\d+",
+    re.I,
+)
 _MAKING = re.compile(
     r"\b(create|make|write|add|put|generate|build|implement|save|store|update|change|replace|set|"
     r"need|want|prints?|printing|program|script|hello world)\b",
@@ -159,6 +171,10 @@ class Assignment:
     phrases: tuple[str, ...]
     """Runs of words of the task, without paths: what may be quoted in a file."""
     wants_function: bool
+    function: str | None
+    """The name of that function, where the task gives one."""
+    numbers: Literal["range", "result"] | None
+    """The task asks for counting or for a result, not for a text."""
     wants_file: bool
     """The task asks for something to be written."""
     asks: bool
@@ -184,6 +200,8 @@ def read(text: str, tree: Iterable[str] = (), root_name: str = "") -> Assignment
         writable=named or (_entry_file(english, folder, inside),),
         phrases=_phrases(english, folder),
         wants_function=_FUNCTION.search(english) is not None,
+        function=_function_name(english),
+        numbers=_numbers(_NAMED_FILE.sub("", english)),
         wants_file=_MAKING.search(english) is not None or (bool(named) and not asks),
         asks=asks,
     )
@@ -211,6 +229,20 @@ class _Root:
 
     def holds(self, folder: str) -> bool:
         return any(file.startswith(f"{folder}/") for file in self.files)
+
+
+def _numbers(english: str) -> Literal["range", "result"] | None:
+    if _RANGE.search(english):
+        return "range"
+    return "result" if _RESULT.search(english) else None
+
+
+def _function_name(english: str) -> str | None:
+    for found in _FUNCTION_NAME.finditer(english):
+        name = found["called"] or found["named"]
+        if name not in _NOT_NAMES and name not in dir(builtins):
+            return name
+    return None
 
 
 def _named_files(english: str) -> list[str]:

@@ -6,11 +6,9 @@ import ast
 import builtins
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from evercontext.models.embedded.assignment import Assignment
-
-_CALLED = re.compile(r"\b([A-Za-z_]\w*)\(")
 
 
 def problem_with(content: str, kind: str, task: Assignment) -> str | None:
@@ -35,11 +33,19 @@ def _repeats(text: str, task: Assignment) -> bool:
 
 
 def _json_problem(content: str) -> str | None:
+    pairs: list[tuple[str, object]] = []
+
+    def note(found: list[tuple[str, object]]) -> dict[str, object]:
+        pairs.extend(found)
+        return dict(found)
+
     try:
-        found = json.loads(content)
+        json.loads(content, object_pairs_hook=note)
     except ValueError as error:
         return f"it is not JSON ({error})"
-    return None if found else "it holds nothing"
+    if len(pairs) != len(dict(pairs)):
+        return "it gives one key twice"
+    return None if pairs else "it holds nothing"
 
 
 def _python_problem(content: str, task: Assignment) -> str | None:
@@ -55,6 +61,9 @@ def _python_problem(content: str, task: Assignment) -> str | None:
         return _missing_definition(defined, task)
     if all(isinstance(node, (*_DEFINITIONS, ast.Import, ast.Assign)) for node in tree.body):
         return "running it would do nothing"
+    wrong = _number_problem(tree, task)
+    if wrong:
+        return wrong
     constants = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
     if any(_repeats(str(value), task) for value in constants):
         return "it only repeats the task"
@@ -64,12 +73,53 @@ def _python_problem(content: str, task: Assignment) -> str | None:
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
+_OPERATORS: Mapping[str, type[ast.operator]] = {
+    "sum|total|plus": ast.Add,
+    "difference|minus": ast.Sub,
+    "product|times|multiplied": ast.Mult,
+    "quotient|divided": ast.Div,
+}
+
+
+def _number_problem(tree: ast.Module, task: Assignment) -> str | None:
+    """A range must end where the task says, and a result must be made of what it says."""
+    if task.numbers == "range":
+        low, high = map(int, re.findall(r"(\d+) to (\d+)", task.english)[-1])
+        ranges = [_range(node) for node in ast.walk(tree)]
+        return None if range(low, high + 1) in ranges else f"it does not count to {high}"
+    if task.numbers == "result":
+        used = {type(node.op) for node in ast.walk(tree) if isinstance(node, ast.BinOp)}
+        for words, operator in _OPERATORS.items():
+            if re.search(rf"\b({words})\b", task.english) and operator not in used:
+                return f"it has no {operator.__name__.lower()} in it"
+    return None
+
+
+def _range(node: ast.AST) -> range | None:
+    """Return the range that a call with plain numbers and sums stands for."""
+    if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") == "range"):
+        return None
+    bounds = [_whole(argument) for argument in node.args]
+    numbers = [bound for bound in bounds if bound is not None]
+    return range(*numbers) if 0 < len(numbers) == len(bounds) <= 2 else None
+
+
+def _whole(node: ast.AST) -> int | None:
+    match node:
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            first, second = _whole(left), _whole(right)
+            return None if first is None or second is None else first + second
+    return None
+
+
 def _missing_definition(defined: set[str], task: Assignment) -> str | None:
-    wanted = set(_CALLED.findall(task.english)) - set(dir(builtins))
     if not defined:
         return "it defines no function"
-    missing = sorted(wanted - defined)
-    return f"it does not define {missing[0]}" if missing else None
+    if task.function is not None and task.function not in defined:
+        return f"it does not define {task.function}"
+    return None
 
 
 def _unknown_names(tree: ast.Module) -> list[str]:

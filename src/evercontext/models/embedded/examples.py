@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from evercontext.models.embedded.assignment import Assignment
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
@@ -22,19 +24,39 @@ _SCRIPTS = (
     Example("Create run.py that prints Good luck", "run.py", 'print("Good luck")'),
     Example("create Nice day in bin", "bin/main.py", 'print("Nice day")'),
     Example(
+        "Please make lib/tea.py. It must print Tea is hot", "lib/tea.py", 'print("Tea is hot")'
+    ),
+    Example(
+        "Write row.py that prints Yes 4 times",
+        "row.py",
+        'for i in range(4):\n    print("Yes")',
+    ),
+    Example(
+        "change end.py so that it says Thank you, friend!", "end.py", 'print("Thank you, friend!")'
+    ),
+)
+_RANGES = (
+    Example(
         "Write list.py that prints the numbers from 2 to 9",
         "list.py",
         "for number in range(2, 9 + 1):\n    print(number)",
     ),
     Example(
-        "print numbers from 4 to 6 in steps.py",
+        "print from 4 to 6 in steps.py",
         "steps.py",
         "for number in range(4, 6 + 1):\n    print(number)",
     ),
-    Example("Please make lib/area.py. It prints 5 minus 8", "lib/area.py", "print(5 - 8)"),
     Example(
-        "change end.py so that it says Thank you, friend!", "end.py", 'print("Thank you, friend!")'
+        "Make go.py that counts from 7 to 8 and prints each number",
+        "go.py",
+        "for number in range(7, 8 + 1):\n    print(number)",
     ),
+)
+_RESULTS = (
+    Example("Please make lib/area.py. It prints 5 minus 8", "lib/area.py", "print(5 - 8)"),
+    Example("Create k.py that prints the sum of 70 and 1", "k.py", "print(70 + 1)"),
+    Example("Create part.py that prints 90 divided by 3", "part.py", "print(90 / 3)"),
+    Example("Write it.py printing the product of 2 and 11", "it.py", "print(2 * 11)"),
 )
 _FUNCTIONS = (
     Example(
@@ -102,21 +124,23 @@ _KINDS = {
 }
 
 
-def for_content(kind: str, *, function: bool, attempt: int = 0) -> tuple[Example, ...]:
+def for_content(kind: str, task: Assignment, attempt: int = 0) -> tuple[Example, ...]:
     """Return the examples for one kind of file; a second attempt sees them in another order."""
-    chosen = _FUNCTIONS if kind == "python" and function else _KINDS[kind]
+    chosen = _KINDS[kind]
+    if kind == "python" and task.wants_function:
+        chosen = _FUNCTIONS
+    elif kind == "python" and task.numbers:
+        chosen = _RANGES if task.numbers == "range" else _RESULTS
     return chosen if attempt % 2 == 0 else chosen[::-1]
 
 
-def content_prompt(
-    task: str, path: str, kind: str, *, function: bool = False, attempt: int = 0
-) -> str:
+def content_prompt(task: Assignment, path: str, kind: str, attempt: int = 0) -> str:
     """Return the text that the model continues with the content of ``path``."""
     shots = [
         f"Task: {example.task}\nFile: {example.path}\n```{kind}\n{example.content}\n```\n"
-        for example in for_content(kind, function=function, attempt=attempt)
+        for example in for_content(kind, task, attempt)
     ]
-    return "\n".join([*shots, f"Task: {task}\nFile: {path}\n```{kind}\n"])
+    return "\n".join([*shots, f"Task: {task.english}\nFile: {path}\n```{kind}\n"])
 
 
 def path_prompt(task: str) -> str:

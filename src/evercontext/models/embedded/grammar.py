@@ -13,6 +13,11 @@ from collections.abc import Iterable
 from evercontext.models.embedded.assignment import Assignment
 
 FENCE = "```"
+_NOT_KEYS = re.compile(
+    "create|make|write|add|put|save|a|an|the|with|where|whose|keys?|values?|set|to|is|has|having|"
+    "contain(ing|s)?|holding|and|json|file|in|of|it|that|should|be",
+    re.I,
+)
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
@@ -43,37 +48,44 @@ def _inside_quotes(phrase: str) -> str:
     return phrase.replace("\\", "").replace('"', "")
 
 
-_CODE_ITEM = """\
-item ::= [^"'\\n`#] | "\\"" phrase "\\""
-rest ::= item{1,60}
+_CODE = """\
+print ::= "print(" argument (", " argument){0,3} ")"
+expression ::= [^"'\\n`#:=]{1,40}
+text ::= "\\"" phrase "\\""
 name ::= "i" | "n" | "x" | "y" | "name" | "text" | "message" | "number" | "total" | "result"
 """
 
 
 def _python(task: Assignment) -> str:
-    lines = """\
-line ::= start rest "\\n"
-start ::= "print(" | "for " | "while " | "if " | "else:" | name " = " | "    "
+    argument = "expression" if task.numbers else "text | expression"
+    code = f"{_CODE}argument ::= {argument}\n{_phrase_rule(task)}"
+    return (_function(task) if task.wants_function else _script(task)) + code
+
+
+def _script(task: Assignment) -> str:
+    first = "loop" if task.numbers == "range" else "line"
+    return f"""\
+root ::= {first} line{{0,6}} "{FENCE}"
+line ::= (print | name " = " argument) "\\n" | loop
+loop ::= "for " name " in range(" expression "):\\n    " print "\\n"
 """
-    if task.wants_function:
-        names = [word.split("(")[0] for word in task.words]
-        names = [name for name in dict.fromkeys(names) if name.isascii() and name.isidentifier()]
-        root = f"""\
-root ::= ("def " defined "(" parameters "):\\n" | "class " defined ":\\n") body{{1,8}} "{FENCE}"
-defined ::= {_alternatives(names)}
+
+
+def _function(task: Assignment) -> str:
+    words = (word.split("(")[0] for word in task.words)
+    names = [word for word in dict.fromkeys(words) if word.isascii() and word.isidentifier()]
+    return f"""\
+root ::= "def " defined "(" parameters "):\\n" body{{0,6}} last "{FENCE}"
+defined ::= {_alternatives([task.function] if task.function else names)}
 parameters ::= [a-z_0-9, =]{{0,40}}
-body ::= "    " rest "\\n"
+body ::= "    " ("    ")? (statement | print | name " = " argument) "\\n"
+statement ::= ("if " | "elif " | "for " | "while ") expression ":" | "else:" | "return " argument
+last ::= "    " ("return " argument | print) "\\n"
 """
-        return root + _CODE_ITEM + _phrase_rule(task)
-    return f'root ::= line{{1,8}} "{FENCE}"\n' + lines + _CODE_ITEM + _phrase_rule(task)
 
 
 def _javascript(task: Assignment) -> str:
-    root = f"""\
-root ::= line{{1,8}} "{FENCE}"
-line ::= ("console.log(" | "function " | "for (" | "const " | "return " | "  " | "}}") rest? "\\n"
-"""
-    return root + _CODE_ITEM + _phrase_rule(task)
+    return f'root ::= ("console.log(\\"" phrase "\\")\\n"){{1,6}} "{FENCE}"\n' + _phrase_rule(task)
 
 
 def _shell(task: Assignment) -> str:
@@ -102,12 +114,14 @@ paragraph ::= "<p>" phrase "</p>\\n"
 
 def _json(task: Assignment) -> str:
     numbers = [word for word in task.words if _NUMBER.fullmatch(word)]
-    values = ['"\\"" phrase "\\""', '"true"', '"false"', *map(_literal, numbers)]
-    keys = [word for word in task.words if not _NUMBER.fullmatch(word)]
+    switches = [word for word in ("true", "false", "null") if word in task.words]
+    values = ['"\\"" phrase "\\""', *map(_literal, switches + numbers)]
+    keys = [word for word in task.words if word not in numbers and not _NOT_KEYS.fullmatch(word)]
+    more = len(re.findall(r"\band\b|,", task.english))
     root = f"""\
-root ::= "{{" pair (", " pair){{0,4}} "}}\\n{FENCE}"
+root ::= "{{" pair (", " pair){{0,{more}}} "}}\\n{FENCE}"
 pair ::= "\\"" key "\\": " value
-key ::= {_alternatives(map(_inside_quotes, keys))}
+key ::= {_alternatives(map(_inside_quotes, keys or task.words))}
 value ::= {" | ".join(values)}
 """
     return root + _phrase_rule(task)

@@ -43,6 +43,8 @@ STRONGER = "Use a stronger model: see `evercontext model list`"
 _MOST_CONTENT = 200
 _MOST_ANSWER = 300
 _SEED = 7
+_WRITERS = frozenset({"write_file", "writeFile"})
+_READERS = frozenset({"read_file", "readFile"})
 _RESULT = "Result of "
 """How the protocol labels a result that comes back in the user's role."""
 
@@ -115,14 +117,14 @@ class EmbeddedModel:
             yield TextDelta(json_reply.render("", (), answer))
             return
         call = _reading(task, tree, request.tools)
-        writer = _find_tool(request.tools, "path", "content")
+        writer = _find_tool(request.tools, _WRITERS)
         if call is None and writer is not None and task.wants_file:
             path = await self._choose_path(task, spent)
             attempts = self._write(task, path, spent)
             async with aclosing(attempts) as deltas:
                 async for delta in deltas:
                     if isinstance(delta, str):
-                        call = ToolCall("", writer.name, {"path": path, "content": delta})
+                        call = _writing(writer, path, delta)
                     else:
                         yield delta
         if call is not None:
@@ -148,9 +150,7 @@ class EmbeddedModel:
                 f"the embedded model cannot write {path}: only {endings}", fix=STRONGER
             )
         for attempt in range(2):
-            prompt = examples.content_prompt(
-                task.english, path, kind, function=task.wants_function, attempt=attempt
-            )
+            prompt = examples.content_prompt(task, path, kind, attempt)
             body = _body(prompt, grammar.content(kind, task), _MOST_CONTENT, attempt)
             content = await self._whole(body, spent)
             problem = checks.problem_with(content, kind, task)
@@ -262,15 +262,22 @@ def _spoken(message: Message) -> dict[str, str]:
     return {"role": role, "content": message.content}
 
 
-def _find_tool(tools: Sequence[ToolSpec], *wanted: str) -> ToolSpec | None:
-    """Return the first tool that needs exactly these arguments."""
-    return next((t for t in tools if set(t.arguments.get("required", ())) == set(wanted)), None)
+def _find_tool(tools: Sequence[ToolSpec], names: frozenset[str]) -> ToolSpec | None:
+    return next((tool for tool in tools if tool.name in names), None)
+
+
+def _writing(tool: ToolSpec, path: str, content: str) -> ToolCall:
+    arguments = {"path": path, "content": content}
+    if "mode" in tool.arguments.get("properties", {}):
+        # The same task a second time replaces what the first one wrote (E55).
+        arguments["mode"] = "overwrite"
+    return ToolCall("", tool.name, arguments)
 
 
 def _reading(task: Assignment, tree: Sequence[str], tools: Sequence[ToolSpec]) -> ToolCall | None:
     """A question about a file that exists is answered by reading it, never by writing it."""
     there = [path for path in task.named if path in tree]
-    reader = _find_tool(tools, "path")
+    reader = _find_tool(tools, _READERS)
     if not task.asks or not there or reader is None:
         return None
     return ToolCall("", reader.name, {"path": there[0]})
