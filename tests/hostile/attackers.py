@@ -146,7 +146,8 @@ def start_writer(place: Path, home: Path, first: int) -> subprocess.Popen[bytes]
     """Start a process that writes for ever and says what was acknowledged."""
     command = [sys.executable, "-c", _WRITER, str(place), str(home), str(first)]
     here = Path(__file__).parents[2]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, cwd=here)
+    quiet = subprocess.DEVNULL  # a disk that goes dark makes the writer complain
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=quiet, cwd=here)
 
 
 def run_until_killed(place: Path, home: Path, first: int, seconds: float) -> list[int]:

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from evercontext.errors import EverContextError
+from evercontext.errors import DiskFull, EverContextError, IoFailed
 from evercontext.files import io
 from evercontext.files.failures import explained
 from evercontext.files.io import Content
@@ -125,8 +125,7 @@ class Journal:
             segment = self._live_segment()
             segment.sync(segment.append(encode({"kind": "commit", "step": step.id})))
         except BaseException:
-            self.roll_back(step.entries, self.history())
-            self._note({"kind": "abort", "step": step.id})
+            self._abandon(step)
             raise
 
     def record(self, changes: Sequence[tuple[Entry, bytes | None]]) -> None:
@@ -146,7 +145,8 @@ class Journal:
 
     def history(self) -> History:
         """Read everything that is still kept about this root."""
-        return History(self.segments())
+        with explained():
+            return History(self.segments())
 
     def segments(self) -> list[Path]:
         """The segment files, oldest first."""
@@ -154,7 +154,10 @@ class Journal:
         return sorted(found, key=lambda file: file.stem)
 
     def roll_back(self, entries: Sequence[Entry], history: History) -> list[Entry]:
-        """Take back entries, newest first, where the file is still as they left it."""
+        """Take back entries, newest first, where the file is still as they left it.
+
+        Returns those taken back; IoFailed or DiskFull if the disk does not let us.
+        """
         return [entry for entry in reversed(entries) if self._take_back(entry, history)]
 
     def blob(self, sha256: str, history: History) -> bytes | None:
@@ -171,29 +174,44 @@ class Journal:
                 self._segment = None
         self.locks.close()
 
-    def _take_back(self, entry: Entry, history: History) -> bool:
-        old = None if entry.before is None else self.blob(entry.before, history)
-        if entry.before is not None and old is None:
-            return False
-        with suppress(OSError, EverContextError), self.root.place(parts_of(entry.path)) as safe:
-            now = io.read_if_there(safe, UNRESTRICTED)
-            if (now.sha256 if now else None) != entry.after or entry.after == entry.before:
-                return False
-            swap = Change(safe, now, old, entry.before_mode)
-            fresh = replace(entry, temporary=io.temporary_name())
-            _stage(swap, fresh)
-            _put(swap, fresh)
-            self.root.sync_directory(safe.dir_fd)
-            self.remove_directories(entry.directories)
-            return True
-        return False
-
     def remove_directories(self, directories: Sequence[str]) -> None:
         """Remove directories that a change made, innermost first, as far as they are empty."""
         for path in reversed(directories):
             with suppress(OSError), self.root.place(parts_of(path)) as safe:
                 if not safe.missing:
                     self._kernel.rmdir(safe.name, safe.dir_fd)
+
+    def _abandon(self, step: Step) -> None:
+        try:
+            self.roll_back(step.entries, self.history())
+        except EverContextError:
+            self.root.littered = True  # the next opening tries again
+        else:
+            self._note({"kind": "abort", "step": step.id})
+
+    def _take_back(self, entry: Entry, history: History) -> bool:
+        old = None if entry.before is None else self.blob(entry.before, history)
+        if entry.after == entry.before or (entry.before is not None and old is None):
+            return False
+        try:
+            with explained(writing=True), self.root.place(parts_of(entry.path)) as safe:
+                return self._restore(safe, entry, old)
+        except (DiskFull, IoFailed):
+            raise
+        except EverContextError:
+            return False  # something else is there now
+
+    def _restore(self, safe: SafePath, entry: Entry, old: bytes | None) -> bool:
+        now = io.read_if_there(safe, UNRESTRICTED)
+        if (now.sha256 if now else None) != entry.after:
+            return False
+        swap = Change(safe, now, old, entry.before_mode)
+        fresh = replace(entry, temporary=io.temporary_name())
+        _stage(swap, fresh)
+        _put(swap, fresh)
+        self.root.sync_directory(safe.dir_fd)
+        self.remove_directories(entry.directories)
+        return True
 
     def _write_down(
         self, changes: Sequence[Change], entries: Sequence[Entry]

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from evercontext.errors import EverContextError
+from evercontext.errors import DiskFull, EverContextError, IoFailed
 from evercontext.files import io
 from evercontext.files.io import Content
 from evercontext.files.journal import Journal, parts_of
@@ -60,6 +60,9 @@ def recover(journal: Journal) -> Recovery:
             history = History([path])
             swept += sum(_clear(journal, entry) for entry in history.intents)
             back, left = _settle_steps(journal, history)
+        except (DiskFull, IoFailed):
+            continue  # reading still works; the next opening tries again
+        else:
             rolled_back += back
             kept += left
             path.rename(path.with_suffix(CLOSED))
