@@ -7,8 +7,17 @@ import errno
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    closing,
+    contextmanager,
+)
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 import uvicorn
 
@@ -21,11 +30,14 @@ from evercontext.server.asgi import ROUTE, App, Audited, Bounded, Guarded, Recei
 from evercontext.server.auth import Addresses, Token, require_token_off_loopback
 from evercontext.server.connection import Connection
 from evercontext.server.doors import at_the_door
-from evercontext.server.mcp import McpDoor
 from evercontext.server.metrics import Metrics
+from evercontext.server.on_demand import OnDemand
 from evercontext.server.rest import build_api
 from evercontext.settings import Settings
 from evercontext.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from evercontext.server.mcp import McpDoor
 
 STOP_SECONDS = 3
 MOST_CONNECTIONS = 512
@@ -53,22 +65,28 @@ async def open_gateway(
 ) -> AsyncIterator[Listener]:
     """Bind the gateway's address and make what answers there: REST, ``/mcp``, ``/docs``."""
     require_token_off_loopback(settings.host, settings.token)
-    bound = bind(settings.host, settings.port)
-    tools = at_the_door(toolbox, allow_commands=settings.allow_commands)
-    limit = body_limit(settings.max_bytes)
-    try:
+    async with AsyncExitStack() as stack:
+        bound = stack.enter_context(closing(bind(settings.host, settings.port)))
+        tools = at_the_door(toolbox, allow_commands=settings.allow_commands)
+        limit = body_limit(settings.max_bytes)
         addresses = Addresses.of(settings.host, bound.getsockname()[1], settings.allowed_hosts)
         token = Token.of(settings.token) if settings.token else None
         token_name = "EC_TOKEN" if token else None
         metrics = Metrics()
         api = build_api(tools, metrics, token_name=token_name)
-        mcp = McpDoor(tools, events, token_name=token_name)
-        async with mcp.http(addresses, limit) as mcp_app:
-            routes = Bounded(_by_path({"/mcp": mcp_app}, api), limit)
-            app = Audited(Guarded(routes, addresses, token), events, metrics)
-            yield Listener(app, bound, _connection_class(events, token is not None))
-    finally:
-        bound.close()
+        mcp = OnDemand(partial(_open_mcp, tools, events, token_name, addresses, limit))
+        stack.push_async_callback(mcp.close)
+        routes = Bounded(_by_path({"/mcp": mcp}, api), limit)
+        app = Audited(Guarded(routes, addresses, token), events, metrics)
+        yield Listener(app, bound, _connection_class(events, token is not None))
+
+
+async def _open_mcp(
+    tools: Toolbox, events: EventLog, token_name: str | None, addresses: Addresses, limit: int
+) -> AbstractAsyncContextManager[App]:
+    module = await asyncio.to_thread(import_module, "evercontext.server.mcp")
+    door: McpDoor = module.McpDoor(tools, events, token_name=token_name)
+    return door.http(addresses, limit)
 
 
 def body_limit(max_bytes: int) -> int:
