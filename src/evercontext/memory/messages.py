@@ -122,6 +122,22 @@ class MessageRepository:
         )
         return [(row["id"], _message(row)) for row in rows]
 
+    async def copy(self, source: str, target: str) -> None:
+        """Give another session the same history, so that both can go their own way."""
+        rows = await self._store.fetch_all(
+            "SELECT * FROM messages WHERE session_id = ? ORDER BY id", (source,)
+        )
+        columns = ("role", "content", "tool_calls", "tool_results")
+        values = []
+        for row in rows:
+            covered = (target, *(row[name] for name in columns))
+            values.append((*covered, row["user_id"], row["trace_id"], checksum(covered)))
+        await self._store.execute_many(
+            "INSERT INTO messages (session_id, role, content, tool_calls, tool_results, user_id,"
+            " trace_id, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            values,
+        )
+
     async def forget_after(self, session_id: str, id: int) -> int:
         """Take back what was said after message ``id``; return how many messages that was."""
         return await self._store.execute(

@@ -131,6 +131,15 @@ class SessionRepository:
                 (json.dumps(metadata, ensure_ascii=False), id),
             )
 
+    async def adopt(self, id: str, source: Session) -> Session:
+        """Take over another session's title and say where this one came from."""
+        if source.title:
+            await self.set_title(id, source.title)
+        await self.set_metadata(id, "forked_from", source.id)
+        adopted = await self.get_by_id(id)
+        assert adopted is not None
+        return adopted
+
     async def delete(self, id: str) -> bool:
         """Remove a session with its messages; ``False`` if there was none."""
         async with self._store.transaction() as writing:

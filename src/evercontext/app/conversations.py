@@ -1,0 +1,76 @@
+"""Opening conversations: new ones, the last one, one by its id, or a copy of one."""
+
+from __future__ import annotations
+
+from evercontext.agent.conversation import Conversation
+from evercontext.app.calibrations import Calibrations
+from evercontext.app.house import EverContext, limits
+from evercontext.app.models import open_model
+from evercontext.app.prices import price
+from evercontext.domain.tool import Mode
+from evercontext.errors import UsageError
+from evercontext.memory.messages import MessageRepository
+from evercontext.memory.sessions import Session, SessionRepository
+
+
+async def past_sessions(app: EverContext, limit: int = 20) -> list[Session]:
+    """This directory's sessions that hold anything, newest first; crashed ones are ended now."""
+    sessions = SessionRepository(app.store)
+    await sessions.repair()
+    found = await sessions.of_project(app.settings.root, limit)
+    return [session for session in found if session.messages]
+
+
+async def find_session(app: EverContext, wanted: str) -> Session:
+    """The session of this directory whose id begins so; ``last`` is the newest."""
+    found = await past_sessions(app, limit=10_000)
+    fitting = found[:1] if wanted == "last" else [s for s in found if s.id.startswith(wanted)]
+    if len(fitting) == 1:
+        return fitting[0]
+    problem = "more than one session begins with" if fitting else "this directory has no session"
+    raise UsageError(f"{problem} {wanted}", fix="See `evercontext sessions list`")
+
+
+async def open_conversation(
+    app: EverContext,
+    *,
+    resume: str | None = None,
+    fork: bool = False,
+    model_name: str | None = None,
+    mode: Mode = Mode.AGENT,
+) -> Conversation:
+    """Open a conversation in the app's root; ``resume`` takes a session up again."""
+    sessions, messages = SessionRepository(app.store), MessageRepository(app.store)
+    kept = await find_session(app, resume) if resume else None
+    model = await open_model(app.settings, model_name)
+    bare = model.info.bare_name
+    if kept and not fork:
+        await sessions.restore(kept.id, bare)
+        session = kept
+    else:
+        session = await sessions.create(app.settings.root, bare)
+        if kept:
+            await messages.copy(kept.id, session.id)
+            session = await sessions.adopt(session.id, kept)
+    conversation = Conversation(
+        session=session,
+        model=model,
+        window=await Calibrations(app.store).window(model.info),
+        toolbox=app.toolbox,
+        events=app.events,
+        sessions=sessions,
+        messages=messages,
+        look=app.surroundings,
+        root=str(app.settings.root),
+        limits=limits(app.settings),
+        price=price,
+        mode=mode,
+    )
+    await conversation.load()
+    return conversation
+
+
+async def switch_model(app: EverContext, conversation: Conversation, name: str) -> None:
+    """Go on with another model; the old one stays if the new one cannot be opened."""
+    model = await open_model(app.settings, name)
+    await conversation.switch_model(model, await Calibrations(app.store).window(model.info))

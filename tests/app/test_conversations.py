@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evercontext import testing
+from evercontext.app.conversations import (
+    find_session,
+    open_conversation,
+    past_sessions,
+    switch_model,
+)
+from evercontext.errors import ModelUnknown, UsageError
+
+
+@pytest.mark.contract("N24", "N34", "N35", "N37")
+async def test_a_session_is_found_again_and_restored(tmp_path: Path) -> None:
+    name = testing.write_script(tmp_path / "a.jsonl", [{"text": "hello"}])
+    async with testing.house(tmp_path) as app:
+        talk = await open_conversation(app, model_name=name)
+        await talk.turn("こんにちは")
+        await talk.end()
+    name = testing.write_script(tmp_path / "b.jsonl", [{"when": "hello", "text": "again"}])
+    async with testing.house(tmp_path) as app:
+        (kept,) = await past_sessions(app)
+        assert kept.ended_at is not None
+        talk = await open_conversation(app, resume="last", model_name=name)
+        assert talk.session.id == kept.id
+        assert (await talk.turn("and?")).text == "again"
+        await talk.end()
+
+
+async def test_a_fork_goes_its_own_way(tmp_path: Path) -> None:
+    turns = [{"text": "one"}, {"text": "two"}]
+    async with testing.house(tmp_path) as app:
+        name = testing.write_script(tmp_path / "a.jsonl", turns)
+        first = await open_conversation(app, model_name=name)
+        await first.turn("start")
+        name = testing.write_script(tmp_path / "b.jsonl", [{"text": "other"}])
+        copy = await open_conversation(app, resume=first.session.id, fork=True, model_name=name)
+        assert [m.content for m in copy.history] == ["start", "one"]
+        await copy.turn("elsewhere")
+        _, kept = await first.messages.list(session_id=first.session.id)
+        await first.end()
+        await copy.end()
+    assert kept == 2
+    assert copy.session.metadata["forked_from"] == first.session.id
+
+
+async def test_an_unknown_session_names_the_list(tmp_path: Path) -> None:
+    async with testing.house(tmp_path) as app:
+        with pytest.raises(UsageError, match="sessions list"):
+            await find_session(app, "2026")
+        with pytest.raises(UsageError):
+            await find_session(app, "last")
+
+
+@pytest.mark.contract("N13")
+async def test_a_model_that_cannot_be_opened_leaves_the_old_one(tmp_path: Path) -> None:
+    name = testing.write_script(tmp_path / "a.jsonl", [{"text": "still me"}])
+    async with testing.house(tmp_path) as app:
+        talk = await open_conversation(app, model_name=name)
+        with pytest.raises(ModelUnknown):
+            await switch_model(app, talk, "scripted:/nowhere")
+        assert (await talk.turn("who?")).text == "still me"
+        await talk.end()
