@@ -114,6 +114,23 @@ def test_a_dry_run_prints_a_patch() -> None:
     assert "undo" not in shown.err.getvalue()
 
 
+def test_a_dry_run_says_what_was_not_done() -> None:
+    shown = Shown()
+    shown.tell(task("dry-run"))
+    shown.call()
+    shown.tell(Diff(path="a.py", kind="changed", added=1, removed=1, diff=DIFF, applied=False))
+    shown.tell(final())
+    assert "  write_file a.py  not done\n" in shown.err.getvalue()
+    assert shown.out.getvalue() == DIFF
+    assert "All done.\n" in shown.err.getvalue()
+
+
+def test_a_write_of_the_same_content_is_no_change() -> None:
+    shown = Shown()
+    shown.tell(Diff(path="a.py", kind="changed", added=0, removed=0, diff=""))
+    assert shown.err.getvalue() == "    a.py unchanged\n"
+
+
 def test_another_trace_is_none_of_its_business() -> None:
     shown = Shown()
     shown.tell(final(), trace="another")

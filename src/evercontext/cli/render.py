@@ -36,9 +36,10 @@ class TextView:
     def __init__(self, out: Screen, err: Screen, trace_id: str) -> None:
         self._out, self._err, self._trace_id = out, err, trace_id
         self._dry = False
+        self._patched = False
         self._streamed = ""
-        self._open: tuple[str, str] | None = None
-        self._calls: dict[str, str] = {}
+        self._open: str | None = None
+        self._steps: dict[str, Step] = {}
 
     def __call__(self, event: Event) -> None:
         """Take one event of the log."""
@@ -98,35 +99,35 @@ class TextView:
 
     def _step(self, step_id: str, step: Step) -> None:
         self.pause()
-        self._calls[step_id] = call = describe_call(step)
+        self._steps[step_id] = step
         # A call that takes its time is seen while it runs, and ended on the same line.
         if self._err.is_terminal:
-            self._err.write("  " + self._painted_call(call))
-            self._open = (step_id, call)
+            self._err.write(self._painted_call(step))
+            self._open = step_id
 
-    def _painted_call(self, call: str) -> str:
-        name, _, rest = call.partition(" ")
-        width = self._err.width - columns_of(name) - 12
-        return f"{self._err.paint(name, 'bold')} {clip(rest, width)}".rstrip()
+    def _painted_call(self, step: Step) -> str:
+        name, about = one_line(step.tool), subject(step.arguments)
+        width = self._err.width - columns_of(name) - 24
+        return f"  {self._err.paint(name, 'bold')} {clip(about, width)}".rstrip()
 
     def _result(self, step_id: str, result: StepResult) -> None:
-        call = self._calls.pop(step_id, result.tool)
-        if not (self._open and self._open[0] == step_id):
+        step = self._steps.pop(step_id, None)
+        if step and self._open != step_id:
             self.pause()
-            self._err.write("  " + self._painted_call(call))
+            self._err.write(self._painted_call(step))
         self._open = None
         word, colour = verdict(result)
-        tail = f"  {self._err.paint(word, colour)}"
-        if result.ok:
-            tail += self._err.paint(f"  {seconds(result.duration_ms)}", "dim")
-            self._err.line(tail)
-        else:
-            self._err.line(tail)
+        if result.ok and self._dry and step and {"write", "execute"} & {*step.effects}:
+            word, colour = "not done", "dim"
+        took = f"  {seconds(result.duration_ms)}" if result.ok and word == "ok" else ""
+        self._err.line(f"  {self._err.paint(word, colour)}{self._err.paint(took, 'dim')}")
+        if not result.ok:
             self._err.line(f"    {one_line(result.text)}")
 
     def _diff(self, diff: Diff) -> None:
         self.pause()
-        if self._dry:
+        if self._dry and diff.diff:
+            self._patched = True
             for text in painted_diff(self._out, diff.diff):
                 self._out.line(text)
             return
@@ -155,8 +156,10 @@ class TextView:
         shown = self._streamed.strip()
         self.pause()
         if answer and answer != shown:
-            self._err.line()
-            self._out.line(visible(answer))
+            if self._out.is_terminal:
+                self._err.line()
+            # What a dry run prints can be applied as a patch, so words stay out of it.
+            (self._err if self._patched else self._out).line(visible(answer))
         self._err.line()
         if final.error:
             self._err.line(f"error: {one_line(final.error)}", "red")
@@ -206,6 +209,8 @@ def verdict(result: StepResult) -> tuple[str, str]:
 
 def describe_diff(diff: Diff) -> str:
     """A change in a few words."""
+    if not diff.diff:
+        return f"{one_line(diff.path)} unchanged"
     kind = diff.kind if diff.applied else f"would be {diff.kind}"
     return f"{one_line(diff.path)} {kind} +{diff.added} -{diff.removed}"
 

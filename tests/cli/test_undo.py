@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import Ended, evercontext
+from tests.journeys.story import digest, script, write
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "old.txt").write_text("old\n")
+    return project
+
+
+@pytest.fixture
+def trace(project: Path, tmp_path: Path) -> str:
+    """A task that changed one file and made another."""
+    model = script(
+        tmp_path / "s.jsonl",
+        write("old.txt", "new\n"),
+        write("made/here.txt", "made\n"),
+        {"text": "Done."},
+    )
+    ended = evercontext("run", "-t", "x", "-m", model, "--json", cwd=project)
+    assert ended.code == 0, ended.err
+    return str(json.loads(ended.out)["trace_id"])
+
+
+def undo(project: Path, *arguments: str) -> Ended:
+    return evercontext("undo", *arguments, cwd=project)
+
+
+@pytest.mark.contract("E54")
+def test_a_task_is_taken_back_and_brought_back(project: Path, trace: str) -> None:
+    after = digest(project)
+    ended = undo(project, trace[:8])
+    assert ended.code == 0, ended.err
+    assert "restored  old.txt" in ended.out
+    assert "removed  made/here.txt" in ended.out
+    assert (project / "old.txt").read_text() == "old\n"
+    assert [path.name for path in project.iterdir()] == ["old.txt"]
+    again = ended.err.split()[-1]
+    assert undo(project, again).code == 0
+    assert digest(project) == after
+
+
+@pytest.mark.contract("E54")
+def test_what_the_user_changed_since_is_kept(project: Path, trace: str) -> None:
+    (project / "old.txt").write_text("mine\n")
+    told = json.loads(undo(project, "--json").out)
+    assert told["removed"] == ["made/here.txt"]
+    assert [kept["path"] for kept in told["kept"]] == ["old.txt"]
+    assert (project / "old.txt").read_text() == "mine\n"
+
+
+def test_a_dry_run_changes_nothing(project: Path, trace: str) -> None:
+    before = digest(project)
+    ended = undo(project, "--dry-run")
+    assert ended.code == 0
+    assert "would be restored  old.txt" in ended.out
+    assert digest(project) == before
+
+
+def test_the_list_knows_what_was_undone(project: Path, trace: str) -> None:
+    assert trace[:8] in undo(project, "--list").out
+    undo(project)
+    listed = {one["trace_id"]: one for one in json.loads(undo(project, "--list", "--json").out)}
+    assert listed[trace]["undone"] is True
+    assert len(listed) == 2
+
+
+def test_nothing_to_undo(project: Path) -> None:
+    ended = undo(project)
+    assert ended.code == 1
+    assert "nothing to undo" in ended.err
+    assert undo(project, "ffff").code == 1
+    assert "nothing to undo" in undo(project, "--list").err
