@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
 
 from evercontext.domain.tool import Door, Effect, FileChange, Mode, ToolResult
+from evercontext.tools.approval import Answer, Gate, Question
 from evercontext.tools.toolbox import Toolbox
-from tests.workspace.conftest import Call
+from tests.workspace.conftest import CALLER, Call
 
 
 def code(result: ToolResult) -> str | None:
@@ -202,7 +204,41 @@ async def test_the_users_edit_meanwhile_is_kept(call: Call, place: Path) -> None
         await call("edit_file", path="a.txt", edits=[{"old": "one", "new": "mine"}]),
     ):
         assert code(result) == "changed"
+        assert "since it was read:\n@@ -1 +1 @@\n-one\n+the user's\n" in result.text
+        assert "not written:\n@@ -1 +1 @@\n-one\n+mine" in result.text
     assert (place / "a.txt").read_text() == "the user's\n"
+
+
+@pytest.mark.case(46)
+async def test_a_stale_hash(call: Call, place: Path) -> None:
+    (place / "a.txt").write_text("the user's")
+    stale = hashlib.sha256(b"old").hexdigest()
+    write = {"path": "a.txt", "content": "mine", "mode": "overwrite"}
+    refused = await call("write_file", if_match=stale, **write)
+    assert code(refused) == "changed"
+    assert (place / "a.txt").read_text() == "the user's"
+    fresh = hashlib.sha256(b"the user's").hexdigest()
+    assert (await call("write_file", if_match=fresh, **write)).ok
+
+
+@pytest.mark.contract("N20")
+async def test_existence_is_checked_before_asking_and_again_after(
+    toolbox: Toolbox, place: Path
+) -> None:
+    asked: list[Question] = []
+
+    async def slow_user(question: Question) -> Answer:
+        asked.append(question)
+        (place / "a.txt").write_text("quicker")
+        return Answer(allowed=True, by="test")
+
+    asking = toolbox.behind(Gate(lambda tool, arguments, caller: "ask", slow_user))
+    arguments = {"path": "a.txt", "content": "late"}
+    assert code(await asking.call("writeFile", arguments, CALLER)) == "exists"
+    assert asked[0].changes == (FileChange("a.txt", None, "late"),)
+    assert code(await asking.call("writeFile", arguments, CALLER)) == "exists"
+    assert len(asked) == 1
+    assert (place / "a.txt").read_text() == "quicker"
 
 
 @pytest.mark.contract("N2", "N30")

@@ -12,6 +12,7 @@ import hashlib
 import os
 import secrets
 import stat
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from evercontext.files.paths import SafePath
 from evercontext.files.policy import FilePolicy
 
 _CHUNK = 1 << 16
+_MOMENTS = 5
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
 
@@ -85,7 +87,7 @@ def read(path: SafePath, policy: FilePolicy) -> Content:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     fd = kernel.open(path.name, os.O_RDONLY | _FILE, dir_fd=path.dir_fd)
     try:
-        found = kernel.fstat(fd)
+        found = _settled(kernel, fd, policy)
         check_kind(found, policy)
         data = _read_bounded(kernel, fd, policy.max_bytes)
         # the size that was read, not the one fstat saw before: the file may have grown meanwhile
@@ -223,6 +225,20 @@ def _lstat(path: SafePath) -> os.stat_result | None:
         return path.root.kernel.lstat(path.name, path.dir_fd)
     except FileNotFoundError:
         return None
+
+
+def _settled(kernel: Kernel, fd: int, policy: FilePolicy) -> os.stat_result:
+    """Describe a file, giving a second name a moment to go away.
+
+    Where the kernel cannot rename without replacing, a new file has two names for an instant.
+    """
+    found = kernel.fstat(fd)
+    for _ in range(_MOMENTS):
+        if found.st_nlink != 2 or policy.hard_links or not stat.S_ISREG(found.st_mode):
+            break
+        time.sleep(0.002)
+        found = kernel.fstat(fd)
+    return found
 
 
 def _read_bounded(kernel: Kernel, fd: int, limit: int) -> bytes:

@@ -74,9 +74,10 @@ class Journal:
     def __init__(self, root: Root, home: Path) -> None:
         self.root = root
         self.directory = home / "journal" / _key(root.path)
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _remember_root(self.directory / "root.json", root.path)
-        self.locks = PathLocks(self.directory / "locks")
+        with explained(writing=True):
+            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _remember_root(self.directory / "root.json", root.path)
+            self.locks = PathLocks(self.directory / "locks")
         self._kernel: Kernel = root.kernel
         self._guard = threading.Lock()
         self._segment: Segment | None = None

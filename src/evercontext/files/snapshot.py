@@ -22,7 +22,7 @@ from evercontext.files.paths import Parts, Root, SafePath
 from evercontext.files.policy import FilePolicy
 from evercontext.files.records import Entry
 
-_STORES = frozenset({".git", ".hg", ".svn", ".jj", ".evercontext"})
+_STORES = frozenset({".git", ".hg", ".svn", ".jj", ".evercontext", ".nebula"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,7 @@ def _read_file(workspace: Workspace, ledger: ReadLedger) -> Tool:
         if first > max(total, 1):
             raise InvalidArguments(f"start_line: the file has only {total} lines")
         text, last = _excerpt(file, first, arguments.get("end_line"), _fits(caller))
-        ledger.note(caller, file.path, file.sha256, total, first, last)
+        ledger.note(caller, file.path, file.sha256, file.content, first, last)
         partial = (first, last) != (1, total) and total > 0
         asked = "start_line" in arguments or "end_line" in arguments
         data = {"content": text if asked else file.content}

@@ -9,13 +9,15 @@ from evercontext.domain.tool import Caller, Door
 from evercontext.errors import Changed
 
 _READERS = 256
-_FILES = 4096
+_FILES = 512
+_LONGEST_KEPT = 65_536
 
 
 @dataclass(slots=True)
 class _Read:
     sha256: str
     lines: int
+    content: str | None
     ranges: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, first: int, last: int) -> None:
@@ -33,18 +35,23 @@ class ReadLedger:
         self._readers: OrderedDict[str, OrderedDict[str, _Read]] = OrderedDict()
 
     def note(
-        self, caller: Caller, path: str, sha256: str, lines: int, first: int = 1, last: int = 0
+        self, caller: Caller, path: str, sha256: str, content: str, first: int = 1, last: int = 0
     ) -> None:
         """Remember that lines ``first`` to ``last`` of this content were shown."""
         files = self._files(caller)
-        read = files.get(path)
+        read, lines = files.get(path), count_lines(content)
         if read is None or read.sha256 != sha256:
-            read = _Read(sha256, lines)
+            read = _Read(sha256, lines, content if len(content) <= _LONGEST_KEPT else None)
         read.add(first, last or lines)
         files[path] = read
         files.move_to_end(path)
         while len(files) > _FILES:
             files.popitem(last=False)
+
+    def seen(self, caller: Caller, path: str) -> str | None:
+        """Return the content that was shown last, if it was small enough to be kept."""
+        read = self._files(caller).get(path)
+        return read.content if read else None
 
     def check(self, caller: Caller, path: str, sha256: str) -> None:
         """Raise Changed unless exactly this content was shown whole."""

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from evercontext.domain.tool import Arguments, Caller, Effect, FileChange, Tool, ToolResult
-from evercontext.errors import EditMismatch, NotFound
+from evercontext.errors import Changed, EditMismatch, NotFound
 from evercontext.files.tree import FileText, WriteMode, Written
+from evercontext.workspace.conflict import show_three_ways
 from evercontext.workspace.edits import Applied, Edit, apply_edits, find_placeholder, keep_form
-from evercontext.workspace.reads import ReadLedger, count_lines
+from evercontext.workspace.reads import ReadLedger
 from evercontext.workspace.schema import boolean, choice, objects, parameters, string
 from evercontext.workspace.workspace import Workspace
 
@@ -169,7 +170,11 @@ def _edit_tool(
 ) -> Tool:
     async def draft(arguments: Arguments, caller: Caller) -> _Draft:
         file = await _existing(workspace, arguments["path"], caller)
-        ledger.check(caller, file.path, file.sha256)
+        try:
+            ledger.check(caller, file.path, file.sha256)
+        except Changed as error:
+            base = ledger.seen(caller, file.path)
+            raise _conflict(error, file, base, arguments, compose) from None
         content, notes = compose(arguments, file)
         return _Draft(file, content, notes)
 
@@ -270,6 +275,21 @@ def _edits_schema() -> dict[str, object]:
     )
 
 
+def _conflict(
+    error: Changed, file: FileText, base: str | None, arguments: Arguments, compose: _Compose
+) -> Changed:
+    """Add both sides to the refusal, if what was read is still known: nobody's lines get lost."""
+    if base is None or base == file.content:
+        return error
+    try:
+        wanted, _ = compose(arguments, replace(file, content=base))
+    except EditMismatch:
+        return error
+    return Changed(
+        error.message, fix=f"{error.fix}.\n{show_three_ways(base, file.content, wanted)}"
+    )
+
+
 def _compose_edits(arguments: Arguments, file: FileText) -> tuple[str, tuple[str, ...]]:
     edits = [
         Edit(edit["old"], edit["new"], edit.get("replace_all", False))
@@ -307,7 +327,7 @@ async def _existing(workspace: Workspace, path: str, caller: Caller) -> FileText
 def _know(ledger: ReadLedger, caller: Caller, written: Written) -> None:
     """Who wrote a whole content knows it."""
     if written.sha256 and written.after is not None:
-        ledger.note(caller, written.path, written.sha256, count_lines(written.after))
+        ledger.note(caller, written.path, written.sha256, written.after)
 
 
 def _result(text: str, written: Written, notes: tuple[str, ...] = ()) -> ToolResult:

@@ -1,0 +1,173 @@
+"""The few git commands an agent needs, with arguments that cannot become options or escapes.
+
+Every call is an argument list that ends with ``--end-of-options`` or ``--``; revisions and paths
+are checked before; what a repository's configuration would execute (hooks, monitors, external
+diffs) is switched off.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from evercontext.domain.tool import Arguments, Caller, Effect, Tool, ToolResult
+from evercontext.errors import PathRefused
+from evercontext.files.failures import explained
+from evercontext.files.names import parse
+from evercontext.files.tree import Tree
+from evercontext.process.child import Cage
+from evercontext.process.environment import filtered
+from evercontext.process.run import run
+from evercontext.workspace.schema import boolean, integer, parameters, string, strings
+
+_REVISION = re.compile(r"[\w@][\w./@{}^~+:-]{0,199}")
+_SECONDS = 30.0
+_PLAIN = ("--no-pager", "--literal-pathspecs", "--no-optional-locks")
+_NOTHING_RUNS = (
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "commit.gpgSign=false",
+    "log.showSignature=false",
+    "protocol.allow=never",
+)
+_DIFF = ("--no-ext-diff", "--no-textconv", "--no-color")
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    """The repository that a tree lies in; without git or repository the calls raise."""
+
+    tree: Tree
+    environment: Mapping[str, str]
+    cage: Cage | None = None
+
+    async def status(self) -> str:
+        """Return branch and changed files, one per line."""
+        return await self._run("status", "--short", "--branch", "--", ".")
+
+    async def diff(
+        self, paths: Sequence[str] = (), *, revision: str | None = None, staged: bool = False
+    ) -> str:
+        """Return the changes against the index, the last commit (staged) or a revision."""
+        since = [] if revision is None else ["--end-of-options", check_revision(revision)]
+        what = [*(["--cached"] if staged else []), *since, "--"]
+        names = await self._run(
+            "diff", "--name-only", "--relative", "-z", *what, *self._paths(paths)
+        )
+        visible = self._visible(names)
+        return await self._run("diff", *_DIFF, *what, *visible) if visible else ""
+
+    async def log(self, count: int = 20, path: str = ".") -> str:
+        """Return the latest commits, one per line."""
+        form = "--format=%h %ad %an: %s"
+        return await self._run(
+            "log", f"-n{int(count)}", "--date=short", form, "--", *self._paths([path])
+        )
+
+    async def show(self, revision: str) -> str:
+        """Return one commit with its changes, or ``revision:path`` as it was then."""
+        what = ["--end-of-options", check_revision(revision)]
+        commit, colon, path = revision.partition(":")
+        if colon:
+            there = f"{commit}:{self._path(path)}"
+            return await self._run("show", *_DIFF, "--end-of-options", there)
+        names = await self._run("show", "--name-only", "--relative", "--format=", "-z", *what)
+        head = await self._run("show", "--no-patch", "--no-color", *what)
+        visible = self._visible(names)
+        if not visible:
+            return head
+        return head + await self._run("show", *_DIFF, "--format=", *what, "--", *visible)
+
+    async def commit(self, message: str, paths: Sequence[str]) -> str:
+        """Commit exactly these paths as they are now."""
+        wanted = self._paths(paths)
+        await self._run("add", "--", *wanted)
+        done = ("commit", "--quiet", "--no-verify", "--file=-", "--", *wanted)
+        await self._run(*done, stdin=message.encode("utf-8", "replace"))
+        return await self.log(1)
+
+    async def _run(self, *arguments: str, stdin: bytes = b"") -> str:
+        settings = [part for setting in _NOTHING_RUNS for part in ("-c", setting)]
+        done = await run(
+            ["git", *settings, *_PLAIN, *arguments],
+            cwd=self.tree.root.path,
+            timeout=_SECONDS,
+            env={**filtered(self.environment), "GIT_TERMINAL_PROMPT": "0"},
+            stdin=stdin,
+            sandbox=self.cage,
+        )
+        return done.check().text
+
+    def _visible(self, names: str) -> list[str]:
+        """Leave protected files out of what is shown: history keeps secrets, too."""
+        policy = self.tree.policy
+        found = [name for name in names.strip("\0\n").split("\0") if name]
+        return [n for n in found if not any(policy.protects(part) for part in n.split("/"))]
+
+    def _paths(self, paths: Sequence[str]) -> list[str]:
+        return [self._path(path) for path in paths] or ["."]
+
+    def _path(self, path: str) -> str:
+        if path.startswith("-"):
+            raise PathRefused("path begins with a dash", fix="Write ./ in front of it")
+        parts = parse(path)
+        self.tree.policy.check_directory(parts)
+        if not parts:
+            return "."
+        with explained(), self.tree.root.place(parts):  # raises where a link is on the way
+            return "./" + "/".join(parts)
+
+
+def check_revision(revision: str) -> str:
+    """Return a revision that git cannot take for an option; PathRefused otherwise."""
+    if not _REVISION.fullmatch(revision):
+        raise PathRefused("not a revision", fix="Give a branch, a tag or a commit")
+    return revision
+
+
+def git_tools(git: Git) -> list[Tool]:
+    """Return the git tools: four that look, one that commits."""
+
+    async def status(arguments: Arguments, caller: Caller) -> ToolResult:
+        return _said(await git.status())
+
+    async def diff(arguments: Arguments, caller: Caller) -> ToolResult:
+        paths, revision = arguments.get("paths", []), arguments.get("revision")
+        staged = arguments.get("staged", False)
+        return _said(await git.diff(paths, revision=revision, staged=staged))
+
+    async def log(arguments: Arguments, caller: Caller) -> ToolResult:
+        return _said(await git.log(arguments.get("count", 20), arguments.get("path", ".")))
+
+    async def show(arguments: Arguments, caller: Caller) -> ToolResult:
+        return _said(await git.show(arguments["revision"]))
+
+    async def commit(arguments: Arguments, caller: Caller) -> ToolResult:
+        return _said(await git.commit(arguments["message"], arguments["paths"]))
+
+    paths = strings("Paths relative to the project root (default: everything).")
+    revision = string("A branch, tag or commit.", least=1)
+    return [
+        Tool("git_status", "Show the branch and what has changed.", parameters({}, required=[]),
+             Effect.READ, status),
+        Tool("git_diff", "Show changes that are not committed, or since a revision.",
+             parameters({"paths": paths, "revision": revision,
+                         "staged": boolean("Only what is staged.")}, required=[]),
+             Effect.READ, diff),
+        Tool("git_log", "Show the latest commits.",
+             parameters({"count": integer("How many (default 20).", minimum=1),
+                         "path": string("Only commits that touch this path.")}, required=[]),
+             Effect.READ, log),
+        Tool("git_show", "Show one commit, or a file as it was: REVISION:PATH.",
+             parameters({"revision": revision}, required=["revision"]), Effect.READ, show),
+        Tool("git_commit", "Commit the given paths as they are now. Hooks do not run.",
+             parameters({"message": string("The commit message.", least=1),
+                         "paths": strings("The paths to commit.")},
+                        required=["message", "paths"]),
+             Effect.WRITE | Effect.EXECUTE, commit),
+    ]  # fmt: skip
+
+
+def _said(text: str) -> ToolResult:
+    return ToolResult(text.rstrip("\n") or "nothing", {"output": text})
