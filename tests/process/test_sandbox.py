@@ -140,7 +140,10 @@ asyncio.run(run(["sh", "-c", line], cwd=root, timeout=60, sandbox=sandbox))
         last = now
         await asyncio.sleep(0.3)
     assert beat.read_text() == last
-    assert not list(Path(tempfile.gettempdir()).glob(f"evercontext-{ours.pid}-*"))
+    scratch = f"evercontext-{ours.pid}-*"
+    while list(Path(tempfile.gettempdir()).glob(scratch)) and time.monotonic() < deadline:
+        await asyncio.sleep(0.05)
+    assert not list(Path(tempfile.gettempdir()).glob(scratch))
 
 
 @pytest.mark.contract("N7")

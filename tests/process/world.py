@@ -20,7 +20,7 @@ from evercontext.process.run import Completed, run
 from evercontext.process.sandbox import Layer, Sandbox
 
 PROBES = Path(__file__).with_name("probes.py")
-LIMITS = Limits(cpu=2, processes=100, memory=1 << 30)
+LIMITS = Limits(cpu=2, processes=100, memory=512 << 20)
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
@@ -64,10 +63,8 @@ class View:
 def _kernel_files() -> list[Path]:
     """Return the kernel's own files in /proc that somebody may write.
 
-    The superuser owns them, so it could write them without any capability.
+    The superuser owns them and needs no capability for it; a few are open to everybody.
     """
-    if os.geteuid() != 0:
-        return []
     entries = (path for path in Path("/proc").iterdir() if not path.name.isdigit())
     return [path for path in entries if not path.is_symlink() and path.stat().st_mode & WRITABLE]
 

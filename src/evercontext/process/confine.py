@@ -65,7 +65,8 @@ def limit(plan: Plan) -> None:
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(kind, (value, value))
     _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
-    wanted = tasks_of_user() + plan["processes"]
+    # far above the ceiling, which the supervisor holds: other commands of the user count here too
+    wanted = tasks_of_user() + 4 * plan["processes"]
     value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_NPROC, (value, value))
 

@@ -60,13 +60,13 @@ def private_places(temporary: Path, home: Path | None) -> dict[str, str]:
         "XDG_CACHE_HOME": "home/.cache",
         "XDG_CONFIG_HOME": "home/.config",
         "XDG_DATA_HOME": "home/.local/share",
-        "PYTHONPYCACHEPREFIX": "home/.cache/python",
         "RUFF_CACHE_DIR": "home/.cache/ruff",
         "MYPY_CACHE_DIR": "home/.cache/mypy",
         "GOCACHE": "home/.cache/go-build",
     }
     places = {name: str(temporary / place) for name, place in inside.items()}
     places["TMPDIR"] = str(temporary)
+    places["PYTHONDONTWRITEBYTECODE"] = "1"  # a cache elsewhere would hide the one that is there
     if home is not None:
         real = {"RUSTUP_HOME": ".rustup", "CARGO_HOME": ".cargo", "GOPATH": "go"}
         places |= {name: str(home / at) for name, at in real.items() if (home / at).is_dir()}

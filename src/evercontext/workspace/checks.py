@@ -1,0 +1,220 @@
+"""Execution tools: the project's own checks, and commands, in a cage.
+
+A tool reports what the command said and how it ended. Whether that is success is read from the
+exit code and the counts, never from words.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from evercontext.domain.tool import Arguments, Caller, Effect, FileChange, Tool, ToolResult
+from evercontext.errors import InvalidArguments, PathEscape
+from evercontext.workspace.commands import CommandRunner, Outcome
+from evercontext.workspace.detection import Command, Kind, Project
+from evercontext.workspace.outcomes import counts, plain, tail
+from evercontext.workspace.schema import integer, parameters, string, strings
+
+DEFAULT_SECONDS = 120
+LONGEST_SECONDS = 600
+
+_DESCRIPTIONS: dict[Kind, str] = {
+    "lint": "Run the project's linter in a sandbox without network; report its exit code.",
+    "test": "Run the project's tests in a sandbox without network; report exit code and counts.",
+    "format": "Run the project's formatter in a sandbox; its changes can be undone.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """The commands that the user configured; what is unset is detected."""
+
+    lint: str | None = None
+    test: str | None = None
+    format: str | None = None
+
+    def configured(self, kind: Kind) -> str | None:
+        """Return the command line of this kind, if the user gave one."""
+        line: str | None = getattr(self, kind)
+        return line
+
+
+def check_tools(runner: CommandRunner, checks: Checks | None = None) -> list[Tool]:
+    """Return ``run.lint``, ``run.test``, ``run.format`` and ``run_command``."""
+    given = checks or Checks()
+    kinds: tuple[Kind, ...] = ("lint", "test", "format")
+    return [*(_check(runner, given, kind) for kind in kinds), _run_command(runner)]
+
+
+def _check(runner: CommandRunner, checks: Checks, kind: Kind) -> Tool:
+    async def run(arguments: Arguments, caller: Caller) -> ToolResult:
+        line = arguments.get("command") or checks.configured(kind)
+        paths = _checked_paths(runner.root, arguments.get("paths", []))
+        commands = (
+            [split(line)] if line else Project(runner.root, runner.environment).commands(kind)
+        )
+        if not commands:
+            text = f"no {kind} command found in this project: nothing was checked"
+            return ToolResult(text, {"passed": False, "runs": []})
+        outcomes = [
+            await runner.run(_with_paths(command, paths), caller, timeout=_seconds(arguments))
+            for command in commands
+        ]
+        return _result(outcomes, counted=kind == "test")
+
+    effects = Effect.EXECUTE | Effect.WRITE if kind == "format" else Effect.EXECUTE
+    return Tool(
+        name=f"run.{kind}",
+        description=_DESCRIPTIONS[kind],
+        arguments=parameters(
+            {
+                "paths": strings("Only these files or directories, relative to the root."),
+                "command": string("Instead of the project's own: a program and its arguments."),
+                "timeout": integer(f"Seconds (default {DEFAULT_SECONDS}).", minimum=1),
+            },
+            required=[],
+        ),
+        effects=effects,
+        run=run,
+        timeout=LONGEST_SECONDS * 2,
+    )
+
+
+def _run_command(runner: CommandRunner) -> Tool:
+    async def run(arguments: Arguments, caller: Caller) -> ToolResult:
+        argv = ("sh", "-c", arguments["command"])
+        outcome = await runner.run(argv, caller, timeout=_seconds(arguments))
+        return _result([outcome], counted=False)
+
+    return Tool(
+        name="run_command",
+        description=(
+            "Run a shell command in the project root, in a sandbox: no network, nothing outside "
+            "the project is writable. Report its exit code and output."
+        ),
+        arguments=parameters(
+            {
+                "command": string("The command line, for sh.", least=1),
+                "timeout": integer(f"Seconds (default {DEFAULT_SECONDS}).", minimum=1),
+            },
+            required=["command"],
+        ),
+        effects=Effect.EXECUTE | Effect.WRITE,
+        run=run,
+        aliases=("runCommand", "shell"),
+        timeout=LONGEST_SECONDS * 2,
+    )
+
+
+def split(line: str) -> Command:
+    """Return a command line as arguments, without a shell."""
+    try:
+        argv = tuple(shlex.split(line))
+    except ValueError as error:
+        raise InvalidArguments(f"the command cannot be read: {error}") from None
+    if not argv:
+        raise InvalidArguments("the command is empty")
+    return argv
+
+
+def passed(outcome: Outcome, *, counted: bool) -> bool:
+    """Tell whether a check succeeded; a test run that ran no test did not."""
+    if not outcome.completed.ok:
+        return False
+    found = counts(_said(outcome)) if counted else {}
+    return not found.get("failed") and not (found and not any(found.values()))
+
+
+def _seconds(arguments: Arguments) -> float:
+    return float(min(arguments.get("timeout", DEFAULT_SECONDS), LONGEST_SECONDS))
+
+
+def _checked_paths(root: Path, paths: Sequence[str]) -> list[str]:
+    """Refuse what a program could take for an option, and what is outside."""
+    for path in paths:
+        name = path.split("::")[0]  # pytest's way to name one test
+        if path.startswith("-") or not name:
+            raise InvalidArguments(f"not a path: {path[:80]!r}")
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            raise PathEscape("path escapes root")
+        if not (root / name).exists():
+            raise InvalidArguments(f"no such file or directory: {path[:80]!r}")
+    return list(paths)
+
+
+def _with_paths(command: Command, paths: Sequence[str]) -> Command:
+    if not paths:
+        return command
+    whole = {".", "./..."}
+    return (*(part for part in command if part not in whole), *paths)
+
+
+def _result(outcomes: Sequence[Outcome], *, counted: bool) -> ToolResult:
+    runs = [_data(outcome, counted) for outcome in outcomes]
+    good = all(run["passed"] for run in runs)
+    changes = _last_of_each([change for outcome in outcomes for change in outcome.changes])
+    text = "\n\n".join(_text(outcome, run) for outcome, run in zip(outcomes, runs, strict=True))
+    return ToolResult(text, {"passed": good, "runs": runs}, changes=changes)
+
+
+def _data(outcome: Outcome, counted: bool) -> dict[str, Any]:
+    done = outcome.completed
+    return {
+        "command": list(done.argv),
+        "exit_code": done.exit_code,
+        "passed": passed(outcome, counted=counted),
+        "timed_out": done.timed_out,
+        "truncated": done.truncated,
+        "reached": done.reached,
+        "seconds": round(done.duration, 3),
+        "counts": counts(_said(outcome)),
+        "sandbox": str(outcome.layer),
+        "output": tail(_said(outcome)),
+        "changed": [change.path for change in outcome.changes],
+        "not_undoable": list(outcome.not_undoable),
+        "moved_away": list(outcome.moved_away),
+    }
+
+
+def _text(outcome: Outcome, run: dict[str, Any]) -> str:
+    lines = [f"$ {shlex.join(outcome.completed.argv)}", run["output"], _ending(outcome)]
+    if run["counts"]:
+        lines.append(", ".join(f"{number} {word}" for word, number in run["counts"].items()))
+    if run["changed"]:
+        lines.append(f"changed: {', '.join(run['changed'][:50])}")
+    if run["not_undoable"]:
+        lines.append(f"changed, and cannot be undone: {', '.join(run['not_undoable'][:20])}")
+    if run["moved_away"]:
+        lines.append(f"protected, so moved away again: {', '.join(run['moved_away'])}")
+    return "\n".join(line for line in lines if line)
+
+
+def _ending(outcome: Outcome) -> str:
+    done = outcome.completed
+    if done.timed_out:
+        return f"[stopped: not finished after {done.duration:.0f} s]"
+    if done.reached:
+        return f"[stopped: too many {done.reached}]".replace("many memory", "much memory")
+    if done.truncated:
+        return "[stopped: too much output]"
+    if done.signal:
+        return f"[ended by signal {done.signal}]"
+    return f"[exit code {done.exit_code}]"
+
+
+def _said(outcome: Outcome) -> str:
+    done = outcome.completed
+    return "\n".join(part for part in (plain(done.stdout), plain(done.stderr)) if part.strip())
+
+
+def _last_of_each(changes: Sequence[FileChange]) -> tuple[FileChange, ...]:
+    """Join what several commands did to one file."""
+    joined: dict[str, FileChange] = {}
+    for change in changes:
+        first = joined.get(change.path, change)
+        joined[change.path] = FileChange(change.path, first.before, change.after)
+    return tuple(joined.values())

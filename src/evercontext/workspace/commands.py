@@ -1,0 +1,181 @@
+"""Run a command on the user's tree: in a cage, with what it changed written down."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Protocol
+
+from evercontext.domain.tool import Caller, FileChange, Mode
+from evercontext.files.listing import SKIPPED
+from evercontext.files.policy import FilePolicy
+from evercontext.process.environment import filtered
+from evercontext.process.limits import Limits
+from evercontext.process.run import Completed, run
+from evercontext.process.sandbox import Layer, Sandbox, choose
+
+SECRETS = """
+    .env .env.* .env[-_]* .ssh .gnupg .aws .azure .kube .docker .netrc _netrc .npmrc .yarnrc*
+    .pypirc .pgpass .my.cnf .htpasswd .git-credentials .dockercfg id_rsa* id_dsa* id_ecdsa*
+    id_ed25519* *.kdbx *.ppk
+"""
+"""Protected names that a command may not even read. Test certificates (*.pem, *.key) it may."""
+OURS = (".evercontext", ".nebula")
+"""May appear while a command runs, because we make them ourselves."""
+MOST_GUARDED = 200
+MOST_SEEN = 50_000
+
+
+class Recorded(Protocol):
+    """What a recorder says once the command is over."""
+
+    changes: tuple[FileChange, ...]
+    not_undoable: tuple[str, ...]
+    complete: bool
+
+
+class Recorder(Protocol):
+    """Whoever journals what a command does to the tree."""
+
+    def recording(self, caller: Caller) -> AbstractAsyncContextManager[Recorded]:
+        """Compare the tree before and after what happens inside."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a command ended, and what it left."""
+
+    completed: Completed
+    layer: Layer
+    changes: tuple[FileChange, ...] = ()
+    not_undoable: tuple[str, ...] = ()
+    moved_away: tuple[str, ...] = ()
+    """Protected places that the command made; they are in quarantine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """The protected places of a tree."""
+
+    protected: tuple[Path, ...]
+    hidden: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRunner:
+    """Runs commands for callers: read-only in plan mode, journalled otherwise."""
+
+    root: Path
+    environment: Mapping[str, str]
+    """Ours; a command sees the allow-list of it."""
+    home: Path
+    """EverContext's own folder: never visible to a command."""
+    sandbox: str = "auto"
+    policy: FilePolicy = field(default_factory=FilePolicy)
+    recorder: Recorder | None = None
+    limits: Limits = field(default_factory=Limits)
+    network: bool = False
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        caller: Caller,
+        *,
+        timeout: float,  # noqa: ASYNC109 - ends a process tree
+        cwd: Path | None = None,
+    ) -> Outcome:
+        """Run one command. Raises NoSandbox if nothing can hold it, ProgramMissing, …"""
+        layer = await asyncio.to_thread(choose, self.sandbox)
+        cage = await asyncio.to_thread(self._cage, layer, caller)
+        absent = cage.absent()
+        before = await asyncio.to_thread(self._held)
+        async with self._recording(caller) as recorded:
+            completed = await run(
+                argv,
+                cwd=cwd or self.root,
+                timeout=timeout,
+                env={**filtered(self.environment), "NO_COLOR": "1"},
+                sandbox=cage,
+            )
+        return Outcome(
+            completed,
+            layer,
+            recorded.changes if recorded else (),
+            recorded.not_undoable if recorded else (),
+            await asyncio.to_thread(self._moved, before, absent),
+        )
+
+    def _cage(self, layer: Layer, caller: Caller) -> Sandbox:
+        found = guarded(self.root, self.policy)
+        user = self.environment.get("HOME")
+        return Sandbox(
+            self.root,
+            layer,
+            read_only=caller.mode is not Mode.AGENT,
+            protected=found.protected,
+            hidden=(*found.hidden, *self._own_home()),
+            quarantine=self._quarantine,
+            home=Path(user) if user else None,
+            network=self.network,
+            limits=self.limits,
+        )
+
+    @property
+    def _quarantine(self) -> Path:
+        return self.home / "quarantine"
+
+    def _own_home(self) -> tuple[Path, ...]:
+        return (self.home,) if self.home.is_relative_to(self.root) else ()
+
+    def _held(self) -> frozenset[str]:
+        with contextlib.suppress(OSError):
+            return frozenset(os.listdir(self._quarantine))  # noqa: PTH208
+        return frozenset()
+
+    def _moved(self, before: frozenset[str], absent: Sequence[Path]) -> tuple[str, ...]:
+        """Return which of the places that were absent are in quarantine now."""
+        new = {held.rpartition("-")[0] for held in self._held() - before}
+        return tuple(path.name for path in absent if path.name.lstrip(".") in new)
+
+    @contextlib.asynccontextmanager
+    async def _recording(self, caller: Caller) -> AsyncIterator[Recorded | None]:
+        if self.recorder is None or caller.mode is not Mode.AGENT:
+            yield None
+            return
+        async with self.recorder.recording(caller) as recorded:
+            yield recorded
+
+
+def guarded(root: Path, policy: FilePolicy) -> Guarded:
+    """Return the protected places below a root: those that are there, and those that must not be.
+
+    Generated directories are not entered, and no more are returned than a cage can hold.
+    """
+    protected: list[Path] = []
+    hidden: list[Path] = []
+    seen = 0
+    for folder, directories, files in os.walk(root):
+        for name in (*directories, *files):
+            if policy.protects(name):
+                (hidden if _secret(name) else protected).append(Path(folder, name))
+        directories[:] = [
+            name for name in directories if name not in SKIPPED and not policy.protects(name)
+        ]
+        seen += len(files) + len(directories)
+        if seen > MOST_SEEN or len(protected) + len(hidden) > MOST_GUARDED:
+            break
+    literal = (name for name in policy.protected if not set("*?[") & set(name))
+    absent = (root / name for name in literal if name not in OURS)
+    new = [path for path in absent if not os.path.lexists(path)]
+    return Guarded((*protected, *new), tuple(hidden))
+
+
+def _secret(name: str) -> bool:
+    return any(fnmatch(name.lower(), pattern) for pattern in SECRETS.split())

@@ -1,0 +1,120 @@
+"""Which commands a project uses to lint, test and format itself."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Kind = Literal["lint", "test", "format"]
+Command = tuple[str, ...]
+
+_SYNTAX_ONLY = ("-m", "compileall", "-q", "-x", r"(^|/)(\.venv|venv|node_modules|\.git)/", ".")
+_CHECK = {"lint": ("check", "."), "format": ("format", ".")}
+_GO: dict[Kind, Command] = {
+    "lint": ("go", "vet", "./..."),
+    "test": ("go", "test", "./..."),
+    "format": ("gofmt", "-l", "-w", "."),
+}
+_RUST: dict[Kind, Command] = {
+    "lint": ("cargo", "clippy", "--offline", "--quiet"),
+    "test": ("cargo", "test", "--offline"),
+    "format": ("cargo", "fmt"),
+}
+_MAKE: dict[Kind, tuple[str, ...]] = {
+    "lint": ("lint", "check"),
+    "test": ("test", "tests", "check"),
+    "format": ("format", "fmt"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project's root, and where its programs are looked for."""
+
+    root: Path
+    environment: Mapping[str, str]
+
+    def commands(self, kind: Kind) -> list[Command]:
+        """Return the commands of every language found; a Makefile speaks if none is."""
+        found = [self._python(kind), self._node(kind), self._go(kind), self._rust(kind)]
+        commands = [command for command in found if command]
+        if not commands and (made := self._make(kind)):
+            commands = [made]
+        return commands
+
+    def program(self, name: str) -> str | None:
+        """Return the program of the project's own environment, or of PATH."""
+        for folder in self._environments():
+            if (folder / name).is_file():
+                return str(folder / name)
+        return shutil.which(name, path=self.environment.get("PATH"))
+
+    def _environments(self) -> Iterable[Path]:
+        yield self.root / ".venv/bin"
+        yield self.root / "venv/bin"
+        if active := self.environment.get("VIRTUAL_ENV"):
+            yield Path(active, "bin")
+
+    def _has(self, *patterns: str) -> bool:
+        return any(next(self.root.glob(pattern), None) for pattern in patterns)
+
+    def _text(self, name: str) -> str:
+        try:
+            return (self.root / name).read_text("utf-8", "replace")[:200_000]
+        except OSError:
+            return ""
+
+    def _python(self, kind: Kind) -> Command | None:
+        if not self._has("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "*.py", "*/*.py"):
+            return None
+        python = self.program("python") or self.program("python3")
+        return self._python_tests(python) if kind == "test" else self._python_style(kind, python)
+
+    def _python_tests(self, python: str | None) -> Command | None:
+        if not self._has("tests", "test", "test_*.py", "*_test.py", "*/test_*.py", "conftest.py"):
+            return None
+        if pytest := self.program("pytest"):
+            return (pytest, "-q")
+        return (python, "-m", "unittest", "discover") if python else None
+
+    def _python_style(self, kind: Kind, python: str | None) -> Command | None:
+        settings = self._text("pyproject.toml")
+        if kind == "format" and "[tool.black]" in settings and (black := self.program("black")):
+            return (black, ".")
+        if ruff := self.program("ruff"):
+            return (ruff, *_CHECK[kind])
+        if kind == "lint" and python:
+            return (python, *_SYNTAX_ONLY)
+        return None
+
+    def _node(self, kind: Kind) -> Command | None:
+        try:
+            scripts = json.loads(self._text("package.json") or "{}").get("scripts", {})
+        except (ValueError, AttributeError):
+            return None
+        names = ("format", "fmt", "prettier") if kind == "format" else (kind,)
+        for name in names:
+            line = scripts.get(name) if isinstance(scripts, dict) else None
+            if isinstance(line, str) and "no test specified" not in line:
+                return (self._package_manager(), "run", name)
+        return None
+
+    def _package_manager(self) -> str:
+        locks = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun"}
+        return next((name for lock, name in locks.items() if self._has(lock)), "npm")
+
+    def _go(self, kind: Kind) -> Command | None:
+        return _GO[kind] if self._has("go.mod") else None
+
+    def _rust(self, kind: Kind) -> Command | None:
+        return _RUST[kind] if self._has("Cargo.toml") else None
+
+    def _make(self, kind: Kind) -> Command | None:
+        text = self._text("Makefile") or self._text("makefile") or self._text("GNUmakefile")
+        targets = set(re.findall(r"^([A-Za-z][\w-]*)\s*:(?!=)", text, re.MULTILINE))
+        return next((("make", name) for name in _MAKE[kind] if name in targets), None)

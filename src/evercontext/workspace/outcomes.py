@@ -1,0 +1,97 @@
+"""What a check's own words say: counts, as far as they are easy to read."""
+
+from __future__ import annotations
+
+import re
+
+TAIL_LINES = 120
+TAIL_CHARACTERS = 12_000
+
+_WORDS = "passed|failed|skipped|errors?|xfailed|xpassed|warnings?|deselected"
+_PYTEST = re.compile(rf"^=*\s*((?:\d+ (?:{_WORDS})(?:, )?)+|no tests ran)(?: in [\d.]+s.*)?$", re.M)
+_SINGULAR = {"error": "errors", "warning": "warnings"}
+_PAIR = re.compile(rf"(\d+) ({_WORDS})")
+_UNITTEST = re.compile(r"^Ran (\d+) tests? in", re.M)
+_UNITTEST_BAD = re.compile(r"^FAILED \((.*)\)$", re.M)
+_CARGO = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", re.M)
+_GO = re.compile(r"^(ok|FAIL)\s+\S+\s+(?:[\d.]+s|\(cached\))", re.M)
+_JEST = re.compile(r"^Tests:?\s+(.*)$", re.M)
+_JEST_PAIR = re.compile(r"(\d+) (passed|failed|skipped|todo)")
+_TAP = re.compile(r"^(?:#|ℹ) (pass|fail|skipped) (\d+)$", re.M)
+_RUFF = re.compile(r"^Found (\d+) errors?", re.M)
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?")
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def plain(output: bytes) -> str:
+    """Return output as text that changes nothing in a terminal."""
+    text = output.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    return _CONTROLS.sub(lambda c: f"\\x{ord(c[0]):02x}", _ESCAPES.sub("", text))
+
+
+def tail(text: str) -> str:
+    """Return the end of a text, where checks say what went wrong."""
+    lines = text.rstrip().splitlines()
+    kept = "\n".join(lines[-TAIL_LINES:])[-TAIL_CHARACTERS:]
+    missing = len(text.rstrip()) - len(kept)
+    return f"… [{missing} characters before]\n{kept}" if missing > 0 else kept
+
+
+def counts(text: str) -> dict[str, int]:
+    """Return how many passed, failed, were skipped; nothing if the output is of no known kind."""
+    for read in (_pytest, _unittest, _cargo, _jest, _tap, _go, _ruff):
+        if found := read(text):
+            return found
+    return {}
+
+
+def _pytest(text: str) -> dict[str, int]:
+    last = None
+    for last in _PYTEST.finditer(text):  # noqa: B007 - the last line is the summary
+        pass
+    if last is None:
+        return {}
+    if last[1] == "no tests ran":
+        return {"passed": 0}
+    return {_SINGULAR.get(word, word): int(number) for number, word in _PAIR.findall(last[1])}
+
+
+def _unittest(text: str) -> dict[str, int]:
+    ran = _UNITTEST.search(text)
+    if ran is None:
+        return {}
+    bad = _UNITTEST_BAD.search(text)
+    parts = dict(re.findall(r"(failures|errors|skipped)=(\d+)", bad[1])) if bad else {}
+    failed = int(parts.get("failures", 0)) + int(parts.get("errors", 0))
+    skipped = int(parts.get("skipped", 0))
+    return {"passed": int(ran[1]) - failed - skipped, "failed": failed, "skipped": skipped}
+
+
+def _cargo(text: str) -> dict[str, int]:
+    found = [tuple(map(int, match)) for match in _CARGO.findall(text)]
+    if not found:
+        return {}
+    passed, failed, skipped = (sum(column) for column in zip(*found, strict=True))
+    return {"passed": passed, "failed": failed, "skipped": skipped}
+
+
+def _go(text: str) -> dict[str, int]:
+    words = _GO.findall(text)
+    if not words:
+        return {}
+    return {"packages_passed": words.count("ok"), "packages_failed": words.count("FAIL")}
+
+
+def _jest(text: str) -> dict[str, int]:
+    line = _JEST.search(text)
+    return {word: int(number) for number, word in _JEST_PAIR.findall(line[1])} if line else {}
+
+
+def _tap(text: str) -> dict[str, int]:
+    names = {"pass": "passed", "fail": "failed", "skipped": "skipped"}
+    return {names[word]: int(number) for word, number in _TAP.findall(text)}
+
+
+def _ruff(text: str) -> dict[str, int]:
+    found = _RUFF.search(text)
+    return {"problems": int(found[1])} if found else {}

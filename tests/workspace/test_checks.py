@@ -1,0 +1,234 @@
+"""The execution tools, through the Toolbox, in a real cage."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evercontext.domain.tool import Caller, Door, Mode, ToolResult
+from evercontext.errors import InvalidArguments, ModeRefused, NoSandbox, PathEscape, ProgramMissing
+from evercontext.events.log import EventLog
+from evercontext.files.policy import FilePolicy
+from evercontext.files.undo import undo
+from evercontext.process.sandbox import available
+from evercontext.tools.toolbox import Toolbox
+from evercontext.workspace.checks import Checks, check_tools, split
+from evercontext.workspace.commands import CommandRunner, guarded
+from evercontext.workspace.workspace import LocalWorkspace
+
+CALLER = Caller("66666666-6666-4666-8666-666666666666", Door.RUN)
+PATH = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
+LAYERS = [finding.layer for finding in available() if finding.works]
+Call = Callable[..., Awaitable[ToolResult]]
+
+pytestmark = pytest.mark.skipif(not LAYERS, reason="no cage works on this machine")
+
+
+@pytest.fixture(params=LAYERS)
+def runner(
+    request: pytest.FixtureRequest, workspace: LocalWorkspace, place: Path, tmp_path: Path
+) -> CommandRunner:
+    environment = {"PATH": PATH, "HOME": str(tmp_path / "user"), "API_KEY": "canary"}
+    home = tmp_path / "home"
+    return CommandRunner(place, environment, home, str(request.param), recorder=workspace)
+
+
+@pytest.fixture
+async def call(runner: CommandRunner, tmp_path: Path) -> AsyncIterator[Call]:
+    events = EventLog(tmp_path / "traces")
+    toolbox = Toolbox(check_tools(runner), events)
+
+    async def call(name: str, *, mode: Mode = Mode.AGENT, **arguments: Any) -> ToolResult:
+        return await toolbox.call(name, arguments, replace(CALLER, mode=mode))
+
+    yield call
+    events.close()
+
+
+def write_tests(place: Path, body: str) -> None:
+    (place / "tests").mkdir(exist_ok=True)
+    (place / "tests/test_sums.py").write_text(f"def test_sum():\n    {body}\n")
+
+
+@pytest.mark.contract("E53")
+async def test_tests_that_pass(call: Call, place: Path) -> None:
+    write_tests(place, "assert 1 + 1 == 2")
+    result = await call("run.test")
+    assert result.data["passed"], result.text
+    assert result.data["runs"][0]["counts"] == {"passed": 1}
+    assert "[exit code 0]" in result.text
+
+
+@pytest.mark.contract("E53")
+async def test_tests_that_fail_are_never_called_a_success(call: Call, place: Path) -> None:
+    write_tests(place, "print('5 passed in 0.1s'); assert 1 + 1 == 3")
+    result = await call("run__test")
+    assert not result.data["passed"]
+    assert result.data["runs"][0]["exit_code"] == 1
+    assert "[exit code 1]" in result.text
+
+
+async def test_a_run_without_tests_is_no_success(call: Call, place: Path) -> None:
+    (place / "tests").mkdir()
+    (place / "app.py").write_text("")
+    result = await call("run.test", command="python -m unittest discover")
+    assert result.data["runs"][0]["exit_code"] in (0, 5)
+    assert not result.data["passed"]
+
+
+@pytest.mark.contract("E53")
+async def test_lint_reports_problems(call: Call, place: Path) -> None:
+    (place / "app.py").write_text("import os\n")
+    result = await call("run.lint")
+    assert not result.data["passed"]
+    assert result.data["runs"][0]["counts"] == {"problems": 1}
+    result = await call("run.lint", paths=["app.py"])
+    assert "app.py" in result.data["runs"][0]["command"]
+
+
+@pytest.mark.contract("E53", "E54")
+async def test_format_changes_are_journalled_and_undone(
+    call: Call, place: Path, workspace: LocalWorkspace
+) -> None:
+    (place / "app.py").write_text("x   =  1\n")
+    result = await call("run.format")
+    assert result.data["passed"], result.text
+    assert [change.path for change in result.changes] == ["app.py"]
+    assert (place / "app.py").read_text() == "x = 1\n"
+    undo(workspace.journal, [CALLER.trace_id])
+    assert (place / "app.py").read_text() == "x   =  1\n"
+
+
+async def test_nothing_to_run_is_said(call: Call) -> None:
+    result = await call("run.lint")
+    assert result.data == {"passed": False, "runs": []}
+    assert "nothing was checked" in result.text
+
+
+@pytest.mark.case(77)
+@pytest.mark.parametrize("path", ["--output=/tmp/x", "-x", ""])
+async def test_options_are_no_paths(call: Call, place: Path, path: str) -> None:
+    result = await call("run.lint", paths=[path])
+    assert isinstance(result.error, InvalidArguments)
+
+
+@pytest.mark.case(1, 3)
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a/../../x"])
+async def test_paths_stay_inside(call: Call, path: str) -> None:
+    assert isinstance((await call("run.test", paths=[path])).error, PathEscape)
+
+
+@pytest.mark.case(114)
+async def test_a_check_command_meets_no_shell(call: Call, place: Path) -> None:
+    result = await call("run.test", command="echo '$(touch owned)' ; touch owned2")
+    assert "$(touch owned) ; touch owned2" in result.text
+    assert list(place.iterdir()) == []
+
+
+def test_a_command_line_that_cannot_be_read_is_explained() -> None:
+    with pytest.raises(InvalidArguments, match="cannot be read"):
+        split("echo 'open")
+    with pytest.raises(InvalidArguments, match="empty"):
+        split("  ")
+
+
+async def test_a_missing_program_is_an_error_of_the_call(call: Call) -> None:
+    assert isinstance((await call("run.test", command="no-such-tool")).error, ProgramMissing)
+
+
+async def test_a_command_runs_in_a_shell_in_the_cage(call: Call, place: Path) -> None:
+    (place / "src").mkdir()
+    result = await call("run_command", command="echo hi | tr a-z A-Z > src/out && cat src/out")
+    assert result.data["runs"][0]["output"] == "HI"
+    assert [change.path for change in result.changes] == ["src/out"]
+
+
+@pytest.mark.case(100, 135)
+async def test_a_command_sees_no_secret(call: Call, place: Path, tmp_path: Path) -> None:
+    (place / ".env").write_text("canary")
+    (tmp_path / "home/config.json").write_text("canary")
+    result = await call("run_command", command=f"env; cat .env {tmp_path}/home/config.json; true")
+    assert "canary" not in result.text
+
+
+@pytest.mark.case(69)
+async def test_a_command_cannot_change_protected_places(call: Call, place: Path) -> None:
+    (place / ".git/hooks").mkdir(parents=True)
+    (place / "sub/.git").mkdir(parents=True)
+    line = "echo x > .git/hooks/pre-commit; echo x > sub/.git/config; rm -rf .git sub/.git"
+    result = await call("run_command", command=line)
+    assert not result.data["passed"]
+    assert list((place / ".git/hooks").iterdir()) == []
+    assert list((place / "sub/.git").iterdir()) == []
+
+
+@pytest.mark.case(69)
+async def test_a_protected_place_that_a_command_makes_is_moved_away(
+    call: Call, place: Path, tmp_path: Path
+) -> None:
+    result = await call("run_command", command="mkdir .vscode && echo x > .vscode/tasks.json")
+    assert not (place / ".vscode").exists()
+    assert result.data["runs"][0]["moved_away"] == [".vscode"]
+    kept = next((tmp_path / "home/quarantine").iterdir())
+    assert (kept / "tasks.json").read_text() == "x\n"
+
+
+@pytest.mark.contract("N7")
+async def test_plan_mode_offers_no_command(call: Call, place: Path) -> None:
+    for name in ("run.test", "run.lint", "run.format", "run_command"):
+        result = await call(name, mode=Mode.PLAN, command="touch x")
+        assert isinstance(result.error, ModeRefused)
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.contract("N7")
+async def test_a_command_run_in_plan_mode_writes_nothing(
+    runner: CommandRunner, place: Path
+) -> None:
+    (place / "a.txt").write_text("a")
+    caller = replace(CALLER, mode=Mode.PLAN)
+    argv = ("sh", "-c", "cat a.txt; echo b > a.txt; touch new; mkdir d; rm a.txt")
+    outcome = await runner.run(argv, caller, timeout=20)
+    assert outcome.completed.text == "a"
+    assert [path.name for path in place.iterdir()] == ["a.txt"]
+    assert (place / "a.txt").read_text() == "a"
+
+
+@pytest.mark.contract("L13")
+async def test_a_command_that_hangs_is_stopped_and_said_to_be(call: Call) -> None:
+    result = await call("run_command", command="sleep 60", timeout=1)
+    assert result.data["runs"][0]["timed_out"]
+    assert "not finished" in result.text
+
+
+async def test_configured_commands_win(runner: CommandRunner, tmp_path: Path) -> None:
+    events = EventLog(tmp_path / "configured")
+    toolbox = Toolbox(check_tools(runner, Checks(test="echo configured")), events)
+    result = await toolbox.call("run.test", {}, CALLER)
+    events.close()
+    assert "configured" in result.text
+
+
+async def test_without_a_cage_nothing_runs(runner: CommandRunner, place: Path) -> None:
+    with pytest.raises(NoSandbox):
+        await replace(runner, sandbox="seatbelt").run(("touch", "x"), CALLER, timeout=9)
+    assert list(place.iterdir()) == []
+
+
+def test_protected_places_are_found_and_sorted(place: Path) -> None:
+    for name in (".git", "sub/.git", "node_modules/x/.git", ".ssh"):
+        (place / name).mkdir(parents=True)
+    for name in (".env", "sub/.env.local", ".env.example", "cert.pem"):
+        (place / name).write_text("")
+    found = guarded(place, FilePolicy())
+    hidden = {str(path.relative_to(place)) for path in found.hidden}
+    protected = {str(path.relative_to(place)) for path in found.protected if path.exists()}
+    assert hidden == {".env", "sub/.env.local", ".ssh"}
+    assert protected == {".git", "sub/.git", "cert.pem"}
+    assert place / ".vscode" in found.protected
+    assert place / ".evercontext" not in found.protected
