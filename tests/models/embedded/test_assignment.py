@@ -84,3 +84,16 @@ def test_small_talk_wants_no_file() -> None:
 def test_kinds_follow_the_ending() -> None:
     assert assignment.kind_of("a/B.PY") == "python"
     assert assignment.kind_of("a/b.rs") is None
+
+
+def test_counting_and_computing_are_told_from_texts() -> None:
+    assert assignment.read("a.py prints the numbers from 1 to 5").numbers == "range"
+    assert assignment.read("a.py で 2 から 5 まで表示する").numbers == "range"
+    assert assignment.read("a.py prints 10 plus 20").numbers == "result"
+    assert assignment.read("from1to5.py prints Version 2").numbers is None
+
+
+def test_a_functions_name_is_found_where_it_is_given() -> None:
+    assert assignment.read("a.py with a function add(a, b)").function == "add"
+    assert assignment.read("a.py に数を2倍にする関数 twice を作成").function == "twice"
+    assert assignment.read("a.py with a function that adds").function is None

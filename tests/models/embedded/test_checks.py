@@ -46,6 +46,27 @@ def test_an_asked_function_must_be_defined() -> None:
     assert "no function" in (problem_with("print(2)", "python", FUNCTION) or "")
 
 
+COUNT = assignment.read("Create total.py that prints the numbers from 2 to 4")
+PRODUCT = assignment.read("Create total.py that prints the product of 4 and 6")
+
+
+def test_counting_must_reach_the_last_number() -> None:
+    assert problem_with("for n in range(2, 4 + 1):\n    print(n)", "python", COUNT) is None
+    assert problem_with("for n in range(2, 5):\n    print(n)", "python", COUNT) is None
+    short = problem_with("for n in range(2, 4):\n    print(n)", "python", COUNT)
+    assert short == "it does not count to 4"
+
+
+def test_a_result_needs_the_operation_that_is_asked_for() -> None:
+    assert problem_with("print(4 * 6)", "python", PRODUCT) is None
+    assert "mult" in (problem_with("print(4 + 6)", "python", PRODUCT) or "")
+
+
+def test_a_key_given_twice_is_refused() -> None:
+    task = assignment.read("Create a.json with size set to large")
+    assert "twice" in (problem_with('{"size": true, "size": false}', "json", task) or "")
+
+
 def test_json_must_parse_and_hold_something() -> None:
     task = assignment.read("Create a.json with name set to demo")
     assert problem_with('{"name": "demo"}', "json", task) is None

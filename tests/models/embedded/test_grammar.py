@@ -13,6 +13,8 @@ from evercontext.models.embedded.runtime import Runtime
 TASKS = [
     "Create {path} that prints Hello World",
     'Write {path} saying "C:\\new" and It\'s fine; 50% [a] {{b}} `c`',
+    "Make {path} that prints the numbers from 3 to 40",
+    "Make {path} that prints the product of 3 and 4",
     "{path} に「こんにちは」と表示する関数 hi を作成",
 ]
 

@@ -90,7 +90,8 @@ def _number_problem(tree: ast.Module, task: Assignment) -> str | None:
     if task.numbers == "result":
         used = {type(node.op) for node in ast.walk(tree) if isinstance(node, ast.BinOp)}
         for words, operator in _OPERATORS.items():
-            if re.search(rf"\b({words})\b", task.english) and operator not in used:
+            asked = any(re.fullmatch(words, word, re.I) for word in task.words)
+            if asked and operator not in used:
                 return f"it has no {operator.__name__.lower()} in it"
     return None
 

@@ -37,9 +37,9 @@ _SCRIPTS = (
 )
 _RANGES = (
     Example(
-        "Write list.py that prints the numbers from 2 to 9",
+        "Write list.py that prints the numbers from 1 to 9",
         "list.py",
-        "for number in range(2, 9 + 1):\n    print(number)",
+        "for number in range(1, 9 + 1):\n    print(number)",
     ),
     Example(
         "print from 4 to 6 in steps.py",

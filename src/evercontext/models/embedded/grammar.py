@@ -57,17 +57,31 @@ name ::= "i" | "n" | "x" | "y" | "name" | "text" | "message" | "number" | "total
 
 
 def _python(task: Assignment) -> str:
-    argument = "expression" if task.numbers else "text | expression"
-    code = f"{_CODE}argument ::= {argument}\n{_phrase_rule(task)}"
-    return (_function(task) if task.wants_function else _script(task)) + code
+    code = _CODE + _phrase_rule(task)
+    if task.wants_function:
+        return _function(task) + code + "argument ::= text | expression\n"
+    if task.numbers:
+        return _computation(task)
+    return _SCRIPT + code + "argument ::= text | expression\n"
 
 
-def _script(task: Assignment) -> str:
-    first = "loop" if task.numbers == "range" else "line"
-    return f"""\
-root ::= {first} line{{0,6}} "{FENCE}"
+_SCRIPT = f"""\
+root ::= line{{1,7}} "{FENCE}"
 line ::= (print | name " = " argument) "\\n" | loop
 loop ::= "for " name " in range(" expression "):\\n    " print "\\n"
+"""
+
+
+def _computation(task: Assignment) -> str:
+    """Counting or one result, made of the numbers in the task."""
+    numbers = dict.fromkeys(_NUMBER.search(word) for word in task.words)
+    given = dict.fromkeys(found.group() for found in numbers if found)
+    loop = '"for " name " in range(" (number ", ")? number " + 1"? "):\\n    print(" name ")"'
+    result = '"print(" number (" " [-+*/] " " number){1,3} ")"'
+    return f"""\
+root ::= {loop if task.numbers == "range" else result} "\\n{FENCE}"
+number ::= {_alternatives(given)}
+name ::= "i" | "n" | "number"
 """
 
 
