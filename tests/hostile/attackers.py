@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -150,12 +151,16 @@ def start_writer(place: Path, home: Path, first: int) -> subprocess.Popen[bytes]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=quiet, cwd=here)
 
 
-def run_until_killed(place: Path, home: Path, first: int, seconds: float) -> list[int]:
-    """Return the acknowledged numbers of a writer that was killed after its first answer."""
+def run_until(
+    end: Callable[[], None], place: Path, home: Path, first: int, chance: random.Random
+) -> list[int]:
+    """Return what a writer acknowledged until, some answers and an instant later, it ended."""
     writer = start_writer(place, home, first)
     assert writer.stdout
-    acknowledged = [int(writer.stdout.readline())]
-    time.sleep(seconds)
+    answers = chance.randint(1, 12)
+    acknowledged = [int(writer.stdout.readline()) for _ in range(answers)]
+    time.sleep(chance.random() * 0.03)
+    end()
     writer.kill()
     acknowledged += [int(line) for line in writer.stdout.read().split(b"\n")[:-1]]
     writer.wait()
@@ -190,7 +195,7 @@ def kill_repeatedly(place: Path, home: Path, times: int, seed: int = 1) -> tuple
     chance = random.Random(seed)
     total, wrong, last = 0, [], 0
     for _ in range(times):
-        acknowledged = run_until_killed(place, home, last, chance.random() * 0.15)
+        acknowledged = run_until(lambda: None, place, home, last, chance)
         last = acknowledged[-1] + 1
         total += len(acknowledged)
         wrong += inspect(place, home, acknowledged)
@@ -213,7 +218,8 @@ def cut_power_repeatedly(base: Path, times: int, seed: int = 1) -> tuple[int, li
     for _ in range(times):
         subprocess.run(["mount", "-o", "loop", str(image), str(disk)], check=True)
         (disk / "root").mkdir(exist_ok=True)
-        acknowledged = _write_until_dark(disk, last, chance.random() * 0.3)
+        dark = partial(_cut_power, disk)
+        acknowledged = run_until(dark, disk / "root", disk / "home", last, chance)
         subprocess.run(["umount", str(disk)], check=True)
         subprocess.run(["mount", "-o", "loop", str(image), str(disk)], check=True)
         wrong += inspect(disk / "root", disk / "home", acknowledged)
@@ -222,19 +228,10 @@ def cut_power_repeatedly(base: Path, times: int, seed: int = 1) -> tuple[int, li
     return total, wrong
 
 
-def _write_until_dark(disk: Path, first: int, seconds: float) -> list[int]:
-    writer = start_writer(disk / "root", disk / "home", first)
-    assert writer.stdout
-    acknowledged = [int(writer.stdout.readline())]
-    time.sleep(seconds)
+def _cut_power(disk: Path) -> None:
     here = os.open(disk, os.O_RDONLY)
     fcntl.ioctl(here, _SHUTDOWN, _WITHOUT_FLUSH)
     os.close(here)
-    writer.kill()
-    acknowledged += [int(line) for line in writer.stdout.read().split(b"\n")[:-1]]
-    writer.wait()
-    writer.stdout.close()
-    return acknowledged
 
 
 # System calls that fail, or after which nothing comes any more

@@ -68,7 +68,7 @@ def test_the_swap_race_catches_a_checked_string(place: Path, tmp_path: Path) -> 
 def test_killed_at_random_instants(place: Path, tmp_path: Path) -> None:
     total, wrong = kill_repeatedly(place, tmp_path / "home", 8)
     assert wrong == []
-    assert total > 20
+    assert total >= 8
 
 
 OLD = {"a.txt": "old a", "b.txt": "old b"}

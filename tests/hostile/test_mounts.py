@@ -84,4 +84,4 @@ def test_power_cuts(tmp_path: Path) -> None:
         pytest.skip("no loop devices here")
     total, wrong = cut_power_repeatedly(tmp_path, 2)
     assert wrong == []
-    assert total > 5
+    assert total >= 2
