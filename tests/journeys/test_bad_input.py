@@ -242,10 +242,12 @@ def test_stopped_in_the_middle(number: int, code: int, project: Path, tmp_path: 
         server.server_close()
     assert child.returncode == code
     assert b"Traceback" not in err
-    assert json.loads(out.splitlines()[-1])["is_error"] is True
+    result = json.loads(out.splitlines()[-1])
+    assert (result["is_error"], result["exit_code"]) == (True, code)
     assert time.monotonic() - told < 5
     assert list(digest(project)) == ["kept.txt"]
-    assert json.loads(evercontext("trace", "list", "--json").out)[0]["status"] == "cancelled"
+    listed = json.loads(evercontext("trace", "list", "--json").out)
+    assert listed[0]["status"] == ("cancelled" if code == 130 else "terminated")
 
 
 def test_a_script_that_makes_no_sense(project: Path, tmp_path: Path) -> None:

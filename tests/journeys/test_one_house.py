@@ -66,6 +66,8 @@ def test_the_same_task_again_succeeds_and_changes_nothing(project: Path, hello: 
     again = run(project, hello)
     assert again.code == 0, again.err
     assert digest(project) == before
+    assert "app/main.py unchanged" in again.err
+    assert "done  0 files changed" in again.err
 
 
 @pytest.mark.contract("E26", "E27", "E28")

@@ -59,14 +59,16 @@ class Progress:
     """What a run has done so far; kept even when an exception ends it."""
 
     refusals: list[str] = field(default_factory=list)
-    changed: dict[str, None] = field(default_factory=dict)
+    changed: dict[str, bool] = field(default_factory=dict)
+    """Files written; ``False``: only with the content they had."""
     denied: bool = False
     last_call_failed: bool = False
 
     def add(self, other: Progress) -> None:
         """Take in what another loop of the same run has done."""
         self.refusals += other.refusals
-        self.changed |= other.changed
+        for path, real in other.changed.items():
+            self.changed[path] = real or self.changed.get(path, False)
         self.denied = self.denied or other.denied
         self.last_call_failed = other.last_call_failed
 
@@ -74,7 +76,8 @@ class Progress:
         """Take in one result."""
         self.last_call_failed = not result.ok
         for change in result.changes:
-            self.changed[change.path] = None
+            real = change.before != change.after
+            self.changed[change.path] = real or self.changed.get(change.path, False)
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from evercontext.domain.message import Message, user
 from evercontext.domain.model import Model
 from evercontext.domain.outcome import Outcome, outcome_of
 from evercontext.domain.tool import Caller
-from evercontext.errors import Cancelled, EverContextError
+from evercontext.errors import Cancelled, EverContextError, Terminated
 from evercontext.events.log import EventLog
 from evercontext.tools.toolbox import Toolbox
 
@@ -92,8 +92,10 @@ class TaskRun:
             return self._end(began, None)
         except EverContextError as error:
             return self._end(began, error)
-        except asyncio.CancelledError:
-            self._end(began, Cancelled("stopped by the user"))
+        except asyncio.CancelledError as stopped:
+            by_system = Terminated.code in stopped.args
+            self._end(began, Terminated("stopped by the system") if by_system
+                      else Cancelled("stopped by the user"))  # fmt: skip
             raise
 
     async def _carry_out(self, text: str, began: str) -> None:
@@ -209,7 +211,7 @@ class TaskRun:
             output_tokens=meter.usage.output_tokens,
             cost_usd=meter.cost,
             error=str(error) if error else _unsaid(outcome, self._progress),
-            changed=tuple(self._progress.changed),
+            changed=tuple(path for path, real in self._progress.changed.items() if real),
             tasks_done=sum(step.outcome is Outcome.DONE for step in self._steps),
             tasks=len(self._steps),
         )

@@ -27,7 +27,8 @@ async def _guarded(work: Coroutine[Any, Any, T]) -> T:
         if reasons:
             os._exit(int(outcome_of(reason)))
         reasons.append(reason)
-        task.cancel()
+        # The task's trace should end with the same word as the process.
+        task.cancel(reason.code)
 
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, stop, Cancelled("stopped"))

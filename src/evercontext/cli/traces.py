@@ -47,7 +47,7 @@ def newest(directory: Path, limit: int) -> list[Summary]:
 
 def _summaries(segment: Path) -> Iterator[Summary]:
     open_tasks: dict[str, Summary] = {}
-    for event in read(segment):
+    for event in read(segment, Task.type, Final.type):
         match event.body:
             case Task() as task:
                 open_tasks[event.trace_id] = _begun(event, task)
