@@ -200,6 +200,19 @@ def test_a_limit_exits_6_and_says_which(
     assert flags[0] in ended.err
 
 
+@pytest.mark.contract("E35", "E40")
+def test_an_outage_is_tried_again_then_another_model_takes_over(
+    project: Path, tmp_path: Path, hello: str
+) -> None:
+    away = script(tmp_path / "away.jsonl", *[{"error": "model_unavailable"}] * 2)
+    ended = run(project, away)
+    assert ended.code == 75
+    ended = run(project, away, "--fallback-model", hello)
+    assert ended.code == 0, ended.err
+    assert (project / "app/main.py").read_text() == HELLO
+    assert hello in ended.err
+
+
 def test_one_json_object_at_the_end(project: Path, hello: str) -> None:
     ended = run(project, hello, "--json")
     told = json.loads(ended.out)

@@ -10,7 +10,7 @@ import click
 
 from evercontext.cli.options import json_option, root_option, settings_of
 from evercontext.cli.terminal import Screen, clip, columns_of, one_line, pad, visible
-from evercontext.errors import NobodyToAsk, NotFound, UsageError
+from evercontext.errors import ApprovalDenied, NobodyToAsk, NotFound, UsageError
 from evercontext.settings import (
     PROJECT_FILE,
     TRUST_FILE,
@@ -131,7 +131,7 @@ def _confirm(question: str) -> None:
         raise NobodyToAsk("there is no terminal to ask at", fix="Read the file, then say --yes")
     print(f"\n{question} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-        raise click.Abort
+        raise ApprovalDenied("not trusted", fix="Its guarded settings stay ignored")
 
 
 @command.command("path")
