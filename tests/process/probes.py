@@ -189,6 +189,21 @@ def append_git_config(world: World) -> bool:
 
 
 @probe
+def hard_link_git(world: World) -> bool:
+    link = Path(world["root"], "src/config")
+    os.link(Path(world["root"], ".git/config"), link)
+    link.write_text("x")
+    return True
+
+
+@probe
+def move_hidden_file(world: World) -> bool:
+    there = Path(world["root"], "src/env")
+    os.rename(Path(world["root"], ".env"), there)
+    return "canary" in there.read_text()
+
+
+@probe
 def delete_git(world: World) -> bool:
     shutil.rmtree(Path(world["root"], ".git"))
     return True

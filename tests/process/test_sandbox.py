@@ -32,6 +32,7 @@ _FREE_FOR_ANYBODY = """
     connect_abstract_socket datagram_from_a_pair ask_dns bash_dev_tcp read_foreign_environment
     walk_foreign_root kill_outside limit_foreign_process attach_shared_memory set_user_id_file
     kill_the_supervisor chmod_what_may_be_read touch_what_may_be_read
+    hard_link_git move_hidden_file
 """
 """What works without a cage for every user: the probes must be able to find a hole."""
 
@@ -156,14 +157,6 @@ async def test_a_read_only_cage_changes_nothing_in_the_project(world: World, lay
     assert "[core]" in done.text
     assert {path.name for path in world.root.iterdir()} == {".git", ".mcp.json", ".env", "src"}
     assert not (world.root / "src/new").exists()
-
-
-@pytest.mark.case(69)
-async def test_a_protected_place_that_was_not_there_does_not_stay(
-    world: World, layer: Layer
-) -> None:
-    await shell(world, layer, "mkdir -p .vscode && echo '{}' > .vscode/tasks.json; chmod 0 .vscode")
-    assert not (world.root / ".vscode").exists()
 
 
 async def test_ordinary_work_goes_on_inside(world: World, layer: Layer) -> None:

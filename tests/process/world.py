@@ -36,7 +36,7 @@ class World:
 
     def sandbox(self, layer: Layer, **changes: object) -> Sandbox:
         options: dict[str, object] = {
-            "protected": (self.root / ".git", self.root / ".mcp.json", self.root / ".vscode"),
+            "protected": (self.root / ".git", self.root / ".mcp.json"),
             "hidden": (self.root / ".env",),
             "readable": (PROBES, self.outside.parent / "shown"),
             "home": self.home,
@@ -60,8 +60,7 @@ class World:
         watched += [self.outside.parent / "shown/file", self.root / ".mcp.json", self.root / ".env"]
         facts = [(str(path), path.read_bytes(), _stat(path)) for path in watched]
         pattern = Path("/proc/sys/kernel/core_pattern").read_text()
-        vscode = (self.root / ".vscode").exists()
-        return facts, pattern, socket.gethostname(), self.victim.poll(), vscode
+        return facts, pattern, socket.gethostname(), self.victim.poll()
 
 
 def _files(directory: Path) -> list[Path]:

@@ -171,11 +171,16 @@ async def test_a_command_cannot_change_protected_places(call: Call, place: Path)
 async def test_a_protected_place_that_a_command_makes_is_moved_away(
     call: Call, place: Path, tmp_path: Path
 ) -> None:
-    result = await call("run_command", command="mkdir .vscode && echo x > .vscode/tasks.json")
-    assert not (place / ".vscode").exists()
-    assert result.data["runs"][0]["moved_away"] == [".vscode"]
-    kept = next((tmp_path / "home/quarantine").iterdir())
-    assert (kept / "tasks.json").read_text() == "x\n"
+    (place / "sub").mkdir()
+    line = (
+        "mkdir .vscode sub/.git; echo x > .vscode/tasks.json; echo x > sub/.git/config; : > a.pem"
+    )
+    result = await call("run_command", command=line)
+    assert sorted(path.name for path in place.iterdir()) == ["a.pem", "sub"]
+    assert list((place / "sub").iterdir()) == []
+    assert result.data["runs"][0]["moved_away"] == [".vscode", "sub/.git"]
+    kept = sorted((tmp_path / "home/quarantine").glob("*/*/*"))
+    assert [path.name for path in kept] == ["config", "tasks.json"]
 
 
 @pytest.mark.contract("N7")
@@ -227,8 +232,6 @@ def test_protected_places_are_found_and_sorted(place: Path) -> None:
         (place / name).write_text("")
     found = guarded(place, FilePolicy())
     hidden = {str(path.relative_to(place)) for path in found.hidden}
-    protected = {str(path.relative_to(place)) for path in found.protected if path.exists()}
+    protected = {str(path.relative_to(place)) for path in found.protected}
     assert hidden == {".env", "sub/.env.local", ".ssh"}
     assert protected == {".git", "sub/.git", "cert.pem"}
-    assert place / ".vscode" in found.protected
-    assert place / ".evercontext" not in found.protected

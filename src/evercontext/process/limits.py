@@ -57,3 +57,7 @@ class Limits:
             [str(base / "pids" / name), [["pids.max", pids]]],
             [str(base / "memory" / name), [["memory.limit_in_bytes", memory]]],
         ]
+
+
+UNLIMITED = Limits(1 << 40, memory=1 << 60, processes=1 << 18, file_size=1 << 60, open_files=65536)
+"""For servers that run as long as we do, and are only supervised."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import marshal
 import os
-import secrets
 import shutil
 import socket
 import subprocess
@@ -58,13 +57,11 @@ class Sandbox:
     read_only: bool = False
     """Plan mode: no byte of the project changes."""
     protected: tuple[Path, ...] = ()
-    """Inside the root, may be read and never written. One that appears is moved away."""
+    """Inside the root; may be read and never written."""
     hidden: tuple[Path, ...] = ()
     """Secrets: neither read nor written."""
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
-    quarantine: Path | None = None
-    """Where protected places go that the command made; unset: they are removed."""
     home: Path | None = None
     """The user's home: its toolchains may be read, the rest of it is not there."""
     network: bool = False
@@ -74,7 +71,6 @@ class Sandbox:
     def enter(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Iterator[Launch]:
         """Yield how to start ``argv`` in this cage; what it needs lives until the end."""
         _find(argv[0], cwd, env)
-        absent = self.absent()
         with contextlib.ExitStack() as stack:
             scratch = stack.enter_context(_scratch())
             filter_fd = _memory_file(stack, self._filter().program())
@@ -89,19 +85,6 @@ class Sandbox:
                 fds = (*fds, filter_fd)
             command = launcher.command_line(plan_fd, theirs.fileno())
             yield Launch(tuple(command), self._environment(env, scratch), fds, ours, theirs)
-        for path in absent:
-            self._take_away(path)
-
-    def absent(self) -> list[Path]:
-        """Return the protected places that do not exist, so that none of them may appear."""
-        return [path for path in self.protected if not os.path.lexists(path)]
-
-    def _take_away(self, path: Path) -> None:
-        if self.quarantine is not None and os.path.lexists(path):
-            self.quarantine.mkdir(parents=True, exist_ok=True, mode=0o700)
-            name = f"{path.name.lstrip('.')}-{secrets.token_hex(4)}"
-            shutil.move(path, self.quarantine / name)
-        _remove(path)
 
     def present(self) -> Sandbox:
         """Return the same cage with real paths, and only those that exist."""
@@ -269,11 +252,8 @@ def _scratch() -> Iterator[Path]:
 
 def _remove(path: Path) -> None:
     """Remove what a command left, whatever modes it gave it."""
-    if path.is_symlink() or path.is_file():
-        path.unlink(missing_ok=True)
-    elif path.is_dir():
-        _open_up(path)
-        shutil.rmtree(path, ignore_errors=True)
+    _open_up(path)
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def _open_up(path: Path) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import secrets
+import shutil
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -28,6 +31,7 @@ SECRETS = """
 """Protected names that a command may not even read. Test certificates (*.pem, *.key) it may."""
 OURS = (".evercontext", ".nebula")
 """May appear while a command runs, because we make them ourselves."""
+KEYS = ("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore")
 MOST_GUARDED = 200
 MOST_SEEN = 50_000
 
@@ -94,8 +98,6 @@ class CommandRunner:
         """Run one command. Raises NoSandbox if nothing can hold it, ProgramMissing, …"""
         layer = await asyncio.to_thread(choose, self.sandbox)
         cage = await asyncio.to_thread(self._cage, layer, caller)
-        absent = cage.absent()
-        before = await asyncio.to_thread(self._held)
         async with self._recording(caller) as recorded:
             completed = await run(
                 argv,
@@ -109,7 +111,7 @@ class CommandRunner:
             layer,
             recorded.changes if recorded else (),
             recorded.not_undoable if recorded else (),
-            await asyncio.to_thread(self._moved, before, absent),
+            await asyncio.to_thread(self._put_away, cage.protected),
         )
 
     def _cage(self, layer: Layer, caller: Caller) -> Sandbox:
@@ -121,28 +123,27 @@ class CommandRunner:
             read_only=caller.mode is not Mode.AGENT,
             protected=found.protected,
             hidden=(*found.hidden, *self._own_home()),
-            quarantine=self._quarantine,
             home=Path(user) if user else None,
             network=self.network,
             limits=self.limits,
         )
 
-    @property
-    def _quarantine(self) -> Path:
-        return self.home / "quarantine"
-
     def _own_home(self) -> tuple[Path, ...]:
         return (self.home,) if self.home.is_relative_to(self.root) else ()
 
-    def _held(self) -> frozenset[str]:
-        with contextlib.suppress(OSError):
-            return frozenset(os.listdir(self._quarantine))  # noqa: PTH208
-        return frozenset()
+    def _put_away(self, known: Sequence[Path]) -> tuple[str, ...]:
+        """Move protected places that were not there before into quarantine.
 
-    def _moved(self, before: frozenset[str], absent: Sequence[Path]) -> tuple[str, ...]:
-        """Return which of the places that were absent are in quarantine now."""
-        new = {held.rpartition("-")[0] for held in self._held() - before}
-        return tuple(path.name for path in absent if path.name.lstrip(".") in new)
+        No cage can forbid a name that does not exist yet, and the user may have made it just now:
+        so it is kept.
+        """
+        new = set(guarded(self.root, self.policy).protected) - set(known)
+        appeared = sorted(path for path in new if obeyed(path.name))
+        quarantine = self.home / "quarantine" / time.strftime("%Y%m%d-%H%M%S")
+        for path in appeared:
+            quarantine.mkdir(parents=True, exist_ok=True, mode=0o700)
+            shutil.move(path, quarantine / f"{path.name.lstrip('.')}-{secrets.token_hex(4)}")
+        return tuple(str(path.relative_to(self.root)) for path in appeared)
 
     @contextlib.asynccontextmanager
     async def _recording(self, caller: Caller) -> AsyncIterator[Recorded | None]:
@@ -154,7 +155,7 @@ class CommandRunner:
 
 
 def guarded(root: Path, policy: FilePolicy) -> Guarded:
-    """Return the protected places below a root: those that are there, and those that must not be.
+    """Return the protected places below a root.
 
     Generated directories are not entered, and no more are returned than a cage can hold.
     """
@@ -171,10 +172,12 @@ def guarded(root: Path, policy: FilePolicy) -> Guarded:
         seen += len(files) + len(directories)
         if seen > MOST_SEEN or len(protected) + len(hidden) > MOST_GUARDED:
             break
-    literal = (name for name in policy.protected if not set("*?[") & set(name))
-    absent = (root / name for name in literal if name not in OURS)
-    new = [path for path in absent if not os.path.lexists(path)]
-    return Guarded((*protected, *new), tuple(hidden))
+    return Guarded(tuple(protected), tuple(hidden))
+
+
+def obeyed(name: str) -> bool:
+    """Tell whether some program runs or obeys a protected file, unlike a certificate."""
+    return name not in OURS and not any(fnmatch(name.lower(), kind) for kind in KEYS)
 
 
 def _secret(name: str) -> bool:
