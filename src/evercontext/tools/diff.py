@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import re
+from collections.abc import Iterable
 
 from evercontext.domain.event import Diff
 from evercontext.domain.tool import FileChange
 
 _LONGEST_DIFF = 60_000
+_CONTEXT = 3
+_MOST_COMPARISONS = 4_000_000
+"""Lines times lines. Comparing more could take minutes, and a task or a server waits."""
+_HUNK = re.compile(r"@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
 
 
 def describe(change: FileChange, *, applied: bool = True) -> Diff:
@@ -19,8 +25,9 @@ def describe(change: FileChange, *, applied: bool = True) -> Diff:
     return Diff(
         path=change.path,
         kind=_kind(change),
-        added=sum(line.startswith("+") and not line.startswith("+++") for line in lines),
-        removed=sum(line.startswith("-") and not line.startswith("---") for line in lines),
+        # The first two lines name the files; a line of content may look just like them.
+        added=sum(line.startswith("+") for line in lines[2:]),
+        removed=sum(line.startswith("-") for line in lines[2:]),
         diff=body,
         applied=applied,
     )
@@ -33,10 +40,46 @@ def _kind(change: FileChange) -> str:
 
 
 def _unified(change: FileChange) -> list[str]:
-    old, new = change.before or "", change.after or ""
+    old, new = (change.before or "").splitlines(), (change.after or "").splitlines()
     names = (
         "/dev/null" if change.before is None else f"a/{change.path}",
         "/dev/null" if change.after is None else f"b/{change.path}",
     )
-    raw = difflib.unified_diff(old.splitlines(), new.splitlines(), *names, lineterm="")
-    return [f"{line}\n" for line in raw]
+    start, old_end, new_end = _changed_region(old, new)
+    middle = old[start:old_end], new[start:new_end]
+    compare = _replacement if len(middle[0]) * len(middle[1]) > _MOST_COMPARISONS else _compared
+    return [f"{_moved(line, start)}\n" for line in compare(*middle, *names)]
+
+
+def _compared(old: list[str], new: list[str], old_name: str, new_name: str) -> Iterable[str]:
+    return difflib.unified_diff(old, new, old_name, new_name, lineterm="")
+
+
+def _replacement(old: list[str], new: list[str], old_name: str, new_name: str) -> Iterable[str]:
+    """One hunk that replaces everything: correct, and never slow."""
+    yield from (f"--- {old_name}", f"+++ {new_name}", f"@@ -1,{len(old)} +1,{len(new)} @@")
+    yield from (f"-{line}" for line in old)
+    yield from (f"+{line}" for line in new)
+
+
+def _changed_region(old: list[str], new: list[str]) -> tuple[int, int, int]:
+    """Where both differ, with the context lines around: most changes are small."""
+    shorter = min(len(old), len(new))
+    head = 0
+    while head < shorter and old[head] == new[head]:
+        head += 1
+    if head == len(old) == len(new):
+        return 0, 0, 0
+    tail = 0
+    while tail < shorter - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    kept = max(tail - _CONTEXT, 0)
+    return max(head - _CONTEXT, 0), len(old) - kept, len(new) - kept
+
+
+def _moved(line: str, offset: int) -> str:
+    """Shift a hunk's line numbers by what was left out before it."""
+    if not offset or not (hunk := _HUNK.match(line)):
+        return line
+    old, old_count, new, new_count = hunk.groups(default="")
+    return f"@@ -{int(old) + offset}{old_count} +{int(new) + offset}{new_count} @@"
