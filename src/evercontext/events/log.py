@@ -18,6 +18,8 @@ from evercontext.events.redact import Redactor
 
 Subscriber = Callable[[Event], None]
 
+_SOON = 0.05
+
 
 class EventLog:
     """Append-only. ``emit`` writes at once; ``emit_durable`` also waits until it is on disk."""
@@ -31,6 +33,8 @@ class EventLog:
         self._lock = threading.Lock()
         self._flush: asyncio.Task[None] | None = None
         self._waiters: list[asyncio.Future[None]] = []
+        self._later: asyncio.TimerHandle | None = None
+        self._nameless = False
 
     @property
     def segment(self) -> Path | None:
@@ -42,12 +46,20 @@ class EventLog:
         self._subscribers.append(subscriber)
         return lambda: self._subscribers.remove(subscriber)
 
-    def emit(self, body: Body, *, trace_id: str, parent: str | None = None) -> Event:
-        """Record an event. A log that cannot be written does not stop ordinary work."""
+    def emit(
+        self, body: Body, *, trace_id: str, parent: str | None = None, sync_soon: bool = False
+    ) -> Event:
+        """Record an event. A log that cannot be written does not stop ordinary work.
+
+        ``sync_soon``: it is on disk a moment later, and nobody waits for that.
+        """
         event = self._event(body, trace_id, parent)
         if not body.transient:
             try:
                 self._append(event)
+                if sync_soon and self._later is None:
+                    loop = asyncio.get_running_loop()
+                    self._later = loop.call_later(_SOON, self._start_flush)
             except OSError:
                 if self.segment:
                     self._close_segment()
@@ -71,6 +83,10 @@ class EventLog:
     def close(self) -> None:
         """Close the segment; a later event opens a new one."""
         with self._lock:
+            if self._later is not None:
+                self._later.cancel()
+                self._later = None
+                self._sync_segment()
             self._close_segment()
 
     def _event(self, body: Body, trace_id: str, parent: str | None) -> Event:
@@ -100,6 +116,7 @@ class EventLog:
         path = self._directory / f"{day}-{os.getpid()}-{time.time_ns() // 1_000_000:x}.jsonl"
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._segment = (day, path, descriptor)
+        self._nameless = True
         return descriptor
 
     def _close_segment(self) -> None:
@@ -111,17 +128,23 @@ class EventLog:
         # Waiters that arrive during an fsync share the next one: durability at group price.
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
-        if self._flush is None or self._flush.done():
-            self._flush = asyncio.create_task(self._flush_all())
+        self._start_flush()
         await waiter
 
+    def _start_flush(self) -> None:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+        if self._flush is None or self._flush.done():
+            self._flush = asyncio.create_task(self._flush_all())
+
     async def _flush_all(self) -> None:
-        while self._waiters:
+        waiting = True
+        while waiting:
             batch, self._waiters = self._waiters, []
             problem: OSError | None = None
             try:
-                if self._segment:
-                    await asyncio.to_thread(_sync, self._segment[2])
+                await asyncio.to_thread(self._sync_segment)
             except OSError as error:
                 problem = error
             for waiter in batch:
@@ -131,6 +154,20 @@ class EventLog:
                     waiter.set_exception(problem)
                 else:
                     waiter.set_result(None)
+            waiting = bool(self._waiters)
+
+    def _sync_segment(self) -> None:
+        if self._segment is None:
+            return
+        _sync(self._segment[2])
+        if self._nameless:
+            # A file is only safe once the directory knows its name.
+            self._nameless = False
+            directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
 
 
 # Flushes the data and the length, which is all a reader needs; macOS has only the slower one.
