@@ -13,7 +13,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from evercontext.events.log import EventLog
 from evercontext.server.metrics import Metrics
-from evercontext.server.rest import build_api
+from evercontext.server.rest import build_gateway
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.remote import RemoteWorkspace
 from evercontext.workspace.tools import workspace_tools
@@ -32,7 +32,7 @@ def described() -> dict[str, Any]:
     """The schema of the gateway; describing the tools needs nobody to do their work."""
     tools = workspace_tools(RemoteWorkspace("http://127.0.0.1:9"))
     toolbox = Toolbox(tools, EventLog(Path("/nonexistent")))
-    return build_api(toolbox, Metrics()).openapi()
+    return build_gateway(toolbox, Metrics()).pages.openapi()
 
 
 schema = schemathesis.openapi.from_dict(described())

@@ -35,14 +35,18 @@ def error_body(error: EverContextError, trace_id: str) -> dict[str, Any]:
 
 
 def error_response(
-    error: EverContextError, trace_id: str, *, close: bool = False
+    error: EverContextError,
+    trace_id: str,
+    *,
+    close: bool = False,
+    extra: Sequence[tuple[bytes, bytes]] = (),
 ) -> tuple[dict[str, Any], bytes]:
     """Return the start message and the body that tell of ``error``."""
     body = encode(error_body(error, trace_id))
-    extra: RawHeaders = [(b"connection", b"close")] if close else []
+    headers = [*extra, (b"connection", b"close")] if close else list(extra)
     if http_status(error) == 401:
-        extra.append((b"www-authenticate", b"Bearer"))
-    return start(http_status(error), body, extra), body
+        headers.append((b"www-authenticate", b"Bearer"))
+    return start(http_status(error), body, headers), body
 
 
 def start(

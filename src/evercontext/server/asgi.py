@@ -91,7 +91,8 @@ def printable(text: str, longest: int) -> str:
 class Audited:
     """Gives every request its trace id, and writes its audit line before it is answered.
 
-    A write whose line cannot be written is not acknowledged; a read still is.
+    A write is answered once its line is on disk, and not acknowledged without it. The line of a
+    read is written too, and reaches the disk a moment later.
     """
 
     def __init__(self, app: App, events: EventLog, metrics: Metrics) -> None:
@@ -114,7 +115,10 @@ class Audited:
     async def _record(self, scope: Scope, note: Note, status: int) -> None:
         note.settled = True
         body = note.call or self._line(scope, note, status)
-        await self._events.emit_durable(body, trace_id=note.trace_id)
+        if note.writes:
+            await self._events.emit_durable(body, trace_id=note.trace_id)
+        else:
+            self._events.emit(body, trace_id=note.trace_id, sync_soon=True)
 
     def _line(self, scope: Scope, note: Note, status: int) -> Audit:
         path = note.path if note.path is not None else scope["path"]

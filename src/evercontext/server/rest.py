@@ -22,7 +22,7 @@ from evercontext.errors import (
     WrongMediaType,
 )
 from evercontext.server.answers import encode, error_body, error_response, start
-from evercontext.server.asgi import BODY, ROUTE, Note, Scope, note_of
+from evercontext.server.asgi import BODY, ROUTE, Note, Receive, Scope, Send, note_of
 from evercontext.server.docs import POLICY, page
 from evercontext.server.metrics import Metrics
 from evercontext.server.status import http_status
@@ -119,41 +119,78 @@ ROUTES = (
 )
 
 
-def build_api(
-    toolbox: Toolbox, metrics: Metrics, *, token_name: str | None = None, routes: Any = ROUTES
-) -> FastAPI:
-    """Return the gateway's routes over the tools this toolbox has."""
-    api = FastAPI(
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """The gateway's routes: the tools, served as they are, and the pages around them."""
+
+    pages: FastAPI
+    tools: Mapping[str, ToolRoute]
+
+
+def build_gateway(toolbox: Toolbox, metrics: Metrics, *, token_name: str | None = None) -> Gateway:
+    """Return the routes over the tools this toolbox has."""
+    pages = FastAPI(
         title="EverContext gateway",
         version=__version__,
         description="Files of one project, inside its root and its policy.",
         docs_url=None,
         redoc_url=None,
-        exception_handlers={HTTPException: _no_route, Exception: _crashed},
+        exception_handlers={HTTPException: _no_route},
     )
-    for route in routes:
+    tools = {}
+    for route in ROUTES:
         try:
             tool = toolbox.find(route.tool)
         except UnknownTool:
             continue
-        _add_route(api, toolbox, tool, route, token_name)
-    _add_pages(api, metrics)
-    return api
+        _declare(pages, tool, route)
+        tools[route.path] = ToolRoute(toolbox, tool, route.path, token_name)
+    _add_pages(pages, metrics)
+    return Gateway(pages, tools)
 
 
-def _add_route(
-    api: FastAPI, toolbox: Toolbox, tool: Tool, route: Route, token_name: str | None
-) -> None:
-    principal = Principal(token=token_name)
+class ToolRoute:
+    """One tool as a plain ASGI application: what a request costs is the tool, not a framework."""
+
+    def __init__(self, toolbox: Toolbox, tool: Tool, path: str, token_name: str | None) -> None:
+        self._toolbox = toolbox
+        self._tool = tool
+        self._path = path
+        self._principal = Principal(token=token_name)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request whose body was already read."""
+        scope[ROUTE] = self._path
+        note = note_of(scope)
+        if scope["method"] == "POST":
+            result = await self._call(scope, note)
+            head, body = _answer(result, note.trace_id)
+        else:
+            error = MethodRefused("this route takes another method", fix="See /docs")
+            head, body = error_response(error, note.trace_id, extra=[(b"allow", b"POST")])
+        await send(head)
+        await send({"type": "http.response.body", "body": body})
+
+    async def _call(self, scope: Scope, note: Note) -> ToolResult:
+        try:
+            refuse_other_media(scope["headers"])
+            arguments = parse_object(scope[BODY])
+        except EverContextError as error:
+            return ToolResult.failed(error)
+        path = arguments.get("path")
+        note.path = path if isinstance(path, str) else None
+        note.principal, note.writes = self._principal.token, self._tool.writes
+        caller = Caller(note.trace_id, Door.REST, principal=self._principal)
+        result = await self._toolbox.call(self._tool.name, arguments, caller)
+        note.size = content_size(arguments) or content_size(result.data)
+        return result
+
+
+def _declare(api: FastAPI, tool: Tool, route: Route) -> None:
+    """Let the OpenAPI schema know a route that is served without the framework."""
 
     async def endpoint(request: Request) -> Response:
-        scope = request.scope
-        scope[ROUTE] = route.path
-        note = note_of(scope)
-        note.principal, note.writes = token_name, tool.writes
-        caller = Caller(note.trace_id, Door.REST, principal=principal)
-        result = await _call(toolbox, tool, scope, note, caller)
-        return _answer(result, note.trace_id)
+        raise AssertionError(f"{request.url.path} is served before the framework is reached")
 
     api.add_api_route(
         route.path,
@@ -182,36 +219,17 @@ _TRACE_PARAMETER = {
 }
 
 
-async def _call(
-    toolbox: Toolbox, tool: Tool, scope: Scope, note: Note, caller: Caller
-) -> ToolResult:
-    try:
-        refuse_other_media(scope["headers"])
-        arguments = parse_object(scope[BODY])
-    except EverContextError as error:
-        return ToolResult.failed(error)
-    path = arguments.get("path")
-    note.path = path if isinstance(path, str) else None
-    result = await toolbox.call(tool.name, arguments, caller)
-    note.size = content_size(arguments) or content_size(result.data)
-    return result
-
-
 def content_size(values: Any) -> int:
     """Return how many bytes of file content a call carries, either way."""
     content = values.get("content") if isinstance(values, Mapping) else None
     return len(content.encode("utf-8", "surrogatepass")) if isinstance(content, str) else 0
 
 
-def _answer(result: ToolResult, trace_id: str) -> Response:
+def _answer(result: ToolResult, trace_id: str) -> tuple[dict[str, Any], bytes]:
     if result.error:
-        head, body = error_response(result.error, trace_id)
-    else:
-        body = encode(result.data if isinstance(result.data, dict) else {"result": result.data})
-        head = start(200, body)
-    response = Response(body, head["status"])
-    response.raw_headers = head["headers"]
-    return response
+        return error_response(result.error, trace_id)
+    body = encode(result.data if isinstance(result.data, dict) else {"result": result.data})
+    return start(200, body), body
 
 
 def refuse_other_media(headers: list[tuple[bytes, bytes]]) -> None:
@@ -283,7 +301,8 @@ async def _no_route(request: Request, problem: Exception) -> Response:
     return Response(body, http_status(error), headers=problem.headers, media_type=_JSON)
 
 
-async def _crashed(request: Request, problem: Exception) -> Response:
+async def answer_crash(request: Request, problem: Exception) -> Response:
+    """Answer a request that met a mistake of ours; the traceback stays here."""
     error = ToolCrashed("the server failed unexpectedly")
     body = encode(error_body(error, note_of(request.scope).trace_id))
     return Response(body, http_status(error), media_type=_JSON)

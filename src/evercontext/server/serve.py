@@ -20,6 +20,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 import uvicorn
+from starlette.middleware.errors import ServerErrorMiddleware
 
 from evercontext.domain.event import Audit
 from evercontext.domain.outcome import Outcome
@@ -32,7 +33,7 @@ from evercontext.server.connection import Connection
 from evercontext.server.doors import at_the_door
 from evercontext.server.metrics import Metrics
 from evercontext.server.on_demand import OnDemand
-from evercontext.server.rest import build_api
+from evercontext.server.rest import answer_crash, build_gateway
 from evercontext.settings import Settings
 from evercontext.tools.toolbox import Toolbox
 
@@ -73,11 +74,12 @@ async def open_gateway(
         token = Token.of(settings.token) if settings.token else None
         token_name = "EC_TOKEN" if token else None
         metrics = Metrics()
-        api = build_api(tools, metrics, token_name=token_name)
+        gateway = build_gateway(tools, metrics, token_name=token_name)
         mcp = OnDemand(partial(_open_mcp, tools, events, token_name, addresses, limit))
         stack.push_async_callback(mcp.close)
-        routes = Bounded(_by_path({"/mcp": mcp}, api), limit)
-        app = Audited(Guarded(routes, addresses, token), events, metrics)
+        routes = _by_path({**gateway.tools, "/mcp": mcp}, gateway.pages)
+        bounded = Bounded(ServerErrorMiddleware(routes, handler=answer_crash), limit)
+        app = Audited(Guarded(bounded, addresses, token), events, metrics)
         yield Listener(app, bound, _connection_class(events, token is not None))
 
 
