@@ -14,9 +14,11 @@ from evercontext.domain.event import (
     Final,
     ModelReply,
     Notice,
+    Plan,
     Step,
     StepResult,
     Task,
+    TaskEnded,
     TextPiece,
     Verification,
 )
@@ -182,6 +184,18 @@ def test_a_long_japanese_path_fits_the_screen() -> None:
     )
     shown.tell(StepResult(tool="read_file", ok=True, text=""), shown.tell(step))
     assert all(columns_of(line) <= 120 for line in shown.err.getvalue().splitlines())
+
+
+def test_a_plan_of_several_parts_is_shown_with_how_they_ended() -> None:
+    shown = Shown()
+    first = {"id": "a", "title": "look", "depends_on": []}
+    second = {"id": "b", "title": "write\x1b", "depends_on": ["a"]}
+    shown.tell(Plan(tasks=(first,), source="implicit"))
+    assert shown.err.getvalue() == ""
+    shown.tell(Plan(tasks=(first, second), source="gemini-cli"))
+    shown.tell(TaskEnded(id="a", title="look", status="done"))
+    told = "plan (gemini-cli)\n  a: look\n  b: write\\x1b (after a)\ndone look\n"
+    assert shown.err.getvalue() == told
 
 
 def test_small_words() -> None:

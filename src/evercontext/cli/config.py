@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from evercontext.cli.options import json_option, root_option, settings_of
+from evercontext.cli.options import confirm, json_option, root_option, settings_of
 from evercontext.cli.terminal import Screen, clip, columns_of, one_line, pad, visible
-from evercontext.errors import ApprovalDenied, NobodyToAsk, NotFound, UsageError
+from evercontext.errors import NotFound, UsageError
 from evercontext.settings import (
     PROJECT_FILE,
     TRUST_FILE,
@@ -121,17 +121,9 @@ def trust_project(yes: bool, root: str | None, allow_wide_root: bool | None) -> 
         return
     print(visible(content.decode("utf-8", "backslashreplace")).rstrip())
     if not yes:
-        _confirm(f"Trust this content of {path}?")
+        confirm(f"Trust this content of {path}?")
     trust(settings.home, content, str(path))
     print(f"trusted {path}")
-
-
-def _confirm(question: str) -> None:
-    if not sys.stdin.isatty():
-        raise NobodyToAsk("there is no terminal to ask at", fix="Read the file, then say --yes")
-    print(f"\n{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-        raise ApprovalDenied("not trusted", fix="Its guarded settings stay ignored")
 
 
 @command.command("path")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import shutil
 import sys
+from pathlib import Path
 
 import click
 
-from evercontext.cli.clients import CLIENTS, entry, install
 from evercontext.cli.interrupt import run_until_stopped
-from evercontext.cli.options import root_option, settings_of, warn
+from evercontext.cli.options import confirm, root_option, settings_of, warn
+from evercontext.cli.render import painted_diff
 from evercontext.cli.terminal import Screen
+from evercontext.errors import UsageError
 from evercontext.settings import Settings
 
 
@@ -40,28 +42,57 @@ async def _serve(settings: Settings) -> None:
 
 
 @command.command("install")
-@click.argument("client", type=click.Choice(list(CLIENTS)))
+@click.argument("client", metavar="CLIENT")
+@click.option(
+    "--scope",
+    type=click.Choice(["project", "user"]),
+    default="project",
+    show_default=True,
+    help="The project's own file, or yours for every project.",
+)
+@click.option("--dry-run", is_flag=True, help="Show the change; write nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Write without asking.")
 @root_option
-@click.option("--print", "only_print", is_flag=True, help="Print the entry; change nothing.")
-def install_command(
-    client: str, root: str | None, allow_wide_root: bool | None, only_print: bool
+def install(
+    client: str,
+    scope: str,
+    dry_run: bool,
+    yes: bool,
+    root: str | None,
+    allow_wide_root: bool | None,
 ) -> None:
-    """Add this project's tools to the configuration of CLIENT.
+    """Tell CLIENT how to start us: claude, codex, cursor, gemini, vscode or zed.
 
-    \b
-    project   .mcp.json in the project, read by several clients
-    claude    ~/.claude.json
-    cursor    ~/.cursor/mcp.json
-    gemini    ~/.gemini/settings.json
-    vscode    .vscode/mcp.json in the project
+    The change to its configuration file is shown before it is made.
     """
     from evercontext.app.house import check_root
+    from evercontext.server import mcp_install
 
     settings = settings_of(root, allow_wide_root=allow_wide_root)
     check_root(settings)
-    place = settings.root
-    if only_print:
-        print(json.dumps({CLIENTS[client].key: {"evercontext": entry(place)}}, indent=2))
+    found = mcp_install.CLIENTS.get(client)
+    if found is None:
+        known = ", ".join(mcp_install.CLIENTS)
+        raise UsageError(f"there is no client {client!r}", fix=f"One of: {known}")
+    place: mcp_install.Scope = "user" if scope == "user" else "project"
+    start = mcp_install.Start(_program())
+    edit = mcp_install.plan(found, place, settings.root, Path.home(), start)
+    if edit is None:
+        print(f"{found.title} knows already: {found.path(place, settings.root, Path.home())}")
         return
-    path, changed = install(client, place)
-    print(f"{'added to' if changed else 'already in'} {path}")
+    screen = Screen(sys.stdout, no_color=settings.no_color)
+    for line in painted_diff(screen, edit.diff):
+        screen.line(line)
+    if dry_run:
+        return
+    if not yes:
+        confirm(f"Write this to {edit.path}?")
+    mcp_install.apply(edit)
+    print(f"{found.title} will find us: {edit.path}", file=sys.stderr)
+
+
+def _program() -> str:
+    # A name that every machine knows is better than a path that only this one has.
+    ours = Path(sys.argv[0]).absolute()
+    known = shutil.which(ours.name)
+    return ours.name if known and Path(known).samefile(ours) else str(ours)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from evercontext.cli.terminal import Screen, one_line
+from evercontext.errors import ApprovalDenied, NobodyToAsk
 from evercontext.settings import Settings, load
 
 if TYPE_CHECKING:
@@ -40,6 +42,15 @@ def json_option(function: F) -> F:
 def settings_of(root: str | None = None, **flags: Any) -> Settings:
     """Load the settings with these flags on top."""
     return load({"root": root, **flags})
+
+
+def confirm(question: str) -> None:
+    """Ask the person at the terminal; anything but yes raises."""
+    if not sys.stdin.isatty():
+        raise NobodyToAsk("there is no terminal to ask at", fix="Look at it, then say --yes")
+    print(f"\n{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise ApprovalDenied("not approved", fix="Nothing was changed")
 
 
 def warn(app: EverContext, screen: Screen) -> None:

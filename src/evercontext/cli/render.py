@@ -15,10 +15,12 @@ from evercontext.domain.event import (
     Final,
     ModelReply,
     Notice,
+    Plan,
     Retry,
     Step,
     StepResult,
     Task,
+    TaskEnded,
     TextPiece,
     Verification,
 )
@@ -60,7 +62,7 @@ class TextView:
                 self._diff(diff)
             case Final() as final:
                 self._final(final)
-            case Notice() | Retry() | Verification() as said:
+            case Notice() | Retry() | Verification() | Plan() | TaskEnded() as said:
                 self._aside(said)
 
     def pause(self) -> None:
@@ -140,7 +142,7 @@ class TextView:
             hint = f"evercontext trace show {self._trace_id[:_SHORT_ID]}"
             self._err.line(f"    … {more} more lines: {hint}", "dim")
 
-    def _aside(self, said: Notice | Retry | Verification) -> None:
+    def _aside(self, said: Notice | Retry | Verification | Plan | TaskEnded) -> None:
         self.pause()
         match said:
             case Notice(level=level, text=text):
@@ -150,6 +152,13 @@ class TextView:
                 self._err.line(f"again: {one_line(f'{what} ({reason})')}", "yellow")
             case Verification() as check:
                 self._err.line(f"  check {describe_check(check)}")
+            case Plan(tasks=tasks, source=source) if len(tasks) > 1:
+                self._err.line(f"plan ({one_line(source)})", "bold")
+                for task in tasks:
+                    self._err.line(f"  {one_line(plan_part(task))}")
+            case TaskEnded(title=title, status=status):
+                colour = _COLOURS.get(status, "red")
+                self._err.line(f"{self._err.paint(status, colour)} {one_line(title)}")
 
     def _final(self, final: Final) -> None:
         answer = final.text.strip()
@@ -213,6 +222,12 @@ def describe_diff(diff: Diff) -> str:
         return f"{one_line(diff.path)} unchanged"
     kind = diff.kind if diff.applied else f"would be {diff.kind}"
     return f"{one_line(diff.path)} {kind} +{diff.added} -{diff.removed}"
+
+
+def plan_part(task: Mapping[str, Any]) -> str:
+    """One task of a plan in a few words."""
+    after = ", ".join(task.get("depends_on") or ())
+    return f"{task.get('id')}: {task.get('title')}{f' (after {after})' if after else ''}"
 
 
 def describe_check(check: Verification) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from dataclasses import replace
 
 import click
 
@@ -39,6 +40,8 @@ async def _serve(settings: Settings) -> Outcome:
     from evercontext.server.serve import Listener, open_gateway, serve
 
     screen = Screen(sys.stderr, no_color=settings.no_color)
+    # A gateway serves its own tree: sent on to EC_MCP_URL, its calls could come back to it.
+    settings = replace(settings, mcp_url=None)
 
     def ready(listener: Listener) -> None:
         screen.line(f"serving  {settings.root}")

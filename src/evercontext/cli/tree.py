@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -11,6 +12,7 @@ from evercontext.cli.render import (
     describe_diff,
     describe_final,
     painted_diff,
+    plan_part,
     seconds,
     verdict,
 )
@@ -18,6 +20,7 @@ from evercontext.cli.terminal import Screen, clip, one_line, visible
 from evercontext.domain.event import (
     Approval,
     Audit,
+    Body,
     Diff,
     Event,
     Evidence,
@@ -30,6 +33,7 @@ from evercontext.domain.event import (
     Step,
     StepResult,
     Task,
+    TaskEnded,
     Unknown,
     Verification,
 )
@@ -112,10 +116,17 @@ def _rarer(event: Event) -> tuple[str, str, tuple[str, ...]]:
             return "evidence", f"{query} → {', '.join(paths)}", ()
         case Audit(method=method, path=path, status=status, size=size):
             return "audit", f"{method} {path} {status}, {size} bytes", ("dim",)
+        case TaskEnded(title=title, status=status):
+            return "part", f"{status}: {title}", ()
         case Unknown(name=name):
             return name, "written by a newer version", ("dim",)
         case other:
-            return other.type, "", ()
+            return other.type, _facts(other), ("dim",)
+
+
+def _facts(body: Body) -> str:
+    facts = ((row.name, getattr(body, row.name)) for row in dataclasses.fields(body))
+    return ", ".join(f"{name} {value}" for name, value in facts if value not in (None, "", (), {}))
 
 
 def _reply(reply: ModelReply) -> str:
@@ -135,6 +146,8 @@ def _details(event: Event, screen: Screen) -> list[str]:
         case Task() as task:
             facts = f"{task.model}, {task.mode}, {task.root}, {event.at[:19].replace('T', ' ')} UTC"
             return [screen.paint(one_line(facts), "dim")]
+        case Plan(tasks=tasks) if len(tasks) > 1:
+            return [one_line(plan_part(task)) for task in tasks]
         case ModelReply(text=text) if text.strip():
             return _cut(visible(text.strip()).split("\n"))
         case Diff(diff=diff):
