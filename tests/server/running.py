@@ -1,15 +1,13 @@
-"""A real gateway in a process of its own, and raw requests to it."""
+"""A real ``evercontext serve`` in a process of its own, and raw requests to it."""
 
 from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from typing import Any
 
 import httpx2
 
-REPOSITORY = Path(__file__).parents[2]
+COMMAND = "from evercontext.cli.main import main; main()"
 
 
 @dataclass(frozen=True)
@@ -121,13 +119,12 @@ def running(
         "EC_PORT": "0",
         "HOME": str(home),
         "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(REPOSITORY),
         **(environment or {}),
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.server.running_gateway"],
+        [sys.executable, "-c", COMMAND, "serve"],
         env=settings,
-        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
     )
     try:
@@ -138,18 +135,15 @@ def running(
         if process.poll() is None:
             process.kill()
         process.wait()
-        if process.stdout:
-            process.stdout.close()
+        if process.stderr:
+            process.stderr.close()
 
 
 def _address(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        readable, _, _ = select.select([process.stdout], [], [], 1)
-        if readable:
-            line = process.stdout.readline()
-            if "http://" in line:
-                return line[line.index("http://") :].split()[0]
-            assert line, f"the server ended with {process.wait()}"
-    raise AssertionError("the server did not start")
+    assert process.stderr is not None
+    said = ""
+    for line in process.stderr:
+        said += line
+        if line.startswith("REST"):
+            return line.split()[1]
+    raise AssertionError(f"the server ended with {process.wait()}: {said}")

@@ -12,11 +12,10 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.server.running import Gateway, running
+from tests.server.running import COMMAND, Gateway, running
 
 ERAS = ["auto", "legacy"]
 TRANSPORTS = ["http", "stdio"]
-COMMAND = "from evercontext.cli.main import main; main()"
 pytestmark = pytest.mark.contract("E4")
 
 

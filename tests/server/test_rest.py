@@ -145,3 +145,10 @@ def test_off_loopback_with_a_token_is_called_by_allowed_names(tmp_path: Path) ->
         assert answered(host="box.local:80") == 200
         assert answered(host=f"0.0.0.0:{started.port}") == 403
         assert answered(authorization="Bearer wrong") == 401
+
+
+@pytest.mark.contract("E33")
+def test_server_told_of_another_gateway_still_serves_its_own_tree(tmp_path: Path) -> None:
+    environment = {"EC_MCP_URL": "http://127.0.0.1:9"}
+    with running(tmp_path / "root", tmp_path / "home", environment) as started:
+        assert started.post("list_files", {"path": "."}).status_code == 200
