@@ -102,19 +102,25 @@ async def test_a_daemon_ends_with_its_command(world: World, layer: Layer) -> Non
 
 
 @pytest.mark.contract("L13")
-async def test_timeout_and_cancellation_end_the_cage(world: World, layer: Layer) -> None:
+async def test_a_timeout_ends_the_cage(world: World, layer: Layer) -> None:
     sandbox = world.sandbox(layer)
-    command = [
-        "sh",
-        "-c",
-        "setsid sh -c 'while :; do date +%N > src/beat; sleep 0.05; done' & wait",
-    ]
-    done = await run(command, cwd=world.root, timeout=1, env=ENVIRONMENT, sandbox=sandbox)
+    done = await run(["sleep", "600"], cwd=world.root, timeout=1, env=ENVIRONMENT, sandbox=sandbox)
     assert done.timed_out
     assert done.signal == signal.SIGKILL
-    last = (world.root / "src/beat").read_text()
+
+
+async def test_cancellation_ends_the_whole_cage(world: World, layer: Layer) -> None:
+    beat = world.root / "src/beat"
+    line = "setsid sh -c 'while :; do date +%N > src/beat; sleep 0.05; done' & wait"
+    task = asyncio.create_task(shell(world, layer, line))
+    while not beat.exists() and not task.done():
+        await asyncio.sleep(0.02)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    last = beat.read_text()
     await asyncio.sleep(0.3)
-    assert (world.root / "src/beat").read_text() == last
+    assert beat.read_text() == last
 
 
 async def test_the_tree_dies_when_we_are_killed(world: World, layer: Layer) -> None:

@@ -1,0 +1,25 @@
+"""Everything that executes, put together from the settings."""
+
+from __future__ import annotations
+
+from evercontext.domain.tool import Tool
+from evercontext.files.policy import FilePolicy
+from evercontext.settings import Settings, process_environment
+from evercontext.workspace.checks import Checks, check_tools
+from evercontext.workspace.commands import CommandRunner, Recorder
+from evercontext.workspace.requests import HttpPolicy, http_tool
+
+
+def execution_tools(settings: Settings, policy: FilePolicy, recorder: Recorder) -> list[Tool]:
+    """Return ``run.lint``, ``run.test``, ``run.format``, ``run_command`` and ``run.http``."""
+    runner = CommandRunner(
+        settings.root.resolve(),
+        process_environment(),
+        settings.home,
+        settings.sandbox,
+        policy,
+        recorder,
+    )
+    checks = Checks(settings.lint_cmd, settings.test_cmd, settings.format_cmd)
+    own = frozenset({settings.port, settings.router_port, settings.evaluator_port})
+    return [*check_tools(runner, checks), http_tool(HttpPolicy(own_ports=own))]
