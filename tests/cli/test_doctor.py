@@ -66,7 +66,7 @@ def test_a_damaged_database_is_found_and_left_alone(tmp_path: Path, quiet: dict[
     assert (home() / "memory.db").read_bytes() == b"noise" * 1000
 
 
-def test_a_port_is_free_ours_or_taken(tmp_path: Path, quiet: dict[str, str]) -> None:
+def test_a_port_is_free_or_taken(tmp_path: Path, quiet: dict[str, str]) -> None:
     class Other(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)

@@ -106,6 +106,19 @@ def test_a_running_call_is_seen_and_ended_on_its_line() -> None:
     assert shown.err.getvalue() == "  run.test\nwarning: slow\n  run.test  ok  1.5 s\n"
 
 
+def test_waiting_is_shown_and_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    out, err = Terminal(), Terminal()
+    view = TextView(Screen(out), Screen(err), TRACE)
+    event = Event("1", "2026-11-15T00:00:00.000000+00:00", TRACE, task())
+    view(event)
+    assert "thinking" in err.getvalue()
+    view(Event("2", event.at, TRACE, TextPiece(text="Hi")))
+    assert err.getvalue().rstrip("\n").endswith("\r\x1b[K")
+    view(Event("3", event.at, TRACE, final("Hi")))
+    assert err.getvalue().count("thinking") == err.getvalue().count("\r\x1b[K") == 1
+
+
 def test_a_dry_run_prints_a_patch() -> None:
     shown = Shown()
     shown.tell(task("dry-run"))

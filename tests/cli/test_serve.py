@@ -128,3 +128,11 @@ def test_mcp_speaks_the_protocol_and_nothing_else_on_stdout(tmp_path: Path) -> N
         assert client.wait(10) == 0
     assert answers[1]["result"]["serverInfo"]["name"] == "evercontext"
     assert "hello" in json.dumps(answers[2]["result"])
+
+
+def test_doctor_knows_our_own_gateway(tmp_path: Path) -> None:
+    with serving(tmp_path) as (_, url):
+        port = url.rpartition(":")[2]
+        ended = evercontext("doctor", "--json", cwd=tmp_path, env={"EC_PORT": port})
+    found = {check["name"]: check for check in json.loads(ended.out)}
+    assert found[f"port {port}"]["text"] == "our gateway is running"

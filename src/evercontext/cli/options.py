@@ -56,7 +56,7 @@ def confirm(question: str) -> None:
 def warn(app: EverContext, screen: Screen) -> None:
     """Say once what the user should know before anything runs."""
     for notice in app.notices:
-        screen.line(f"warning: {one_line(notice)}", "yellow")
+        screen.line(screen.wrapped(f"warning: {one_line(notice)}"), "yellow")
     if os.geteuid() == 0 and _first_time(app.settings.home / _ROOT_WARNING):
         screen.line("warning: running as root; an ordinary user is safer", "yellow")
 

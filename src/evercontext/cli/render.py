@@ -1,4 +1,4 @@
-"""Events → terminal. Append-only: a line once written is never touched again.
+"""Events → terminal. Append-only: a line once ended is never touched again.
 
 Progress goes to stderr; the answer, and in a dry run the diffs, go to stdout.
 """
@@ -41,12 +41,19 @@ class TextView:
         self._patched = False
         self._streamed = ""
         self._open: str | None = None
+        self._waits = False
         self._steps: dict[str, Step] = {}
 
     def __call__(self, event: Event) -> None:
         """Take one event of the log."""
         if event.trace_id != self._trace_id:
             return
+        self._erase()
+        self._show(event)
+        if not (self._open or self._streamed or isinstance(event.body, Final)):
+            self._wait()
+
+    def _show(self, event: Event) -> None:
         match event.body:
             case TextPiece(thought=False) as piece:
                 self._piece(piece.text)
@@ -67,12 +74,24 @@ class TextView:
 
     def pause(self) -> None:
         """End an unfinished line, so that somebody else can write."""
+        self._erase()
         if self._open:
             self._err.line()
             self._open = None
         if self._streamed and not self._streamed.endswith("\n"):
             self._out.line()
             self._streamed += "\n"
+
+    def _wait(self) -> None:
+        # The one line that does not stay; a terminal that cannot erase it never sees it.
+        if self._err.colour:
+            self._err.write(self._err.paint("  … the model is thinking", "dim"))
+            self._waits = True
+
+    def _erase(self) -> None:
+        if self._waits:
+            self._err.write("\r\x1b[K")
+            self._waits = False
 
     def _task(self, task: Task) -> None:
         self._dry = task.mode == Mode.DRY_RUN
@@ -147,7 +166,8 @@ class TextView:
         match said:
             case Notice(level=level, text=text):
                 mark = "note" if level == "info" else level
-                self._err.line(f"{mark}: {one_line(text)}", "yellow" if mark != "note" else "dim")
+                said_so = self._err.wrapped(f"{mark}: {one_line(text)}")
+                self._err.line(said_so, "yellow" if mark != "note" else "dim")
             case Retry(what=what, reason=reason):
                 self._err.line(f"again: {one_line(f'{what} ({reason})')}", "yellow")
             case Verification() as check:

@@ -120,6 +120,7 @@ async def _run(text: str, settings: Settings, style: str, dry: bool, ask: bool) 
             report = await app.run_task(text, mode=mode, gate=gate, trace_id=trace_id)
         finally:
             stop()
+            view.pause()
     return report.outcome
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import textwrap
 from typing import TextIO
 
 from evercontext.settings import process_environment
@@ -83,6 +84,12 @@ class Screen:
             return text
         codes = ";".join(str(_STYLES[style]) for style in styles)
         return f"\x1b[{codes}m{text}\x1b[0m"
+
+    def wrapped(self, text: str) -> str:
+        """Break prose at words where a terminal would break it in the middle of one."""
+        if not self.is_terminal or not text.isascii():
+            return text
+        return textwrap.fill(text, self.width - 1, subsequent_indent="  ")
 
     def write(self, text: str) -> None:
         """Write at once."""
