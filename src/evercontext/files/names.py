@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from evercontext.errors import PathEscape, PathRefused
 
@@ -24,6 +25,7 @@ _RESERVED = re.compile(
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
+@lru_cache(maxsize=4096)
 def parse(path: str) -> tuple[str, ...]:
     """Return the components of a relative path; the root itself is the empty tuple.
 
