@@ -217,6 +217,16 @@ class Indexed(Body):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationState(Body):
+    """An evaluation entered another state (L19)."""
+
+    type = "evaluation_state"
+    state: str
+    attempt: int = 0
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Notice(Body):
     """Something a person should know."""
 

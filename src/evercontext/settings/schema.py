@@ -237,6 +237,12 @@ class Settings:
     codex_max_buffer: int = _setting(
         "CODEX_MAX_BUFFER", 1_048_576, "Bytes of evaluator output kept", _integer
     )
+    codex_args: str = _setting(
+        "CODEX_ARGS",
+        "exec --full-auto",
+        "Arguments of codex as a judge; `read-only` is a preset",
+        user_only=True,
+    )
     use_mock_evaluator: bool | None = _setting(
         "USE_MOCK_EVALUATOR",
         None,

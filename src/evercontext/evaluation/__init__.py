@@ -1,0 +1,1 @@
+"""Documents, judged by a rubric until they are good."""

@@ -1,0 +1,302 @@
+"""What can be said about a document without understanding it: each finding names its line."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import tomllib
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from evercontext.evaluation.document import Document, Fence
+
+SHORT_WORDS = 60
+FULL_WORDS = 800
+LONG_SENTENCE_WORDS = 40
+LONG_SENTENCE_CHARACTERS = 110
+LONG_PARAGRAPH_WORDS = 160
+NEEDS_HEADINGS = 200
+_PLACEHOLDER = re.compile(
+    r"\b(?:TODO|TBD|FIXME|XXX|WIP|lorem ipsum|coming soon|to be (?:written|done|defined))\b"
+    r"|未定|作成中|準備中|後で書く",
+    re.IGNORECASE,
+)
+_USAGE = re.compile(
+    r"usage|install|example|quick|start|tutorial|how|set.?up|guide|begin|run"
+    r"|使い方|使用|インストール|導入|例|手順|始め|はじめ|実行",
+    re.IGNORECASE,
+)
+_ACRONYM = re.compile(r"(?<![\w./`-])([A-Z]{3,6})(?![\w./`-])")
+_COMMON = """
+    ALL AND ANY API ASGI BSD CLI CPU CSS CSV DNS DOM FAQ FTP GIF GPL GPU GUI HTML HTTP HTTPS IDE
+    ISO JPEG JSON JWT LLM MCP MIT MUST NOT NOTE OSS PDF PNG PSF RAM README REST RFC SDK SHA SQL SSH
+    SSL SVG TCP THE TLS TODO TOML UDP URI URL USA USE UTC UTF UUID WARNING WSGI XML YAML YOU ZIP
+"""
+_KNOWN = frozenset(_COMMON.split())
+_POLITE, _PLAIN = (
+    re.compile(r"(?:です|ます|ません|でした|ました)。"),
+    re.compile(r"(?:だ|である)。"),
+)
+_GARBLED = re.compile(r"\ufffd|Ã[\x80-\xbf©¨ª]|â€|縺|繧|ï¿½")
+_ENDS = re.compile(r"[.!?。！？:：)）」』\]`>*_\"'”…|]\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something to do better. ``weight`` is the share of the criterion's score that it costs."""
+
+    criterion: str
+    line: int
+    weight: float
+    text: str
+
+
+Check = Callable[[Document, Path | None], Iterator[Finding]]
+
+
+def too_short(document: Document, base: Path | None) -> Iterator[Finding]:
+    """There is hardly anything there."""
+    if document.words < SHORT_WORDS:
+        missing = 1 - document.words / SHORT_WORDS
+        said = f"only {document.words} words: say what it is, how to use it, with an example"
+        yield Finding("completeness", 1, 0.15 + 0.55 * missing, said)
+
+
+def thin(document: Document, base: Path | None) -> Iterator[Finding]:
+    """More than a stub, less than a reader wants."""
+    if SHORT_WORDS <= document.words < FULL_WORDS:
+        missing = 1 - document.words / FULL_WORDS
+        said = f"{document.words} words are little: add what readers will ask next"
+        yield Finding("completeness", 1, 0.25 * missing, said)
+
+
+def no_usage(document: Document, base: Path | None) -> Iterator[Finding]:
+    """No section says how to begin."""
+    if document.words >= SHORT_WORDS and not any(_USAGE.search(h.text) for h in document.headings):
+        said = "no section says how to begin: add installation, usage or an example"
+        yield Finding("usability", 1, 0.1, said)
+
+
+def no_title(document: Document, base: Path | None) -> Iterator[Finding]:
+    """A document begins with what it is."""
+    if not any(heading.level == 1 for heading in document.headings):
+        weight = 0.05 if document.headings else 0.12
+        yield Finding("completeness", 1, weight, "there is no title: begin with a heading")
+
+
+def empty_sections(document: Document, base: Path | None) -> Iterator[Finding]:
+    """A heading promises something."""
+    parts = sorted([p.line for p in document.paragraphs] + [f.line for f in document.fences])
+    followers = [*document.headings[1:], None]
+    for here, following in zip(document.headings, followers, strict=False):
+        end = following.line if following else len(document.text.split("\n")) + 1
+        deeper = following is not None and following.level > here.level
+        if not deeper and not any(here.line < line < end for line in parts):
+            yield Finding("completeness", here.line, 0.08, f'the section "{here.text}" is empty')
+
+
+def placeholders(document: Document, base: Path | None) -> Iterator[Finding]:
+    """Words that say: not written yet."""
+    for paragraph in document.paragraphs:
+        for found in _PLACEHOLDER.finditer(paragraph.text):
+            said = f'"{found[0]}" stands where text should be'
+            yield Finding("completeness", paragraph.line, 0.1, said)
+
+
+def cut_off(document: Document, base: Path | None) -> Iterator[Finding]:
+    """The end is missing."""
+    last = document.paragraphs[-1] if document.paragraphs else None
+    after = max([h.line for h in document.headings] + [f.line for f in document.fences], default=0)
+    closing = last and last.line > after and not last.item and len(last.text.split()) > 4
+    if last and closing and not _ENDS.search(last.text):
+        yield Finding("completeness", last.line, 0.12, "the last sentence does not end")
+
+
+def broken_fences(document: Document, base: Path | None) -> Iterator[Finding]:
+    """Code that a reader will copy has to parse."""
+    for fence in document.fences:
+        if not fence.closed:
+            yield Finding("accuracy", fence.line, 0.25, "this code block is never closed")
+        elif problem := _problem_in(fence):
+            yield Finding("accuracy", fence.line, 0.15, problem)
+
+
+def _problem_in(fence: Fence) -> str | None:
+    try:
+        if fence.language in {"python", "py", "python3"}:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                _parse_python(fence.code)
+        elif fence.language == "json":
+            json.loads(fence.code)
+        elif fence.language == "toml":
+            tomllib.loads(fence.code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
+        detail = getattr(problem, "msg", None) or type(problem).__name__
+        return f"this {fence.language} code does not parse: {detail}"
+    return None
+
+
+def _parse_python(code: str) -> None:
+    if ">>> " in code or "\n..." in code or "In [" in code:
+        return
+    lines = [line for line in code.split("\n") if line.strip() != "..."]
+    indent = min((len(x) - len(x.lstrip()) for x in lines if x.strip()), default=0)
+    source = "\n".join(line[indent:] for line in lines)
+    try:
+        ast.parse(source)
+    except SyntaxError:
+        # Fragments may await or return; inside a function they are whole.
+        body = "\n".join(f"    {line}" for line in source.split("\n"))
+        ast.parse(f"async def f():\n{body}\n    pass\n")
+
+
+def broken_links(document: Document, base: Path | None) -> Iterator[Finding]:
+    """Links that lead nowhere: empty ones, missing anchors, missing files beside the document."""
+    anchors = {_anchor(heading.text) for heading in document.headings}
+    for link in document.links:
+        target = link.target
+        if not target:
+            yield Finding("accuracy", link.line, 0.08, f'the link "{link.text}" has no target')
+        elif target.startswith("#"):
+            if _anchor(target[1:]) not in anchors and not re.search(r"[<{]", document.text):
+                yield Finding("accuracy", link.line, 0.05, f"no heading fits the link {target}")
+        elif base and not re.match(r"[a-z][a-z0-9+.-]*:|//|/", target, re.IGNORECASE):
+            place = target.split("#")[0].split("?")[0]
+            if place and not (base / place).exists():
+                yield Finding("accuracy", link.line, 0.08, f"the file {place} does not exist")
+
+
+def _anchor(text: str) -> str:
+    return re.sub(r"[^\w]", "", text.lower())
+
+
+def garbled(document: Document, base: Path | None) -> Iterator[Finding]:
+    """Bytes that were read in the wrong encoding."""
+    for number, line in enumerate(document.text.split("\n"), start=1):
+        if _GARBLED.search(line):
+            yield Finding("accuracy", number, 0.1, "characters are garbled: save it as UTF-8")
+
+
+def unbalanced(document: Document, base: Path | None) -> Iterator[Finding]:
+    """Brackets and marks that are opened and not closed in one paragraph."""
+    for paragraph in document.paragraphs:
+        text = re.sub(r"`[^`]*`", "", paragraph.text)
+        for opening, closing in ("()", "[]", "「」", "（）"):
+            if text.count(opening) > text.count(closing):
+                said = f"{opening} is opened and not closed"
+                yield Finding("accuracy", paragraph.line, 0.04, said)
+        if paragraph.text.count("`") % 2:
+            yield Finding("clarity", paragraph.line, 0.04, "a code mark ` is not closed")
+
+
+def long_sentences(document: Document, base: Path | None) -> Iterator[Finding]:
+    """Sentences that have to be read twice."""
+    for paragraph in document.paragraphs:
+        for sentence in paragraph.sentences:
+            plain = re.sub(r"\]\([^)]*\)|`[^`]*`|https?://\S+", "", sentence)
+            if document.japanese and len(plain) > LONG_SENTENCE_CHARACTERS:
+                said = f"一文が{len(plain)}文字あります: 二つに分けてください"
+                yield Finding("clarity", paragraph.line, 0.05, said)
+            elif len(plain.split()) > LONG_SENTENCE_WORDS:
+                said = f"a sentence of {len(plain.split())} words: make two of it"
+                yield Finding("clarity", paragraph.line, 0.04, said)
+
+
+def long_paragraphs(document: Document, base: Path | None) -> Iterator[Finding]:
+    """Walls of text."""
+    for paragraph in document.paragraphs:
+        size = len(paragraph.text.split()) + (len(paragraph.text) // 2 if document.japanese else 0)
+        if size > LONG_PARAGRAPH_WORDS:
+            yield Finding("clarity", paragraph.line, 0.06, "a long paragraph: break it up")
+
+
+def repetition(document: Document, base: Path | None) -> Iterator[Finding]:
+    """The same thing said twice."""
+    seen: dict[str, int] = {}
+    for paragraph in document.paragraphs:
+        key = " ".join(paragraph.text.lower().split())
+        if len(key) < 40:
+            continue
+        if key in seen:
+            said = f"this repeats line {seen[key]} word for word"
+            yield Finding("clarity", paragraph.line, 0.1, said)
+        seen.setdefault(key, paragraph.line)
+    counts = Counter((h.level, h.text.lower()) for h in document.headings if h.level <= 2)
+    for heading in document.headings:
+        if counts[heading.level, heading.text.lower()] > 1:
+            counts[heading.level, heading.text.lower()] = 0
+            yield Finding("clarity", heading.line, 0.06, f'two headings are "{heading.text}"')
+
+
+def heading_jumps(document: Document, base: Path | None) -> Iterator[Finding]:
+    """Levels that skip one."""
+    for before, heading in zip(document.headings, document.headings[1:], strict=False):
+        if heading.level > before.level + 1:
+            said = (
+                f"from level {before.level} to level {heading.level}: use level {before.level + 1}"
+            )
+            yield Finding("clarity", heading.line, 0.03, said)
+
+
+def unexplained(document: Document, base: Path | None) -> Iterator[Finding]:
+    """Abbreviations that nobody explained."""
+    told = set(_KNOWN)
+    for paragraph in document.paragraphs:
+        for found in _ACRONYM.finditer(paragraph.text):
+            word = found[1]
+            if word in told:
+                continue
+            told.add(word)
+            around = paragraph.text[max(0, found.start() - 2) : found.end() + 2]
+            if "(" not in around and "（" not in around:
+                yield Finding("clarity", paragraph.line, 0.02, f"{word} is never explained")
+
+
+def mixed_style(document: Document, base: Path | None) -> Iterator[Finding]:
+    """Japanese that changes between polite and plain endings."""
+    polite, plain = (len(p.findall(document.text)) for p in (_POLITE, _PLAIN))
+    if min(polite, plain) * 5 > max(polite, plain) > 0 and min(polite, plain) > 0:
+        yield Finding("clarity", 1, 0.08, "「です・ます」と「だ・である」が混ざっています")
+
+
+def no_structure(document: Document, base: Path | None) -> Iterator[Finding]:
+    """Long texts want headings, and something to act on."""
+    if document.words > NEEDS_HEADINGS and len(document.headings) < 2:
+        yield Finding("usability", 1, 0.25, "no headings: a reader cannot find anything")
+    if document.words > NEEDS_HEADINGS and not document.fences and not document.links:
+        items = any(p.item for p in document.paragraphs)
+        said = "no example, no list, no link: give the reader something to act on"
+        yield Finding("usability", 1, 0.1 if items else 0.2, said)
+    if document.words < SHORT_WORDS and not document.fences:
+        yield Finding("usability", 1, 0.3, "no example to start from")
+
+
+def unlabelled(document: Document, base: Path | None) -> Iterator[Finding]:
+    """Code without its language, images without words."""
+    for fence in document.fences:
+        if not fence.language:
+            yield Finding("usability", fence.line, 0.02, "name the language of this code block")
+        if not fence.code.strip():
+            yield Finding("usability", fence.line, 0.1, "this code block is empty")
+    for link in document.links:
+        if link.image and not link.text.strip():
+            yield Finding("usability", link.line, 0.02, "this image has no description")
+
+
+CHECKS: tuple[Check, ...] = (
+    too_short, thin, no_title, no_usage, empty_sections, placeholders, cut_off, broken_fences,
+    broken_links,
+    garbled, unbalanced, long_sentences, long_paragraphs, repetition, heading_jumps, unexplained,
+    mixed_style, no_structure, unlabelled,
+)  # fmt: skip
+
+
+def examine(document: Document, base: Path | None = None) -> list[Finding]:
+    """Every finding, the costliest first."""
+    found = [finding for check in CHECKS for finding in check(document, base)]
+    return sorted(found, key=lambda finding: (-finding.weight, finding.line))

@@ -1,0 +1,163 @@
+"""A text document as its parts, each with the line it begins on."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from functools import cached_property
+
+_HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*#*\s*$")
+_UNDERLINE = re.compile(r"^(=+|-{3,}|~{3,})\s*$")
+_FENCE = re.compile(r"^\s{0,3}(`{3,}|~{3,})\s*([\w+#.-]*)")
+_ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+\S")
+_LINK = re.compile(r"!?\[([^\]\n]*)\]\(\s*<?([^)\s>]*)>?[^)\n]*\)")
+_JAPANESE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+_WORD = re.compile(r"[A-Za-zÀ-ÿ][\w'-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading and its level."""
+
+    line: int
+    level: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """A block of code; ``closed`` is False if the document ends inside it."""
+
+    line: int
+    language: str
+    code: str
+    closed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link or image."""
+
+    line: int
+    text: str
+    target: str
+    image: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Lines of prose that belong together; list items stand alone."""
+
+    line: int
+    text: str
+    item: bool = False
+
+    @property
+    def sentences(self) -> list[str]:
+        """Its sentences, English or Japanese."""
+        return [part.strip() for part in _SENTENCE.split(self.text) if part.strip()]
+
+
+@dataclass
+class Document:
+    """A parsed document."""
+
+    text: str
+    headings: list[Heading] = field(default_factory=list)
+    fences: list[Fence] = field(default_factory=list)
+    paragraphs: list[Paragraph] = field(default_factory=list)
+
+    @classmethod
+    def parse(cls, text: str) -> Document:
+        """Read Markdown, reStructuredText headings and plain text alike."""
+        document = cls(unicodedata.normalize("NFC", text.replace("\r\n", "\n")))
+        _Parser(document).run()
+        return document
+
+    @cached_property
+    def links(self) -> list[Link]:
+        """Links and images in prose."""
+        return [
+            Link(p.line, found[1], found[2], found[0].startswith("!"))
+            for p in self.paragraphs
+            for found in _LINK.finditer(p.text)
+        ]
+
+    @cached_property
+    def words(self) -> int:
+        """Words; two Japanese characters count as one."""
+        prose = " ".join(p.text for p in self.paragraphs)
+        return len(_WORD.findall(prose)) + len(_JAPANESE.findall(prose)) // 2
+
+    @property
+    def japanese(self) -> bool:
+        """True if Japanese is what it is written in."""
+        return len(_JAPANESE.findall(self.text)) > 0.1 * max(1, len(self.text))
+
+
+class _Parser:
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._lines = document.text.split("\n")
+        self._prose: list[str] = []
+        self._start = 0
+
+    def run(self) -> None:
+        number = 0
+        while number < len(self._lines):
+            number = self._step(number)
+        self._flush()
+
+    def _step(self, number: int) -> int:
+        line = self._lines[number]
+        if fence := _FENCE.match(line):
+            return self._fence(number, fence[1], fence[2])
+        if heading := _HEADING.match(line):
+            self._flush()
+            self._document.headings.append(Heading(number + 1, len(heading[1]), heading[2]))
+        elif self._is_underlined(number):
+            self._flush()
+            level = 1 if self._lines[number + 1][0] == "=" else 2
+            self._document.headings.append(Heading(number + 1, level, line.strip()))
+            return number + 2
+        elif not line.strip():
+            self._flush()
+        else:
+            self._take(number, line)
+        return number + 1
+
+    def _is_underlined(self, number: int) -> bool:
+        line = self._lines[number].strip()
+        below = self._lines[number + 1] if number + 1 < len(self._lines) else ""
+        plain = bool(line) and not self._prose and not _ITEM.match(line)
+        return plain and bool(_UNDERLINE.match(below)) and len(line) < 120
+
+    def _take(self, number: int, line: str) -> None:
+        if _ITEM.match(line):
+            self._flush()
+        if not self._prose:
+            self._start = number + 1
+        self._prose.append(line.strip())
+
+    def _flush(self) -> None:
+        if self._prose:
+            text, item = " ".join(self._prose), bool(_ITEM.match(self._prose[0]))
+            self._document.paragraphs.append(Paragraph(self._start, text, item))
+            self._prose = []
+
+    def _fence(self, number: int, mark: str, language: str) -> int:
+        self._flush()
+        end = number + 1
+        while end < len(self._lines) and not self._closes(self._lines[end], mark):
+            end += 1
+        code = "\n".join(self._lines[number + 1 : end])
+        closed = end < len(self._lines)
+        self._document.fences.append(Fence(number + 1, language.lower(), code, closed))
+        return end + 1
+
+    @staticmethod
+    def _closes(line: str, mark: str) -> bool:
+        bare = line.strip()
+        return bare.startswith(mark) and not bare.strip(mark[0])

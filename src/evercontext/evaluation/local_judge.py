@@ -1,0 +1,53 @@
+"""The local judge: deterministic, offline, and useful by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from evercontext.evaluation.checks import SHORT_WORDS, Finding, examine
+from evercontext.evaluation.document import Document
+from evercontext.evaluation.rubric import DEFAULT_WEIGHTS, Judgement, Rubric, Suggestion
+
+NAME = "local"
+MOST_SUGGESTIONS = 20
+_FEW_WORDS = 400
+_LEAST = 0.3
+
+
+class LocalJudge:
+    """Judges by structure. Criteria it does not know get the mean of those it does."""
+
+    name = NAME
+
+    async def judge(self, content: str, rubric: Rubric, base: Path | None = None) -> Judgement:
+        """Return scores and suggestions; the same document always gets the same."""
+        return judge(content, rubric, base)
+
+
+def judge(content: str, rubric: Rubric, base: Path | None = None) -> Judgement:
+    """The judgement of a document."""
+    document = Document.parse(content)
+    findings = examine(document, base)
+    known = {name: _score(name, findings, document) for name in DEFAULT_WEIGHTS}
+    mean = round(sum(known.values()) / len(known), 1)
+    scores = {name: known.get(name, mean) for name in rubric.weights}
+    suggestions = tuple(
+        Suggestion(finding.text, finding.line, finding.criterion)
+        for finding in findings[:MOST_SUGGESTIONS]
+    )
+    return Judgement(scores, suggestions, NAME)
+
+
+def _score(criterion: str, findings: Sequence[Finding], document: Document) -> float:
+    """Each finding takes its share of what is left; in a long text a small one weighs less."""
+    if not document.paragraphs and not document.fences:
+        return 0.0
+    # Hardly any text can hardly be accurate or clear.
+    left = min(1.0, _LEAST + (1 - _LEAST) * document.words / SHORT_WORDS)
+    spread = (1 + document.words / _FEW_WORDS) ** 0.5
+    for finding in findings:
+        if finding.criterion == criterion:
+            weight = finding.weight if finding.line == 1 else finding.weight / spread
+            left *= 1 - min(weight, 0.9)
+    return round(10 * left, 1)

@@ -1,0 +1,160 @@
+"""Rubrics: what a document is judged by, and what a judgement must look like to be believed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evercontext.errors import InvalidArguments, JudgeInvalid
+
+DEFAULT_WEIGHTS = {"completeness": 0.3, "accuracy": 0.3, "clarity": 0.2, "usability": 0.2}
+LOWEST, HIGHEST = 0.0, 10.0
+MOST_SUGGESTIONS = 50
+MOST_CRITERIA = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Rubric:
+    """Criteria and their weights; the weights always add up to one."""
+
+    weights: Mapping[str, float]
+
+    @classmethod
+    def of(cls, given: object = None) -> Rubric:
+        """Check and normalise weights; the field that is wrong is named.
+
+        The four usual criteria may be given in part: the others then weigh nothing.
+        """
+        if given is None:
+            return cls(dict(DEFAULT_WEIGHTS))
+        if not isinstance(given, Mapping) or not 1 <= len(given) <= MOST_CRITERIA:
+            raise InvalidArguments("rubric: must be an object of criteria and weights")
+        weights = {str(name): _weight(str(name), value) for name, value in given.items()}
+        if set(weights) <= set(DEFAULT_WEIGHTS):
+            weights = {name: weights.get(name, 0.0) for name in DEFAULT_WEIGHTS}
+        total = sum(weights.values())
+        if total <= 0:
+            raise InvalidArguments("rubric: the weights must not all be 0")
+        return cls({name: weight / total for name, weight in weights.items()})
+
+    def score(self, scores: Mapping[str, float]) -> float:
+        """The weighted score, to two places."""
+        return round(sum(weight * scores[name] for name, weight in self.weights.items()), 2)
+
+
+def _weight(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidArguments(f"rubric.{name}: must be a number")
+    if not math.isfinite(value) or value < 0:
+        raise InvalidArguments(f"rubric.{name}: must be 0 or more")
+    return float(value)
+
+
+def check_target(target: object, default: float) -> float:
+    """The score at which a document passes."""
+    if target is None:
+        return default
+    if isinstance(target, bool) or not isinstance(target, int | float):
+        raise InvalidArguments("target_score: must be a number")
+    if not LOWEST <= target <= HIGHEST:
+        raise InvalidArguments(f"target_score: must be between {LOWEST:g} and {HIGHEST:g}")
+    return float(target)
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """One thing to do better, and where."""
+
+    text: str
+    line: int | None = None
+    criterion: str | None = None
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.text}" if self.line else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a judge said, checked: every criterion, every score in range."""
+
+    scores: Mapping[str, float]
+    suggestions: tuple[Suggestion, ...]
+    judge: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A judgement weighed by the rubric. Score and pass are computed here, never believed."""
+
+    score: float
+    rubric_scores: Mapping[str, float]
+    passed: bool
+    suggestions: tuple[Suggestion, ...]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer as the protocol has it."""
+        return {
+            "score": self.score,
+            "rubric_scores": dict(self.rubric_scores),
+            "pass": self.passed,
+            "suggestions": [str(suggestion) for suggestion in self.suggestions],
+            "metadata": dict(self.metadata),
+        }
+
+
+def weigh(
+    judgement: Judgement, rubric: Rubric, target: float, metadata: Mapping[str, Any]
+) -> Evaluation:
+    """Turn a judgement into an evaluation."""
+    score = rubric.score(judgement.scores)
+    told = {"model_used": judgement.judge, **metadata}
+    return Evaluation(score, judgement.scores, score >= target, judgement.suggestions, told)
+
+
+def read_judgement(text: str, rubric: Rubric, judge: str) -> Judgement:
+    """Read a judge's JSON out of what it printed; out of range is an error, never clamped."""
+    found = _object_in(text)
+    scores = found.get("rubric_scores")
+    if not isinstance(scores, Mapping):
+        raise JudgeInvalid(f"{judge} gave no rubric_scores")
+    checked = {name: _score(scores.get(name), name, judge) for name in rubric.weights}
+    overall = found.get("score")
+    if overall is not None:
+        _score(overall, "score", judge)
+    return Judgement(checked, _suggestions(found.get("suggestions"), judge), judge)
+
+
+def _object_in(text: str) -> Mapping[str, Any]:
+    """The last JSON object with scores in it: programs print other things before it."""
+    decoder, at, best = json.JSONDecoder(), text.find("{"), None
+    while at >= 0:
+        try:
+            found, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            if isinstance(found, dict) and "rubric_scores" in found:
+                best = found
+        at = text.find("{", end)
+    if best is None:
+        raise JudgeInvalid("the judge printed no JSON object with rubric_scores")
+    return best
+
+
+def _score(value: object, name: str, judge: str) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not LOWEST <= float(value) <= HIGHEST:  # type: ignore[arg-type]
+        raise JudgeInvalid(f"{judge} gave {name} = {str(value)[:40]}, not a number from 0 to 10")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _suggestions(given: object, judge: str) -> tuple[Suggestion, ...]:
+    if given is None:
+        return ()
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise JudgeInvalid(f"{judge} gave suggestions that are no list")
+    return tuple(Suggestion(str(item)) for item in given[:MOST_SUGGESTIONS])
