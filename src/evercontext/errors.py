@@ -38,6 +38,8 @@
     │   ├── ContextTooLong        more than the model's window
     │   └── BadReply              not the JSON the protocol asks for
     ├── InvalidPlan               a plan that does not match the schema
+    ├── JudgeProblem              a document could not be judged
+    │   └── JudgeInvalid          the judge's answer is not one: may be tried again
     ├── LimitReached              turns, time, tokens or money
     ├── ProcessProblem            a child process could not be run
     │   ├── ProgramMissing
@@ -300,6 +302,18 @@ class InvalidPlan(EverContextError):
     """A plan that does not match the schema, or that can never finish."""
 
     code = "invalid_plan"
+
+
+class JudgeProblem(EverContextError):
+    """A document could not be judged."""
+
+    code = "judge"
+
+
+class JudgeInvalid(JudgeProblem):
+    """The judge's answer is not a judgement; another try may bring one."""
+
+    code = "judge_invalid"
 
 
 class LimitReached(EverContextError):
