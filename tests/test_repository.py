@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -191,6 +194,41 @@ def _is_kept(path: Path) -> bool:
 def _kept() -> frozenset[str]:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=HERE, capture_output=True, check=True)
     return frozenset(listed.stdout.decode().split("\0"))
+
+
+def test_everything_imported_is_declared() -> None:
+    """A fresh clone has only what pyproject.toml names; this machine may have more."""
+    project = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    needed = _distributions(project["dependencies"]) | _distributions(extras["embedded"])
+    assert _undeclared(SOURCE, needed) == {}
+    assert _undeclared(TESTS, needed | _distributions(extras["dev"])) == {}
+
+
+def _distributions(requirements: list[str]) -> set[str]:
+    names = (re.match(r"[\w.-]+", requirement) for requirement in requirements)
+    return {_normal(name.group()) for name in names if name}
+
+
+def _undeclared(room: Path, declared: set[str]) -> dict[str, str]:
+    found = {}
+    for path in python_files(room):
+        for module in _imports(tree(path)):
+            top = module.partition(".")[0]
+            if top in {"evercontext", "tests"} or top in sys.stdlib_module_names:
+                continue
+            if not declared & {_normal(name) for name in _providers().get(top, [top])}:
+                found[top] = relative(path)
+    return found
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@cache
+def _providers() -> dict[str, list[str]]:
+    return {module: list(names) for module, names in packages_distributions().items()}
 
 
 def test_tests_use_real_parts() -> None:
