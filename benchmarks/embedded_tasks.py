@@ -367,7 +367,7 @@ def run_task(task: SmallTask, root: Path) -> tuple[int, str]:
     for path, content in task.tree:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(content, encoding="utf-8")
-    command = [sys.executable, "-m", "evercontext", "run", "--root", str(root)]
+    command = [str(Path(sys.executable).with_name("evercontext")), "run", "--root", str(root)]
     command += ["--model", "embedded:smollm2", "--json", "--task", task.text]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
     return ended.returncode, (ended.stderr.strip().splitlines() or [""])[-1]

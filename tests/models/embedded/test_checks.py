@@ -46,6 +46,11 @@ def test_an_asked_function_must_be_defined() -> None:
     assert "no function" in (problem_with("print(2)", "python", FUNCTION) or "")
 
 
+def test_a_function_is_no_class() -> None:
+    task = assignment.read("Create a class Dog in dog.py")
+    assert "class" in (problem_with("def Dog():\n    return 1", "python", task) or "")
+
+
 COUNT = assignment.read("Create total.py that prints the numbers from 2 to 4")
 PRODUCT = assignment.read("Create total.py that prints the product of 4 and 6")
 

@@ -116,6 +116,29 @@ async def test_a_question_about_a_file_reads_it(model: Model) -> None:
     ]
 
 
+@pytest.mark.contract("E55")
+async def test_a_small_file_that_exists_is_read_and_then_replaced(model: Model) -> None:
+    task, tree = "Create a.py that prints Bye", ("a.py",)
+    look = await ask(model, task, tree)
+    assert [call.name for call in look.tool_calls] == ["read_file"]
+    seen = json.dumps({"ok": True, "result": "print(1)", "error": None})
+    then = await ask(model, task, tree, look.as_message(), tool_result(look.tool_calls[0], seen))
+    assert [call.name for call in then.tool_calls] == ["write_file"]
+
+
+async def test_a_large_file_is_never_replaced(model: Model) -> None:
+    task, tree = "Add a line to a.py that prints Bye", ("a.py",)
+    look = await ask(model, task, tree)
+    seen = json.dumps({"ok": True, "result": "x = 1\n" * 500, "error": None})
+    with pytest.raises(ModelRefused, match="too large"):
+        await ask(model, task, tree, look.as_message(), tool_result(look.tool_calls[0], seen))
+
+
+async def test_a_task_that_says_nothing_to_write_is_refused(model: Model) -> None:
+    with pytest.raises(ModelRefused, match=r"does not say what a\.py should hold"):
+        await ask(model, "a.py")
+
+
 async def test_of_several_files_it_chooses_one_of_them(model: Model) -> None:
     reply = await ask(model, "Write Hello into a.txt, not into b.txt")
     assert reply.tool_calls[0].arguments["path"] in ("a.txt", "b.txt")

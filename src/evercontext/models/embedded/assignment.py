@@ -284,4 +284,5 @@ def _phrases(english: str, folder: str | None) -> tuple[str, ...]:
             for end in range(start + 1, min(len(words), start + _LONGEST_PHRASE) + 1):
                 run = " ".join(words[start:end])
                 found.update(dict.fromkeys((run, run.rstrip(".,:"), run.strip(".,:!?()"))))
-    return tuple(phrase for phrase in found if any(char.isalnum() for char in phrase))
+    said = (phrase for phrase in found if phrase.isprintable())
+    return tuple(phrase for phrase in said if any(char.isalnum() for char in phrase))

@@ -118,6 +118,8 @@ def _whole(node: ast.AST) -> int | None:
 def _missing_definition(defined: set[str], task: Assignment) -> str | None:
     if not defined:
         return "it defines no function"
+    if re.search(r"\bclass\b", task.english, re.I):
+        return "it defines no class"
     if task.function is not None and task.function not in defined:
         return f"it does not define {task.function}"
     return None

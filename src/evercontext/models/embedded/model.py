@@ -42,6 +42,8 @@ NOTICE = (
 STRONGER = "Use a stronger model: see `evercontext model list`"
 _MOST_CONTENT = 200
 _MOST_ANSWER = 300
+_MOST_REPLACED = 1500
+"""Characters of an existing file that this model may replace: about as much as it can write."""
 _SEED = 7
 _WRITERS = frozenset({"write_file", "writeFile"})
 _READERS = frozenset({"read_file", "readFile"})
@@ -112,7 +114,7 @@ class EmbeddedModel:
         asked = str(hints.get("task") or _last_user(request.messages))
         tree = tuple(hints.get("tree") or ())
         task = assignment.read(asked, tree, str(hints.get("root") or ""))
-        if made:
+        if made and (task.asks or not made[-1].ok or made[-1].name in _WRITERS):
             answer = await self._conclude(asked, task, made[-1], tree, spent)
             yield TextDelta(json_reply.render("", (), answer))
             return
@@ -120,13 +122,14 @@ class EmbeddedModel:
         writer = _find_tool(request.tools, _WRITERS)
         if call is None and writer is not None and task.wants_file:
             path = await self._choose_path(task, spent)
-            attempts = self._write(task, path, spent)
-            async with aclosing(attempts) as deltas:
-                async for delta in deltas:
-                    if isinstance(delta, str):
-                        call = _writing(writer, path, delta)
-                    else:
-                        yield delta
+            call = _look_first(path, tree, made, request.tools)
+            if call is None:
+                async with aclosing(self._write(task, path, spent)) as deltas:
+                    async for delta in deltas:
+                        if isinstance(delta, str):
+                            call = _writing(writer, path, delta)
+                        else:
+                            yield delta
         if call is not None:
             yield TextDelta(json_reply.render("", (call,), ""))
             return
@@ -148,6 +151,10 @@ class EmbeddedModel:
             endings = ", ".join(assignment.KINDS)
             raise ModelRefused(
                 f"the embedded model cannot write {path}: only {endings}", fix=STRONGER
+            )
+        if not task.phrases:
+            raise ModelRefused(
+                f"the task does not say what {path} should hold", fix="Say it in a few words"
             )
         for attempt in range(2):
             prompt = examples.content_prompt(task, path, kind, attempt)
@@ -281,6 +288,24 @@ def _reading(task: Assignment, tree: Sequence[str], tools: Sequence[ToolSpec]) -
     if not task.asks or not there or reader is None:
         return None
     return ToolCall("", reader.name, {"path": there[0]})
+
+
+def _look_first(
+    path: str, tree: Sequence[str], made: Sequence[_Made], tools: Sequence[ToolSpec]
+) -> ToolCall | None:
+    """A file that exists is read before it is replaced: only a small one may be."""
+    if path not in tree:
+        return None
+    seen = next((m for m in made if m.name in _READERS and m.arguments.get("path") == path), None)
+    if seen is None:
+        reader = _find_tool(tools, _READERS)
+        return ToolCall("", reader.name, {"path": path}) if reader else None
+    if len(seen.text) > _MOST_REPLACED:
+        raise ModelRefused(
+            f"{path} is too large for the embedded model, which can only replace a whole file",
+            fix=STRONGER,
+        )
+    return None
 
 
 def _wrote(path: str, asked: str, task: Assignment, tree: Sequence[str]) -> str:

@@ -71,9 +71,12 @@ class Runtime:
 
     async def close(self) -> None:
         """Stop and give the memory back."""
-        await asyncio.to_thread(self._worker.shutdown, wait=True, cancel_futures=True)
-        server, self._server = self._server, None
-        await asyncio.to_thread(lambda held: held.clear(), [server])
+        await asyncio.to_thread(self._unload)
+
+    def _unload(self) -> None:
+        self._worker.shutdown(wait=True, cancel_futures=True)
+        # Dropping the last reference ends llama.cpp's own thread, which takes a moment.
+        self._server = None
 
     def _complete(self, body: dict[str, Any], hear: Callable[[dict[str, Any]], bool]) -> None:
         if self._server is None:
