@@ -9,31 +9,28 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evercontext import plugins
 from evercontext.agent.briefing import Surroundings
 from evercontext.agent.limits import Limits
 from evercontext.agent.plan import TaskPlan
 from evercontext.agent.planner import Planner
 from evercontext.agent.task import MakePlan, TaskReport, TaskRun, new_trace_id, no_planner
 from evercontext.app.calibrations import Calibrations
+from evercontext.app.equipment import ESSENTIAL, equip
 from evercontext.app.models import open_model
 from evercontext.app.prices import price
 from evercontext.app.trace_index import TraceIndex
 from evercontext.domain.model import Model
 from evercontext.domain.principal import Principal
-from evercontext.domain.tool import Caller, Door, Mode, Tool
+from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.errors import ConfigError, FileProblem, PolicyError
 from evercontext.events.log import EventLog
 from evercontext.events.redact import Redactor, secret_values
-from evercontext.files.policy import FilePolicy, agent_policy, gateway_policy
 from evercontext.settings import Settings, process_environment
 from evercontext.storage.sqlite import SqliteStore
 from evercontext.storage.store import Store
 from evercontext.tools.approval import Gate
 from evercontext.tools.toolbox import Toolbox
-from evercontext.workspace.remote import RemoteWorkspace
-from evercontext.workspace.tools import workspace_tools
-from evercontext.workspace.workspace import LocalWorkspace, Workspace
+from evercontext.workspace.workspace import Workspace
 
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md")
 _MOST_INSTRUCTIONS = 32_000
@@ -65,8 +62,8 @@ class EverContext:
             stack.push_async_callback(store.close)
             traces = TraceIndex(store, events, settings.traces)
             stack.push_async_callback(traces.close)
-            workspace = open_workspace(settings, stack)
-            toolbox = Toolbox([*workspace_tools(workspace), *_plugin_tools()], events)
+            workspace, tools = equip(settings, stack)
+            toolbox = Toolbox(tools, events)
             told = (*settings.notices, *store.report.warnings)
             yield cls(settings, events, store, workspace, toolbox, traces, told)
 
@@ -88,9 +85,10 @@ class EverContext:
             model = await self._open(stack, model_name)
             calibrations = Calibrations(self.store)
             window = await calibrations.window(model.info)
+            toolbox = self.toolbox.only(ESSENTIAL) if model.info.tiny else self.toolbox
             run = TaskRun(
                 model=model,
-                toolbox=self.toolbox.behind(gate) if gate else self.toolbox,
+                toolbox=toolbox.behind(gate) if gate else toolbox,
                 events=self.events,
                 caller=caller,
                 surroundings=surroundings,
@@ -144,19 +142,6 @@ class EverContext:
             return await planner.plan(text, surroundings, executor=name, tree_digest=digest)
 
         return make_plan
-
-
-def open_workspace(settings: Settings, stack: AsyncExitStack) -> Workspace:
-    """The files of the root: here, or behind the gateway that ``EC_MCP_URL`` names."""
-    if settings.mcp_url:
-        remote = RemoteWorkspace(settings.mcp_url, settings.token)
-        stack.push_async_callback(remote.aclose)
-        return remote
-    local = LocalWorkspace.open(
-        settings.root, settings.home, gateway=_gateway(settings), agent=_agent(settings)
-    )
-    stack.callback(local.close)
-    return local
 
 
 def redactor(settings: Settings) -> Redactor:
@@ -215,23 +200,3 @@ def tree_digest(root: Path, tree: Iterable[str]) -> str:
             continue
         digest.update(f"{name}\0{found.st_size}\0{found.st_mtime_ns}\n".encode())
     return digest.hexdigest()
-
-
-def _plugin_tools() -> list[Tool]:
-    return [tool for point in plugins.installed("tools").values() for tool in plugins.load(point)]
-
-
-def _gateway(settings: Settings) -> FilePolicy:
-    return _loosened(gateway_policy(settings.allow_ext, settings.max_bytes), settings)
-
-
-def _agent(settings: Settings) -> FilePolicy:
-    return _loosened(agent_policy(settings.allow_ext, settings.max_bytes), settings)
-
-
-def _loosened(policy: FilePolicy, settings: Settings) -> FilePolicy:
-    return replace(
-        policy,
-        exempt=(*policy.exempt, *settings.unprotect),
-        hard_links=settings.allow_hard_links,
-    )

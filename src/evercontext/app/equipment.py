@@ -1,0 +1,63 @@
+"""The tools of the house, gathered from every room's door."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from dataclasses import replace
+
+from evercontext import plugins
+from evercontext.domain.tool import Tool
+from evercontext.files.policy import FilePolicy, agent_policy, gateway_policy
+from evercontext.settings import Settings, process_environment
+from evercontext.workspace.execution import execution_tools
+from evercontext.workspace.git import Git, git_tools
+from evercontext.workspace.tools import workspace_tools
+from evercontext.workspace.workspace import LocalWorkspace, Workspace
+
+ESSENTIAL = ("list_files", "read_file", "write_file")
+"""All that a tiny model is offered: it chooses badly among many."""
+
+
+def equip(settings: Settings, stack: AsyncExitStack) -> tuple[Workspace, list[Tool]]:
+    """Open the workspace, here or behind ``EC_MCP_URL``, and return it with every tool."""
+    if settings.mcp_url:
+        workspace, tools = _remote(settings, settings.mcp_url, stack)
+    else:
+        workspace, tools = _local(settings, stack)
+    return workspace, [*tools, *_from_plugins()]
+
+
+def _remote(settings: Settings, url: str, stack: AsyncExitStack) -> tuple[Workspace, list[Tool]]:
+    from evercontext.workspace.remote import RemoteWorkspace
+
+    remote = RemoteWorkspace(url, settings.token)
+    stack.push_async_callback(remote.aclose)
+    # Commands would run here while the files are there: what REST does not offer is not offered.
+    return remote, workspace_tools(remote)
+
+
+def _local(settings: Settings, stack: AsyncExitStack) -> tuple[Workspace, list[Tool]]:
+    agent = _loosened(agent_policy(settings.allow_ext, settings.max_bytes), settings)
+    gateway = _loosened(gateway_policy(settings.allow_ext, settings.max_bytes), settings)
+    local = LocalWorkspace.open(settings.root, settings.home, gateway=gateway, agent=agent)
+    stack.callback(local.close)
+    looking = [
+        tool for tool in git_tools(Git(local.tree, process_environment())) if not tool.writes
+    ]
+    return local, [
+        *workspace_tools(local),
+        *execution_tools(settings, agent, local),
+        *(tool for tool in git if not tool.writes),
+    ]
+
+
+def _from_plugins() -> list[Tool]:
+    return [tool for point in plugins.installed("tools").values() for tool in plugins.load(point)]
+
+
+def _loosened(policy: FilePolicy, settings: Settings) -> FilePolicy:
+    return replace(
+        policy,
+        exempt=(*policy.exempt, *settings.unprotect),
+        hard_links=settings.allow_hard_links,
+    )
