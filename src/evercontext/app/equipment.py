@@ -41,9 +41,7 @@ def _local(settings: Settings, stack: AsyncExitStack) -> tuple[Workspace, list[T
     gateway = _loosened(gateway_policy(settings.allow_ext, settings.max_bytes), settings)
     local = LocalWorkspace.open(settings.root, settings.home, gateway=gateway, agent=agent)
     stack.callback(local.close)
-    looking = [
-        tool for tool in git_tools(Git(local.tree, process_environment())) if not tool.writes
-    ]
+    git = git_tools(Git(local.tree, process_environment()))
     return local, [
         *workspace_tools(local),
         *execution_tools(settings, agent, local),
