@@ -1,0 +1,220 @@
+"""The durable truth of the index: one row per file, one per content, in a database of its own.
+
+Everything in memory is a cache of these rows. A batch of changes is one transaction, and each
+transaction has a generation number, so that a reader elsewhere fetches only what changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evercontext.storage.migrate import load_migrations
+from evercontext.storage.sqlite import SqliteStore
+from evercontext.storage.store import Queries, Store
+
+FORMAT = "1"
+"""What an analysis looks like; another number throws the old ones away."""
+GONE = "gone"
+_READ_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """What the index knows of one path."""
+
+    path: str
+    content: str | None
+    """Hash of the content and its language; ``None``: not indexed, see ``reason``."""
+    size: int
+    modified: int
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class Batch:
+    """Changes that become visible together."""
+
+    files: list[FileRow] = field(default_factory=list)
+    contents: dict[str, bytes] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.files) + len(self.gone)
+
+
+class ChunkTable:
+    """Rows of files and contents."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    @classmethod
+    async def open(cls, path: Path, maker: str) -> ChunkTable:
+        """Open the index file; ``maker`` names what makes the analyses, vectors included.
+
+        An index by another maker is emptied: it can be rebuilt from the tree.
+        """
+        migrations = load_migrations("evercontext.index", "migrations")
+        table = cls(await SqliteStore.open(path, migrations=migrations, durable=False))
+        await table.claim(maker)
+        return table
+
+    async def claim(self, maker: str) -> None:
+        """Make sure that every row was made by ``maker``."""
+        wanted = f"{FORMAT} {maker}"
+        row = await self.store.fetch_one("SELECT value FROM facts WHERE name = 'maker'")
+        if row is not None and row["value"] == wanted:
+            return
+        async with self.store.transaction() as t:
+            generation = await self._next_generation(t)
+            await t.execute("DELETE FROM contents")
+            # Kept as rows, so that a reader of the old generation forgets them.
+            await t.execute(
+                "UPDATE files SET content = NULL, reason = ?, modified = 0, generation = ?",
+                (GONE, generation),
+            )
+            await t.execute(
+                "INSERT INTO facts VALUES ('maker', ?) "
+                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (wanted,),
+            )
+
+    async def close(self) -> None:
+        """Give the database back."""
+        await self.store.close()
+
+    async def rows(self) -> dict[str, FileRow]:
+        """Return every path that is in the tree as far as the index knows."""
+        found = await self.store.fetch_all(
+            "SELECT path, content, size, modified, reason FROM files "
+            "WHERE reason IS NULL OR reason <> ?",
+            (GONE,),
+        )
+        return {row["path"]: FileRow(**row) for row in found}
+
+    async def row(self, path: str) -> FileRow | None:
+        """Return what is known of one path."""
+        found = await self.store.fetch_one(
+            "SELECT path, content, size, modified, reason FROM files "
+            "WHERE path = ? AND (reason IS NULL OR reason <> ?)",
+            (path, GONE),
+        )
+        return FileRow(**found) if found else None
+
+    async def below(self, prefix: str) -> list[str]:
+        """Return the known paths that lie below a directory."""
+        low, high = prefix.rstrip("/") + "/", prefix.rstrip("/") + "0"
+        found = await self.store.fetch_all(
+            "SELECT path FROM files WHERE path >= ? AND path < ? "
+            "AND (reason IS NULL OR reason <> ?)",
+            (low, high, GONE),
+        )
+        return [row["path"] for row in found]
+
+    async def known_contents(self, hashes: Iterable[str]) -> set[str]:
+        """Return which of the contents were analysed before."""
+        known: set[str] = set()
+        for part in _parts(list(hashes)):
+            marks = ",".join("?" * len(part))
+            sql = f"SELECT hash FROM contents WHERE hash IN ({marks})"  # noqa: S608 - marks only
+            known.update(row["hash"] for row in await self.store.fetch_all(sql, part))
+        return known
+
+    async def analyses(self, hashes: Iterable[str]) -> dict[str, bytes]:
+        """Return the packed analyses of contents."""
+        found: dict[str, bytes] = {}
+        for part in _parts(list(hashes)):
+            marks = ",".join("?" * len(part))
+            sql = f"SELECT hash, analysis FROM contents WHERE hash IN ({marks})"  # noqa: S608
+            for row in await self.store.fetch_all(sql, part):
+                found[row["hash"]] = row["analysis"]
+        return found
+
+    async def apply(self, batch: Batch) -> int:
+        """Make a batch real, whole or not at all; return its generation."""
+        async with self.store.transaction() as t:
+            generation = await self._next_generation(t)
+            await t.execute_many(
+                "INSERT INTO contents VALUES (?, ?) ON CONFLICT (hash) DO NOTHING",
+                list(batch.contents.items()),
+            )
+            replaced = await self._contents_of(t, [*batch.gone, *(f.path for f in batch.files)])
+            await t.execute_many(
+                "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (path) DO UPDATE SET "
+                "content = excluded.content, size = excluded.size, modified = excluded.modified, "
+                "reason = excluded.reason, generation = excluded.generation",
+                [
+                    (f.path, f.content, f.size, f.modified, f.reason, generation)
+                    for f in batch.files
+                ],
+            )
+            await t.execute_many(
+                "UPDATE files SET content = NULL, reason = ?, generation = ? WHERE path = ?",
+                [(GONE, generation, path) for path in batch.gone],
+            )
+            await t.execute_many(
+                "DELETE FROM contents WHERE hash = ? "
+                "AND NOT EXISTS (SELECT 1 FROM files WHERE content = contents.hash)",
+                [(content,) for content in replaced],
+            )
+        return generation
+
+    async def touch(self, rows: Sequence[FileRow]) -> None:
+        """Note new times of files whose content is the same; readers need not know."""
+        if rows:
+            await self.store.execute_many(
+                "UPDATE files SET size = ?, modified = ? WHERE path = ?",
+                [(row.size, row.modified, row.path) for row in rows],
+            )
+
+    async def generation(self) -> int:
+        """Return the number of the last batch."""
+        row = await self.store.fetch_one("SELECT value FROM facts WHERE name = 'generation'")
+        return int(row["value"]) if row else 0
+
+    async def changes_since(self, generation: int) -> list[tuple[str, str | None]]:
+        """Return (path, content or ``None``) of what changed after a generation."""
+        found = await self.store.fetch_all(
+            "SELECT path, content FROM files WHERE generation > ? ORDER BY path", (generation,)
+        )
+        return [(row["path"], row["content"]) for row in found]
+
+    async def fingerprint(self) -> str:
+        """Return a hash of everything searchable: equal indexes have equal ones."""
+        digest = hashlib.sha256()
+        for row in await self.store.fetch_all(
+            "SELECT path, content, analysis FROM files JOIN contents ON hash = content "
+            "ORDER BY path"
+        ):
+            digest.update(f"{row['path']}\0{row['content']}\0".encode("utf-8", "surrogateescape"))
+            digest.update(hashlib.sha256(row["analysis"]).digest())
+        orphans = await self.store.fetch_one(
+            "SELECT count(*) AS n FROM contents WHERE hash NOT IN "
+            "(SELECT content FROM files WHERE content IS NOT NULL)"
+        )
+        digest.update(str(orphans and orphans["n"]).encode())
+        return digest.hexdigest()
+
+    async def _next_generation(self, t: Queries) -> int:
+        row = await t.fetch_one(
+            "INSERT INTO facts VALUES ('generation', '1') ON CONFLICT (name) DO UPDATE "
+            "SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT) RETURNING value"
+        )
+        assert row is not None
+        return int(row["value"])
+
+    async def _contents_of(self, t: Queries, paths: list[str]) -> list[str]:
+        found: set[str] = set()
+        for part in _parts(paths):
+            marks = ",".join("?" * len(part))
+            sql = f"SELECT content FROM files WHERE path IN ({marks})"  # noqa: S608 - marks only
+            found.update(r["content"] for r in await t.fetch_all(sql, part) if r["content"])
+        return sorted(found)
+
+
+def _parts(items: list[str]) -> Iterable[list[str]]:
+    for start in range(0, len(items), _READ_AT_ONCE):
+        yield items[start : start + _READ_AT_ONCE]

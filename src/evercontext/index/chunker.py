@@ -1,0 +1,209 @@
+"""Cut a file at its meaning: functions, classes, headings; fixed lengths where there are none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evercontext.index.languages import DATA, PROSE, grammar_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+LONGEST = 60
+"""Lines a chunk may have; longer definitions are cut again."""
+WINDOW = 40
+SHORTEST = 3
+DEEPEST_LINE = 20_000
+"""A longer line is data: parsing it would cost much and tell nothing."""
+
+_ABOVE = re.compile(r"\s*(#|//|/\*|\*|--|;;|%|@|\{-|-\||\"\"\"|\[<|#\[|\[)")
+_HEADING = re.compile(r"#{1,6}\s+\S|[=\-~^\"]{4,}\s*$")
+_SECTION = re.compile(
+    r"\[.+\]\s*$|[A-Za-z_\"'][^\s:]*\s*:(\s|$)|@|\.|<(section|div|template|script)"
+)
+_NAME_PARTS = re.compile(r"[.:\\#/]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A named thing and the lines it spans, counted from 1."""
+
+    name: str
+    kind: str
+    start: int
+    end: int
+
+    @property
+    def short_name(self) -> str:
+        """The name without its qualifiers: ``Base`` of ``Sinatra::Base``."""
+        return _NAME_PARTS.split(self.name.strip("\"'`"))[-1] or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One chunk: lines from 1, and the definition it shows, if any."""
+
+    start: int
+    end: int
+    symbol: str | None = None
+    kind: str | None = None
+
+
+def find_definitions(text: str, language: str) -> list[Definition]:
+    """Return the definitions of a source, in order of their start."""
+    grammar = grammar_of(language)
+    if grammar is None:
+        return []
+    from tree_sitter import QueryCursor
+
+    parser, query = grammar
+    tree = parser.parse(text.encode("utf-8", "surrogatepass"))
+    found: dict[tuple[int, int, str], Definition] = {}
+    for _, captures in QueryCursor(query).matches(tree.root_node):
+        definition = _definition(captures)
+        if definition is not None:
+            key = (definition.start, definition.end, definition.name)
+            found.setdefault(key, definition)
+    return sorted(found.values(), key=lambda d: (d.start, -d.end))
+
+
+def _definition(captures: dict[str, list[Node]]) -> Definition | None:
+    whole = captures["def"][0]
+    for kind in ("type", "function", "other", "impl"):
+        if kind in captures:
+            name = captures[kind][0].text or b""
+            return Definition(
+                name.decode("utf-8", "replace")[:200],
+                kind,
+                whole.start_point[0] + 1,
+                whole.end_point[0] + (1 if whole.end_point[1] else 0),
+            )
+    return None
+
+
+def cut(lines: Sequence[str], language: str, definitions: Sequence[Definition]) -> list[Span]:
+    """Return spans that cover every line that is not blank, in order, without overlap."""
+    if language in PROSE:
+        starts = _heading_starts(lines)
+    elif language in DATA or not definitions:
+        starts = _paragraph_starts(lines, language)
+    else:
+        starts = _definition_starts(lines, definitions)
+    pieces = _merge_short(_pieces(starts, len(lines)), lines)
+    names = _Names(definitions)
+    return [
+        Span(first, last, *names.of(first, last))
+        for piece in pieces
+        for first, last in _windows(lines, *piece)
+    ]
+
+
+def _definition_starts(lines: Sequence[str], definitions: Sequence[Definition]) -> set[int]:
+    starts = {1}
+    whole_until = 0
+    for definition in definitions:
+        if definition.kind == "other" or definition.start <= whole_until:
+            continue
+        if definition.kind == "function" and definition.end - definition.start < LONGEST:
+            whole_until = definition.end
+        first = definition.start
+        while first > 1 and _ABOVE.match(lines[first - 2]) and first - 1 not in starts:
+            first -= 1
+        starts.add(first)
+        if definition.end - definition.start >= SHORTEST:
+            starts.add(definition.end + 1)
+    return starts
+
+
+def _heading_starts(lines: Sequence[str]) -> set[int]:
+    starts, fenced = {1}, False
+    for number, line in enumerate(lines, 1):
+        if line.startswith(("```", "~~~")):
+            fenced = not fenced
+        elif not fenced and _HEADING.match(line):
+            starts.add(number if line.startswith("#") else max(1, number - 1))
+    return starts
+
+
+def _paragraph_starts(lines: Sequence[str], language: str) -> set[int]:
+    starts, last = {1}, 1
+    for number, line in enumerate(lines, 1):
+        boundary = not lines[number - 2].strip() if number > 1 else False
+        if language in DATA:
+            boundary = boundary or bool(_SECTION.match(line))
+        if boundary and number - last >= WINDOW // 2:
+            starts.add(number)
+            last = number
+    return starts
+
+
+def _pieces(starts: Iterable[int], total: int) -> list[tuple[int, int]]:
+    ordered = sorted(start for start in starts if start <= total)
+    return list(zip(ordered, [start - 1 for start in ordered[1:]] + [total], strict=True))
+
+
+def _merge_short(pieces: list[tuple[int, int]], lines: Sequence[str]) -> list[tuple[int, int]]:
+    """Join pieces of a line or two to the piece before, so that no chunk is a lone brace."""
+    merged: list[tuple[int, int]] = []
+    for first, last in pieces:
+        filled = sum(1 for line in lines[first - 1 : last] if line.strip())
+        if (
+            merged
+            and (filled < SHORTEST or _is_short(merged[-1]))
+            and last - merged[-1][0] < WINDOW
+        ):
+            merged[-1] = (merged[-1][0], last)
+        else:
+            merged.append((first, last))
+    return merged
+
+
+def _is_short(piece: tuple[int, int]) -> bool:
+    return piece[1] - piece[0] + 1 < SHORTEST
+
+
+def _windows(lines: Sequence[str], first: int, last: int) -> Iterable[tuple[int, int]]:
+    """Yield the piece without blank edges, cut at a blank line where it is too long."""
+    while last - first + 1 > LONGEST:
+        stop = next(
+            (n for n in range(first + WINDOW, first + WINDOW // 2, -1) if not lines[n - 1].strip()),
+            first + WINDOW - 1,
+        )
+        yield from _trimmed(lines, first, stop)
+        first = stop + 1
+    yield from _trimmed(lines, first, last)
+
+
+def _trimmed(lines: Sequence[str], first: int, last: int) -> Iterable[tuple[int, int]]:
+    while first <= last and not lines[first - 1].strip():
+        first += 1
+    while last >= first and not lines[last - 1].strip():
+        last -= 1
+    if first <= last:
+        yield first, last
+
+
+class _Names:
+    """Finds the definition a span shows: the first that starts in it, else the one around it."""
+
+    def __init__(self, definitions: Sequence[Definition]) -> None:
+        self._definitions = definitions
+        self._around: list[Definition] = []
+        self._next = 0
+
+    def of(self, first: int, last: int) -> tuple[str | None, str | None]:
+        """Return name and kind for the next span; spans must come in order."""
+        best: Definition | None = None
+        while self._next < len(self._definitions) and self._definitions[self._next].start <= last:
+            found = self._definitions[self._next]
+            self._next += 1
+            self._around.append(found)
+            if best is None or (best.kind == "other" and found.kind != "other"):
+                best = found
+        self._around = [d for d in self._around if d.end >= first]
+        if best is None and self._around:
+            best = self._around[-1]
+        return (best.name, best.kind) if best else (None, None)

@@ -1,0 +1,271 @@
+"""Keep the table equal to the tree: find what changed, analyse it, commit it in batches.
+
+A file counts as unchanged while size and time are those of its row. A changed file is hashed; a
+content that is known already (moved, copied, brought back) costs no analysis and no embedding.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+
+from evercontext.errors import StoreBusy
+from evercontext.index.analysis import Analysis, analyse, pack
+from evercontext.index.chunk_table import Batch, ChunkTable, FileRow
+from evercontext.index.languages import language_of
+from evercontext.index.reading import Reader, Source, Unfit
+from evercontext.index.walker import Found, Walker
+from evercontext.retrieval.vectors import StaticVectors
+
+BATCH = 256
+"""Files per transaction of a large update: bounds memory, and what a kill can cost."""
+_RACY_NS = 50_000_000
+"""A file changed this shortly before it was read may change again within the same clock tick."""
+LEASE_SECONDS = 60.0
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(slots=True)
+class Report:
+    """What an update did."""
+
+    added: int = 0
+    changed: int = 0
+    deleted: int = 0
+    renamed: int = 0
+    unchanged: int = 0
+    embedded: int = 0
+    """Chunks whose vectors were computed."""
+    skipped: dict[str, str] = field(default_factory=dict)
+    """Path → why it is not in the index."""
+    seconds: float = 0.0
+    applied: list[tuple[str, Analysis | None]] = field(default_factory=list, repr=False)
+    """Analyses made on the way (``None``: gone), for a corpus in this process."""
+    reused: list[tuple[str, str]] = field(default_factory=list, repr=False)
+    """Paths whose content was known already."""
+
+    @property
+    def touched(self) -> int:
+        """How many files the index now sees otherwise."""
+        return self.added + self.changed + self.deleted
+
+
+@dataclass(slots=True)
+class Pending:
+    """What differs between tree and table."""
+
+    changed: list[Found]
+    gone: list[str]
+
+    def __len__(self) -> int:
+        return len(self.changed) + len(self.gone)
+
+
+class Indexer:
+    """Brings a table up to date with a tree."""
+
+    def __init__(
+        self,
+        table: ChunkTable,
+        walker: Walker,
+        reader: Reader,
+        vectors: StaticVectors | None = None,
+    ) -> None:
+        self.table = table
+        self.walker = walker
+        self.reader = reader
+        self.vectors = vectors
+        self.owner = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+
+    async def pending(self, paths: Sequence[str] | None = None) -> Pending:
+        """Return what differs, in the whole tree or below the given paths."""
+        if paths is None or "" in paths:
+            found = await self.walker.walk()
+            rows = await self.table.rows()
+            seen = {f.path for f in found}
+            gone = [path for path in rows if path not in seen]
+        else:
+            found, rows, gone = await self._pending_below(paths)
+        changed = [f for f in found if not _same(rows.get(f.path), f)]
+        return Pending(changed, gone)
+
+    async def _pending_below(
+        self, paths: Sequence[str]
+    ) -> tuple[list[Found], dict[str, FileRow], list[str]]:
+        wanted: list[str] = []
+        gone: list[str] = []
+        for path in dict.fromkeys(paths):
+            if (self.walker.root / path).is_dir():
+                return await self._pending_whole()
+            gone += await self.table.below(path)
+            wanted.append(path)
+        kept = await self.walker.belongs([p for p in wanted if self.walker.wants(p)])
+        found = [f for path in kept if (f := self.walker.look(path)) is not None]
+        seen = {f.path for f in found}
+        rows = {p: row for p in wanted if (row := await self.table.row(p)) is not None}
+        return found, rows, [*gone, *(p for p in rows if p not in seen)]
+
+    async def _pending_whole(self) -> tuple[list[Found], dict[str, FileRow], list[str]]:
+        found = await self.walker.walk()
+        rows = await self.table.rows()
+        seen = {f.path for f in found}
+        return found, rows, [path for path in rows if path not in seen]
+
+    async def update(
+        self,
+        pending: Pending | None = None,
+        *,
+        keep_analyses: bool = False,
+        progress: Progress | None = None,
+    ) -> Report:
+        """Index what is pending (by default: what differs in the whole tree)."""
+        started = time.monotonic()
+        report = Report()
+        async with self._lease():
+            todo = await self.pending() if pending is None else pending
+            gone = set(todo.gone)
+            batches = [todo.changed[i : i + BATCH] for i in range(0, len(todo.changed), BATCH)]
+            for number, files in enumerate(batches or [[]]):
+                last = number == max(len(batches) - 1, 0)
+                await self._take(files, gone if last else set(), report, keep_analyses)
+                await self._renew()
+                if progress:
+                    progress(min((number + 1) * BATCH, len(todo.changed)), len(todo.changed))
+        report.seconds = time.monotonic() - started
+        return report
+
+    async def _take(
+        self, files: list[Found], gone: set[str], report: Report, keep_analyses: bool
+    ) -> None:
+        sources = await asyncio.to_thread(self._read_all, files)
+        rows = await self._rows_of([f.path for f in files])
+        known = await self.table.known_contents(
+            {s.content for s in sources.values() if isinstance(s, Source)}
+        )
+        batch, touched = Batch(gone=sorted(gone)), []
+        fresh = await asyncio.to_thread(self._analyse_all, sources, known)
+        for found in files:
+            source, before = sources[found.path], rows.get(found.path)
+            row = _row_of(found, source)
+            if before is not None and before.content == row.content and row.content is not None:
+                report.unchanged += 1
+                touched.append(row)
+                continue
+            batch.files.append(row)
+            self._count(report, row, before, source)
+            if row.content in fresh:
+                batch.contents[row.content] = pack(fresh[row.content])
+                if keep_analyses:
+                    report.applied.append((row.path, fresh[row.content]))
+            elif row.content is not None:
+                report.reused.append((row.path, row.content))
+            elif keep_analyses:
+                report.applied.append((row.path, None))
+        report.embedded += sum(len(a.spans) for a in fresh.values()) if self.vectors else 0
+        await self._commit(batch, touched, report, keep_analyses)
+
+    async def _commit(
+        self, batch: Batch, touched: list[FileRow], report: Report, keep_analyses: bool
+    ) -> None:
+        if batch.gone:
+            moved = {content for _, content in report.reused}
+            before = await self._rows_of(batch.gone)
+            report.renamed += sum(r.content in moved for r in before.values())
+        if len(batch):
+            await self.table.apply(batch)
+        await self.table.touch(touched)
+        report.deleted += len(batch.gone)
+        if keep_analyses:
+            report.applied += [(path, None) for path in batch.gone]
+
+    async def _rows_of(self, paths: Iterable[str]) -> dict[str, FileRow]:
+        wanted = list(paths)
+        if len(wanted) > BATCH // 4:
+            rows = await self.table.rows()
+            return {p: rows[p] for p in wanted if p in rows}
+        return {p: row for p in wanted if (row := await self.table.row(p)) is not None}
+
+    def _read_all(self, files: Iterable[Found]) -> dict[str, Source | str]:
+        out: dict[str, Source | str] = {}
+        for found in files:
+            try:
+                out[found.path] = self.reader.read(found.path)
+            except Unfit as why:
+                out[found.path] = str(why)
+        return out
+
+    def _analyse_all(
+        self, sources: dict[str, Source | str], known: set[str]
+    ) -> dict[str, Analysis]:
+        fresh: dict[str, Analysis] = {}
+        with _no_collection():
+            for path, source in sources.items():
+                if isinstance(source, str) or source.content in known or source.content in fresh:
+                    continue
+                language = language_of(path) or "text"
+                fresh[source.content] = analyse(source.text, language, self.vectors)
+        return fresh
+
+    def _count(
+        self, report: Report, row: FileRow, before: FileRow | None, source: Source | str
+    ) -> None:
+        if isinstance(source, str):
+            report.skipped[row.path] = source
+            if before is not None and before.content is not None:
+                report.changed += 1
+        elif before is None or before.content is None:
+            report.added += 1
+        else:
+            report.changed += 1
+
+    @asynccontextmanager
+    async def _lease(self) -> AsyncIterator[None]:
+        """Hold the right to index; raise ``StoreBusy`` while another process has it."""
+        if not await self._renew():
+            raise StoreBusy("another process is indexing this tree", fix="Wait, it will be done")
+        try:
+            yield
+        finally:
+            await self.table.store.execute(
+                "DELETE FROM leases WHERE name = 'index' AND owner = ?", (self.owner,)
+            )
+
+    async def _renew(self) -> bool:
+        now = time.time()
+        taken = await self.table.store.execute(
+            "INSERT INTO leases VALUES ('index', ?, ?) ON CONFLICT (name) DO UPDATE SET "
+            "owner = excluded.owner, until = excluded.until WHERE owner = excluded.owner "
+            "OR until < ?",
+            (self.owner, now + LEASE_SECONDS, now),
+        )
+        return taken > 0
+
+
+def _same(row: FileRow | None, found: Found) -> bool:
+    return row is not None and row.size == found.size and row.modified == found.modified
+
+
+def _row_of(found: Found, source: Source | str) -> FileRow:
+    if isinstance(source, str):
+        return FileRow(found.path, None, found.size, found.modified, source)
+    settled = time.time_ns() - source.modified > _RACY_NS
+    return FileRow(found.path, source.content, source.size, source.modified if settled else 0)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """The collector finds nothing here and would take a quarter of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

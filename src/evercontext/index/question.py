@@ -1,0 +1,68 @@
+"""A question made ready for ranking: its terms, its names, its words in order."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from evercontext.retrieval.tokens import (
+    GENERIC_WEIGHT,
+    GENERIC_WORDS,
+    content_words,
+    query_terms,
+    split_identifier,
+)
+
+_SYMBOL = re.compile(
+    r"[A-Za-z_$][\w$]*(?:(?:::|\\|->|\.|#|:)[A-Za-z_$][\w$]*)+|_\w+|[A-Za-z]\w*[A-Z_]\w*|[A-Z]\w*"
+)
+_EMBEDDED = re.compile(
+    r"\b(?:[A-Za-z]+(?:_[A-Za-z0-9]+)+|[A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+|[a-z]+(?:[A-Z][A-Za-z0-9]*)+"
+    r"|[A-Z]{2,}[a-z][A-Za-z0-9]*)\b"
+)
+_QUALIFIED = re.compile(r"[A-Za-z_]\w*(?:(?:::|\.|->|:|#)[A-Za-z_]\w*)+")
+_QUALIFIERS = re.compile(r"::|\\|->|[.#:]")
+_CAPITAL = re.compile(r"\b[A-Z][a-z]+\b")
+_TESTS = re.compile(r"\b(tests?|testing|specs?|fixtures?|mocks?)\b|テスト", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a question asks for, in the index's words."""
+
+    text: str
+    terms: dict[str, float]
+    words: tuple[str, ...]
+    """Content words in order, split at identifier parts, lower-cased."""
+    symbol: str | None
+    """The whole question, if it is one name: the part after the last qualifier."""
+    names: tuple[str, ...]
+    """Names inside a question of words."""
+    capitals: tuple[str, ...]
+    asks_tests: bool
+    translated: dict[str, float] = field(default_factory=dict)
+    """Terms that came from a dictionary, with their weights."""
+
+
+def understand(text: str) -> Question:
+    """Return the question that a text asks."""
+    stripped = text.strip().rstrip("?.() ")
+    symbol = _QUALIFIERS.split(stripped)[-1] if _SYMBOL.fullmatch(stripped) else None
+    names = list(dict.fromkeys(_EMBEDDED.findall(text)))
+    for qualified in _QUALIFIED.findall(text):
+        names.extend(part for part in _QUALIFIERS.split(qualified) if len(part) > 2)
+    words = tuple(part for word in content_words(text) for part in split_identifier(word))
+    return Question(
+        text,
+        query_terms(text),
+        words,
+        symbol,
+        tuple(dict.fromkeys(names)),
+        tuple(dict.fromkeys(w for w in _CAPITAL.findall(text))),
+        bool(_TESTS.search(text)),
+    )
+
+
+def word_weight(word: str) -> float:
+    """Return how much a word of a question counts before its rarity is known."""
+    return GENERIC_WEIGHT if word in GENERIC_WORDS else 1.0

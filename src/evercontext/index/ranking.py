@@ -1,0 +1,133 @@
+"""From signals to an order: one linear model, whose every term can be explained."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+
+import numpy as np
+
+from evercontext.index.corpus import Corpus
+from evercontext.index.features import COLUMN, NAMES, Candidates, Scorer
+from evercontext.index.question import Question
+from evercontext.retrieval.postings import Floats
+from evercontext.retrieval.tokens import whole
+
+_CENTRE, _SPREAD = 6.0, 2.0
+"""Maps the model's sum to a score between 0 and 1; measured on the development set."""
+_MOST_REASONS = 4
+_MOST_PER_FILE = 3
+_LAST_NAME = re.compile(r"[.:\\#]+")
+_SHOWN = 0.15
+_SPOKEN = {
+    "stem": "file name", "stem_overlap": "file name", "stem_matched": "file name",
+    "stem_equals": "file name", "stem_parent_share": "path", "stem_first_word": "file name",
+    "stem_contained": "file name", "symbol_stem": "file name", "name_stem": "file name",
+    "directory": "directory", "parent": "directory", "parent_matched": "directory",
+    "symbol_defined": "defines the symbol", "name_defined": "defines a name of the question",
+    "capital_defined": "defines a name of the question", "symbol_type": "defines the symbol",
+    "definition_exact": "a definition's name", "types": "type names", "functions": "function names",
+    "bm25f": "words", "bm25f_share": "words", "body": "words", "chunk_best": "words",
+    "chunk_top3": "words", "chunk_sum": "words", "chunk_absolute": "words", "coverage": "words",
+    "meaning_card": "meaning", "meaning_best": "meaning", "meaning_top3": "meaning",
+    "centrality": "used by other files", "header": "header comment",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One chunk that answers."""
+
+    slot: int
+    chunk: int
+    """Position among the chunks of its file."""
+    score: float
+    reasons: tuple[str, ...]
+    shares: Floats
+    """What each signal of ``NAMES`` added to the model's sum."""
+
+
+@lru_cache(maxsize=1)
+def weights() -> Floats:
+    """Return the weight of each signal, fitted by ``training/ranker.py``."""
+    text = resources.files(__package__).joinpath("weights.json").read_text("utf-8")
+    given = json.loads(text)["weights"]
+    return np.array([given.get(name, 0.0) for name in NAMES], np.float32)
+
+
+def rank(
+    corpus: Corpus,
+    question: Question,
+    vector: Floats | None,
+    limit: int,
+    prefix: str | None = None,
+) -> list[Ranked]:
+    """Return the best chunks, one per file as long as there are files."""
+    allowed = None
+    if prefix:
+        allowed = np.array([entry.path.startswith(prefix) for entry in corpus.files], np.bool_)
+    found = Scorer(corpus, question, vector).run(allowed)
+    if not len(found.slots):
+        return []
+    given = weights()
+    if question.asks_tests:
+        given = given.copy()
+        given[COLUMN["test"]] = 0.0
+    return _pick(corpus, question, found, found.features @ given, limit, given)
+
+
+def _pick(
+    corpus: Corpus, question: Question, found: Candidates, scores: Floats, limit: int, given: Floats
+) -> list[Ranked]:
+    order = np.argsort(-scores, kind="stable")[:limit].tolist()
+    starts = np.searchsorted(found.chunk_owner, np.arange(len(found.slots) + 1))
+    orders = {
+        i: np.argsort(-_quality(corpus, question, found, i, slice(starts[i], starts[i + 1])))
+        for i in order
+    }
+    ranked: list[Ranked] = []
+    # One chunk per file; files give a second one only where there are too few of them.
+    for depth in range(_MOST_PER_FILE):
+        for i in order:
+            if len(ranked) < limit and depth < len(orders[i]):
+                value = 1.0 / (1.0 + float(np.exp(-(scores[i] - _CENTRE) / _SPREAD)))
+                row = found.features[i]
+                ranked.append(
+                    Ranked(
+                        int(found.slots[i]),
+                        int(orders[i][depth]),
+                        round(value / (1 + depth), 4),
+                        _reasons(row, given),
+                        row * given,
+                    )
+                )
+    return sorted(ranked, key=lambda r: -r.score)
+
+
+def _quality(
+    corpus: Corpus, question: Question, found: Candidates, owner: int, part: slice
+) -> Floats:
+    """How well each chunk of one file answers: its words, its meaning, its symbol."""
+    top = max(float(found.chunk_words.max(initial=0.0)), 1e-6)
+    quality = found.chunk_words[part] / top + np.float32(0.5) * found.chunk_meaning[part]
+    wanted = {whole(name) for name in (question.symbol, *question.names) if name}
+    words = {whole(word) for word in question.words}
+    for i, symbol in enumerate(corpus.files[found.slots[owner]].symbols):
+        if symbol is not None:
+            name = whole(_LAST_NAME.split(symbol)[-1])
+            quality[i] += 2.0 if name in wanted else 0.3 if name in words else 0.0
+    return quality
+
+
+def _reasons(row: Floats, given: Floats) -> tuple[str, ...]:
+    """Name what spoke for a file, strongest first, each thing once."""
+    shares = row * given
+    reasons: dict[str, float] = {}
+    for name, i in COLUMN.items():
+        if shares[i] > _SHOWN and name in _SPOKEN:
+            reasons[_SPOKEN[name]] = reasons.get(_SPOKEN[name], 0.0) + float(shares[i])
+    best = sorted(reasons.items(), key=lambda item: -item[1])[:_MOST_REASONS]
+    return tuple(name for name, _ in best)

@@ -1,0 +1,77 @@
+"""Read a file of the tree for the index or for a snippet: contained, bounded, without secrets."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from evercontext.errors import EverContextError, NotUtf8
+from evercontext.events.redact import MASK, Redactor
+from evercontext.files import io
+from evercontext.files.failures import explained
+from evercontext.files.paths import Root
+from evercontext.files.policy import FilePolicy
+from evercontext.index.chunker import DEEPEST_LINE
+from evercontext.index.languages import language_of
+
+_MARKS = re.compile(
+    r"-----BEGIN|[sprk]k-|gh[pousr]_|github_pat_|glpat-|xox|hf_|AKIA|ASIA|AIza|npm_|eyJ|earer "
+)
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
+)
+_ASSIGNED = re.compile(
+    r"(?i)((?:api[_-]?key|secret|token|passw(?:or)?d|credential)\w*[\"']?\s*[:=]\s*[\"'])"
+    r"([^\"'\s]{12,})(?=[\"'])"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text as it may be indexed and shown."""
+
+    text: str
+    content: str
+    """The key of the content: its hash and its language."""
+    size: int
+    modified: int
+
+
+class Unfit(Exception):
+    """A file that is left out, and why."""
+
+
+class Reader:
+    """Reads files of one root under one policy."""
+
+    def __init__(self, root: Root, policy: FilePolicy, redactor: Redactor | None = None) -> None:
+        self._root = root
+        self._policy = policy
+        self._redactor = redactor or Redactor()
+
+    def read(self, path: str) -> Source:
+        """Return a file's text; raise ``Unfit`` for what is no text or may not be read."""
+        language = language_of(path) or "text"
+        try:
+            with explained(), self._root.file(path, self._policy) as safe:
+                content = io.read(safe, self._policy)
+            text = content.text()
+        except NotUtf8 as problem:
+            raise Unfit(problem.message) from None
+        except EverContextError as problem:
+            raise Unfit(str(problem)) from None
+        if max(map(len, text.split("\n"))) > DEEPEST_LINE:
+            raise Unfit(f"a line of more than {DEEPEST_LINE} characters")
+        key = hashlib.sha256(content.data).hexdigest()[:40] + ":" + language
+        return Source(self.redact(text), key, len(content.data), content.stamp.modified)
+
+    def redact(self, text: str) -> str:
+        """Mask credentials and keep every line where it is."""
+        text = _ASSIGNED.sub(lambda m: m[1] + MASK, text)
+        if not _MARKS.search(text):
+            return text
+        text = _PRIVATE_KEY.sub(lambda m: MASK + "\n" * m[0].count("\n"), text)
+        return "\n".join(
+            self._redactor.text(line) if _MARKS.search(line) else line for line in text.split("\n")
+        )

@@ -1,0 +1,269 @@
+"""The code index as everybody uses it: one object, one ``search``.
+
+The command line, the ``search_code`` tool, ``POST /search`` and the context's source all call the
+same function. Before it answers it looks whether the tree has changed: a few changed files are
+indexed at once, many are left to ``update`` and the answer says that it is stale.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evercontext.errors import StoreBusy, UsageError
+from evercontext.events.redact import Redactor
+from evercontext.files.paths import Root
+from evercontext.files.policy import FilePolicy, agent_policy
+from evercontext.index.analysis import unpack
+from evercontext.index.chunk_table import ChunkTable
+from evercontext.index.corpus import Corpus
+from evercontext.index.features import NAMES
+from evercontext.index.indexer import Indexer, Pending, Progress, Report
+from evercontext.index.question import Question, understand
+from evercontext.index.ranking import Ranked, rank
+from evercontext.index.reading import Reader, Unfit
+from evercontext.index.walker import Walker
+from evercontext.retrieval.postings import Floats
+from evercontext.retrieval.tokens import STOP_WORDS, fold, runs
+from evercontext.retrieval.vectors import StaticVectors, load_static_vectors
+
+FOLDER = ".evercontext"
+FILE = "index.db"
+TOP_K = 5
+MOST_RESULTS = 100
+LONGEST_QUERY = 2_000
+CHEAP = 40
+"""So many changed files are indexed before a search answers; more are left for later."""
+LOOK_EVERY = 1.0
+"""Seconds in which the tree is not looked at again."""
+_LOAD_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One chunk that answers a question."""
+
+    path: str
+    start_line: int
+    end_line: int
+    text: str
+    score: float
+    symbol: str | None
+    reasons: tuple[str, ...]
+    signals: tuple[tuple[str, float], ...] = ()
+    """What each signal added, strongest first; only when asked for."""
+
+    @property
+    def span(self) -> str:
+        """The lines as the contract writes them: ``L3-L9``."""
+        return f"L{self.start_line}-L{self.end_line}"
+
+    @property
+    def key(self) -> str:
+        """The chunk's key: ``path#L3-L9``."""
+        return f"{self.path}#{self.span}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a search found."""
+
+    hits: tuple[Hit, ...]
+    stale: bool = False
+    """True if the tree has changes that this answer does not know yet."""
+
+
+class CodeIndex:
+    """The index of one tree."""
+
+    def __init__(self, indexer: Indexer, root: Root, vectors: StaticVectors | None) -> None:
+        self.indexer = indexer
+        self.table = indexer.table
+        self._root = root
+        self._vectors = vectors
+        self._corpus: Corpus | None = None
+        self._generation = 0
+        self._looked = 0.0
+        self._stale = False
+        self._busy = asyncio.Lock()
+
+    @classmethod
+    async def open(
+        cls,
+        root: Path,
+        *,
+        folder: Path | None = None,
+        policy: FilePolicy | None = None,
+        redactor: Redactor | None = None,
+        use_vectors: bool = True,
+    ) -> CodeIndex:
+        """Open the index of a tree; ``folder`` keeps it elsewhere than in the tree."""
+        vectors = await asyncio.to_thread(load_static_vectors) if use_vectors else None
+        pinned = Root.open(root)
+        try:
+            place = folder if folder is not None else prepare_folder(pinned.path)
+            rules = policy or agent_policy()
+            maker = vectors.name if vectors else "words"
+            table = await ChunkTable.open(place / FILE, maker)
+        except BaseException:
+            pinned.close()
+            raise
+        reader = Reader(pinned, rules, redactor)
+        return cls(Indexer(table, Walker(pinned.path, rules), reader, vectors), pinned, vectors)
+
+    async def close(self) -> None:
+        """Give everything back."""
+        await self.table.close()
+        self._root.close()
+
+    async def update(
+        self, paths: Sequence[str] | None = None, progress: Progress | None = None
+    ) -> Report:
+        """Bring the index up to date, wholly or for the given paths."""
+        async with self._busy:
+            return await self._update(await self.indexer.pending(paths), progress)
+
+    async def _update(self, pending: Pending, progress: Progress | None = None) -> Report:
+        small = len(pending) <= CHEAP
+        report = await self.indexer.update(pending, keep_analyses=small, progress=progress)
+        if self._corpus is not None and small:
+            await self._follow(self._corpus, report)
+        self._stale = False
+        return report
+
+    async def _follow(self, corpus: Corpus, report: Report) -> None:
+        """Put a small update into the corpus without reading the table again."""
+        generation = await self.table.generation()
+        if report.touched and generation == self._generation + 1:
+            known = await self.table.analyses({content for _, content in report.reused})
+            reused = [(path, unpack(known[content])) for path, content in report.reused]
+            for path, analysis in (*report.applied, *reused):
+                if analysis is None:
+                    corpus.remove(path)
+                else:
+                    corpus.put(path, analysis)
+            self._generation = generation
+
+    async def prune(self, paths: Sequence[str]) -> Report:
+        """Forget files, whether they are still in the tree or not."""
+        async with self._busy:
+            rows = await self.table.rows()
+            wanted = {p.rstrip("/") for p in paths}
+            gone = [p for p in rows if p in wanted or any(p.startswith(w + "/") for w in wanted)]
+            return await self._update(Pending([], gone))
+
+    async def search(
+        self,
+        query: str,
+        top_k: int = TOP_K,
+        path_prefix: str | None = None,
+        *,
+        explain: bool = False,
+        fresh: bool = True,
+    ) -> Answer:
+        """Return the chunks that answer best; ``fresh=False`` takes the index as it is."""
+        question = _checked(query, top_k)
+        async with self._busy:
+            if fresh:
+                await self._freshen()
+            corpus = await self._load()
+        if not corpus.live_files:
+            return Answer((), self._stale)
+        ranked = rank(
+            corpus, question, self._vector_of(question), min(top_k, MOST_RESULTS), path_prefix
+        )
+        hits = await asyncio.to_thread(self._show, corpus, ranked, explain)
+        return Answer(tuple(hits), self._stale)
+
+    def _vector_of(self, question: Question) -> Floats | None:
+        if self._vectors is None:
+            return None
+        words = [run for run in runs(fold(question.text)) if run.lower() not in STOP_WORDS]
+        return self._vectors.pool(dict.fromkeys((*words, *question.translated), 1.0))
+
+    async def _freshen(self) -> None:
+        if time.monotonic() - self._looked < LOOK_EVERY:
+            return
+        pending = await self.indexer.pending()
+        self._stale = bool(len(pending))
+        if 0 < len(pending) <= CHEAP:
+            try:
+                await self._update(pending)
+            except StoreBusy:
+                self._stale = True
+        self._looked = time.monotonic()
+
+    async def _load(self) -> Corpus:
+        """Return the corpus as of the last batch, whoever wrote it."""
+        generation = await self.table.generation()
+        if self._corpus is None:
+            self._corpus = Corpus(self._vectors)
+            rows = await self.table.changes_since(0)
+            with self._corpus.filling():
+                await self._put_stored(self._corpus, rows)
+        elif generation != self._generation:
+            rows = await self.table.changes_since(self._generation)
+            for path, _ in rows:
+                self._corpus.remove(path)
+            await self._put_stored(self._corpus, rows)
+        self._generation = generation
+        return self._corpus
+
+    async def _put_stored(self, corpus: Corpus, rows: list[tuple[str, str | None]]) -> None:
+        wanted = [(path, content) for path, content in rows if content is not None]
+        for start in range(0, len(wanted), _LOAD_AT_ONCE):
+            part = wanted[start : start + _LOAD_AT_ONCE]
+            known = await self.table.analyses({content for _, content in part})
+            await asyncio.to_thread(_put_all, corpus, part, known)
+
+    def _show(self, corpus: Corpus, ranked: list[Ranked], explain: bool) -> list[Hit]:
+        hits = []
+        for found in ranked:
+            entry = corpus.files[found.slot]
+            first, last = (int(n) for n in entry.spans[found.chunk])
+            try:
+                lines = self.indexer.reader.read(entry.path).text.split("\n")
+            except Unfit:
+                self._stale = True
+                continue
+            text = "\n".join(lines[first - 1 : last])
+            symbol = entry.symbols[found.chunk]
+            signals = _signals(found.shares) if explain else ()
+            hits.append(
+                Hit(entry.path, first, last, text, found.score, symbol, found.reasons, signals)
+            )
+        return hits
+
+
+def _put_all(corpus: Corpus, rows: list[tuple[str, str]], known: dict[str, bytes]) -> None:
+    for path, content in rows:
+        if content in known:
+            corpus.put(path, unpack(known[content]))
+
+
+def prepare_folder(root: Path) -> Path:
+    """Make the index folder of a tree; git is told to leave it alone."""
+    folder = root / FOLDER
+    folder.mkdir(mode=0o700, exist_ok=True)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", "utf-8")
+    return folder
+
+
+def _checked(query: str, top_k: int) -> Question:
+    if not query.strip():
+        raise UsageError("the query is empty", fix="Say what you are looking for")
+    if len(query) > LONGEST_QUERY:
+        raise UsageError(f"the query is longer than {LONGEST_QUERY} characters")
+    if top_k < 1:
+        raise UsageError("top_k must be 1 or more")
+    return understand(query)
+
+
+def _signals(shares: Floats) -> tuple[tuple[str, float], ...]:
+    named = [(name, round(float(v), 3)) for name, v in zip(NAMES, shares, strict=True) if v]
+    return tuple(sorted(named, key=lambda item: -abs(item[1])))

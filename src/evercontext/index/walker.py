@@ -1,0 +1,205 @@
+"""Which files belong into the index: what git would track, minus what must never be indexed.
+
+In a git work tree git itself says what is ignored; elsewhere the ``.gitignore`` files are read
+here. ``.evercontextignore`` at the root takes out more. Secrets, archives, lock files, links and
+files over the size limit never get in, whatever git says.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evercontext.errors import ProcessProblem
+from evercontext.files.policy import FilePolicy
+from evercontext.index.languages import language_of
+from evercontext.process.run import run
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+IGNORE_FILE = ".evercontextignore"
+MOST_FILES = 200_000
+_SKIPPED = (
+    "node_modules bower_components __pycache__ .venv venv .tox .nox .mypy_cache .pytest_cache "
+    ".ruff_cache .hypothesis .gradle .terraform .next .nuxt .cache .git .hg .svn .jj .evercontext "
+    ".nebula site-packages"
+)
+_SKIPPED_DIRECTORIES = frozenset(_SKIPPED.split())
+_NOISE = re.compile(
+    r"(^|/)(package-lock\.json|npm-shrinkwrap\.json|composer\.lock|go\.sum)$"
+    r"|\.(lock|map|snap|svg)$|\.min\.(js|css)$|[-.]lock\.(json|ya?ml)$"
+)
+_LIST_SECONDS = 60.0
+_LIST_BYTES = 64 * 1024 * 1024
+# A repository's own configuration must not make a listing run its programs.
+_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file that may be indexed, as it was when the tree was walked."""
+
+    path: str
+    size: int
+    modified: int
+
+
+class Walker:
+    """Finds the files of one root."""
+
+    def __init__(self, root: Path, policy: FilePolicy) -> None:
+        self.root = root
+        self.policy = policy
+
+    async def walk(self) -> list[Found]:
+        """Return every file that may be indexed, in order of their paths."""
+        listed = await self._ask_git()
+        names: Iterable[str] = self._scan() if listed is None else listed
+        ignored = self._own_ignores()
+        found = (self.look(n) for n in names if ignored is None or not ignored.match_file(n))
+        return sorted((f for f in found if f is not None), key=lambda f: f.path)[:MOST_FILES]
+
+    def look(self, path: str) -> Found | None:
+        """Return one path as it is now, or ``None`` if it is not to be indexed."""
+        if not self.wants(path):
+            return None
+        try:
+            seen = os.lstat(self.root / path)
+        except (OSError, ValueError):
+            return None
+        if not stat.S_ISREG(seen.st_mode) or seen.st_size > self.policy.max_bytes:
+            return None
+        return Found(path, seen.st_size, seen.st_mtime_ns)
+
+    def wants(self, path: str) -> bool:
+        """True if a path by its name alone may be indexed."""
+        if language_of(path) is None or _NOISE.search(path) or not path.isprintable():
+            return False
+        parts = path.split("/")
+        if not _SKIPPED_DIRECTORIES.isdisjoint(parts[:-1]):
+            return False
+        return not any(self.policy.protects(part) for part in parts)
+
+    async def belongs(self, paths: list[str]) -> list[str]:
+        """Return those of the paths that neither git nor our own file ignores."""
+        own = self._own_ignores()
+        kept = [p for p in paths if own is None or not own.match_file(p)]
+        if not kept or not _in_git(self.root):
+            ignored = self._ignore_chain(kept)
+            return [p for p in kept if p not in ignored]
+        ignored_bytes = await self._git("check-ignore", "-z", "--stdin", stdin=_joined(kept))
+        ignored = set(_split(ignored_bytes or b""))
+        return [p for p in kept if p not in ignored]
+
+    async def _ask_git(self) -> list[str] | None:
+        if not _in_git(self.root):
+            return None
+        listing = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+        out = await self._git(*listing)
+        if out is None:
+            return None
+        names = sorted(set(_split(out)))
+        for nested in [n for n in names if n.endswith("/") or language_of(n) is None]:
+            # A submodule, or a repository inside this one: its own git knows its files.
+            inner = Walker(self.root / nested, self.policy)
+            if (inner.root / ".git").exists():
+                below = await inner._ask_git() or []
+                names += [f"{nested.rstrip('/')}/{name}" for name in below]
+        return names
+
+    async def _git(self, *arguments: str, stdin: bytes = b"") -> bytes | None:
+        try:
+            done = await run(
+                (*_GIT, *arguments),
+                cwd=self.root,
+                timeout=_LIST_SECONDS,
+                stdin=stdin,
+                max_output=_LIST_BYTES,
+            )
+        except ProcessProblem:
+            return None
+        return done.stdout if done.exit_code in (0, 1) and not done.truncated else None
+
+    def _own_ignores(self) -> GitIgnoreSpec | None:
+        return _spec(self.root / IGNORE_FILE)
+
+    def _scan(self) -> Iterator[str]:
+        """Yield paths outside git, honouring the ignore files on the way."""
+        pending: list[tuple[str, tuple[tuple[str, GitIgnoreSpec], ...]]] = [("", ())]
+        while pending:
+            directory, specs = pending.pop()
+            own = _spec(self.root / directory / ".gitignore")
+            if own is not None:
+                specs = (*specs, (directory, own))
+            for entry in _entries(self.root / directory):
+                path = f"{directory}/{entry.name}" if directory else entry.name
+                is_directory = entry.is_dir(follow_symlinks=False)
+                if _ignored(path + "/" * is_directory, specs):
+                    continue
+                if not is_directory:
+                    yield path
+                elif entry.name not in _SKIPPED_DIRECTORIES:
+                    pending.append((path, specs))
+
+    def _ignore_chain(self, paths: list[str]) -> set[str]:
+        ignored: set[str] = set()
+        for path in paths:
+            parents = ["", *("/".join(path.split("/")[:i]) for i in range(1, path.count("/") + 1))]
+            specs = tuple((p, s) for p in parents if (s := _spec(self.root / p / ".gitignore")))
+            if _ignored(path, specs):
+                ignored.add(path)
+        return ignored
+
+
+def _in_git(root: Path) -> bool:
+    return any((place / ".git").exists() for place in (root, *root.parents))
+
+
+def _split(out: bytes) -> list[str]:
+    names = []
+    for name in out.split(b"\0"):
+        try:
+            names.append(name.decode("utf-8"))
+        except UnicodeDecodeError:
+            continue
+    return [name for name in names if name]
+
+
+def _joined(paths: Iterable[str]) -> bytes:
+    return b"\0".join(path.encode("utf-8", "surrogateescape") for path in paths) + b"\0"
+
+
+def _entries(directory: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return []
+
+
+def _ignored(path: str, specs: tuple[tuple[str, GitIgnoreSpec], ...]) -> bool:
+    """The deepest ignore file that says anything about a path decides."""
+    for base, spec in reversed(specs):
+        relative = path[len(base) + 1 :] if base else path
+        verdict = spec.check_file(relative).include
+        if verdict is not None:
+            return verdict
+    return False
+
+
+def _spec(file: Path) -> GitIgnoreSpec | None:
+    try:
+        if file.is_symlink() or not file.is_file():
+            return None
+        lines = file.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return None
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines(lines)

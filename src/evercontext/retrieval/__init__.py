@@ -1,0 +1,1 @@
+"""One retrieval library for code, memories and tools: pure, typed, incremental."""

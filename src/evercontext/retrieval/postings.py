@@ -1,0 +1,93 @@
+"""Posting lists that take one more document at the cost of that document alone.
+
+The bulk is three flat arrays (a CSR matrix by term). A later document goes into a small table
+beside it; a removed one is only forgotten by its owner's ``alive`` mask. Both are folded in when
+the owner is built again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int32]
+Floats = NDArray[np.float32]
+_NONE: Ints = np.zeros(0, np.int32)
+
+
+class Postings:
+    """For each term, the documents that hold it and how often."""
+
+    def __init__(self) -> None:
+        self._starts: Ints = np.zeros(1, np.int32)
+        self._documents: Ints = _NONE
+        self._counts: Floats = np.zeros(0, np.float32)
+        self._later: dict[int, tuple[list[int], list[int]]] = {}
+
+    @classmethod
+    def build(cls, terms: Ints, documents: Ints, counts: Floats, size: int) -> Postings:
+        """Return postings of ``size`` terms from parallel arrays in any order."""
+        built = cls()
+        order = np.argsort(terms, kind="stable")
+        built._starts = np.zeros(size + 1, np.int32)
+        np.cumsum(np.bincount(terms, minlength=size), out=built._starts[1:])
+        built._documents = documents[order]
+        built._counts = counts[order]
+        return built
+
+    def add(self, document: int, terms: Iterable[int], counts: Iterable[int]) -> None:
+        """Take one more document."""
+        later = self._later
+        for term, count in zip(terms, counts, strict=True):
+            entry = later.get(term)
+            if entry is None:
+                later[term] = ([document], [count])
+            else:
+                entry[0].append(document)
+                entry[1].append(count)
+
+    def of(self, term: int) -> tuple[Ints, Floats]:
+        """Return the documents of a term and its counts in them; each document once."""
+        if term + 1 < len(self._starts):
+            part = slice(self._starts[term], self._starts[term + 1])
+            documents, counts = self._documents[part], self._counts[part]
+        else:
+            documents, counts = _NONE, self._counts[:0]
+        later = self._later.get(term)
+        if later is None:
+            return documents, counts
+        return (
+            np.concatenate([documents, np.array(later[0], np.int32)]),
+            np.concatenate([counts, np.array(later[1], np.float32)]),
+        )
+
+
+class Column:
+    """A growing array: appending costs what is appended, on average."""
+
+    def __init__(self, dtype: type[np.generic], width: int | None = None) -> None:
+        self._data = np.zeros(64 if width is None else (64, width), dtype)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The filled part: a view, good until the next ``extend``."""
+        return self._data[: self._size]
+
+    def extend(self, values: NDArray[Any]) -> None:
+        """Append values (rows, if the column has a width)."""
+        needed = self._size + len(values)
+        if needed > len(self._data):
+            grown = np.zeros(
+                (max(needed, 2 * len(self._data)), *self._data.shape[1:]), self._data.dtype
+            )
+            grown[: self._size] = self.values
+            self._data = grown
+        self._data[self._size : needed] = values
+        self._size = needed

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evercontext.index.analysis import FIELDS, analyse, pack, unpack
+from evercontext.retrieval.tokens import count_terms, fold, whole
+from evercontext.retrieval.vectors import load_static_vectors
+from tests.index.world import SHOP
+
+
+def _row(text: str, row: int) -> dict[str, int]:
+    found = analyse(text, "python")
+    part = found.counts.row(row)
+    ids, times = found.counts.positions[part].tolist(), found.counts.counts[part].tolist()
+    return {found.terms[i]: n for i, n in zip(ids, times, strict=True)}
+
+
+def test_each_chunk_counts_its_own_terms() -> None:
+    text = SHOP["shop/payment.py"]
+    found = analyse(text, "python")
+    lines = text.split("\n")
+    for i, span in enumerate(found.spans):
+        part = "\n".join(lines[span.start - 1 : span.end])
+        assert _row(text, i) == dict(count_terms(fold(part)))
+
+
+def test_fields_hold_the_names_and_the_header() -> None:
+    text = SHOP["shop/payment.py"]
+    chunks = len(analyse(text, "python").spans)
+    fields = {name: _row(text, chunks + i) for i, name in enumerate(FIELDS)}
+    assert whole("PaymentGateway") in fields["types"]
+    assert {"charg", "refund"} <= set(fields["functions"])
+    assert "card" in fields["header"]
+
+
+@settings(max_examples=50)
+@given(st.text(max_size=300))
+def test_what_was_packed_comes_back(text: str) -> None:
+    found = analyse(text, "python")
+    again = unpack(pack(found))
+    assert pack(again) == pack(found)
+    assert again.terms == found.terms
+    assert again.spans == found.spans
+
+
+def test_vectors_are_one_per_chunk_and_one_for_the_names() -> None:
+    vectors = load_static_vectors()
+    assert vectors is not None
+    found = analyse(SHOP["shop/cart.py"], "python", vectors)
+    assert found.vectors is not None
+    assert found.vectors.shape == (len(found.spans) + 1, vectors.dimensions)
+    again = unpack(pack(found))
+    assert again.vectors is not None
+    assert np.array_equal(again.vectors, found.vectors)
+
+
+@pytest.mark.contract("E39")
+def test_an_analysis_depends_on_the_content_alone() -> None:
+    text = SHOP["shop/cart.py"]
+    assert pack(analyse(text, "python")) == pack(analyse(text, "python"))
