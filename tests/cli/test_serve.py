@@ -136,3 +136,21 @@ def test_doctor_knows_our_own_gateway(tmp_path: Path) -> None:
         ended = evercontext("doctor", "--json", cwd=tmp_path, env={"EC_PORT": port})
     found = {check["name"]: check for check in json.loads(ended.out)}
     assert found[f"port {port}"]["text"] == "our gateway is running"
+
+
+@pytest.mark.case(136)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_mcp_stops_at_a_signal_while_its_client_is_silent(
+    number: int, code: int, tmp_path: Path
+) -> None:
+    with subprocess.Popen(
+        [EVERCONTEXT, "mcp"], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as client:  # fmt: skip
+        assert client.stdin
+        assert client.stdout
+        client.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        client.stdin.flush()
+        assert json.loads(client.stdout.readline())["id"] == 1
+        client.send_signal(number)
+        assert client.wait(4) == code

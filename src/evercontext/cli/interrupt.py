@@ -12,6 +12,8 @@ from evercontext.domain.outcome import outcome_of
 from evercontext.errors import Cancelled, Terminated
 
 T = TypeVar("T")
+PATIENCE = 4.0
+"""Seconds that work has to put itself in order after a signal."""
 
 
 def run_until_stopped(work: Coroutine[Any, Any, T]) -> T:
@@ -20,6 +22,7 @@ def run_until_stopped(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _guarded(work: Coroutine[Any, Any, T]) -> T:
+    loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work)
     reasons: list[Cancelled] = []
 
@@ -29,8 +32,9 @@ async def _guarded(work: Coroutine[Any, Any, T]) -> T:
         reasons.append(reason)
         # The task's trace should end with the same word as the process.
         task.cancel(reason.code)
+        # Something that cannot be cancelled must not keep the process for ever.
+        loop.call_later(PATIENCE, os._exit, int(outcome_of(reason)))
 
-    loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, stop, Cancelled("stopped"))
     loop.add_signal_handler(signal.SIGTERM, stop, Terminated("terminated"))
     try:

@@ -5,6 +5,8 @@ Both eras are served: clients that shake hands, and the stateless revision of 20
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -35,6 +37,8 @@ INSTRUCTIONS = (
     "root. An error names its code and, where there is one, the fix."
 )
 MOST_SESSIONS = 256
+LONGEST_LINE = 16 * 1024 * 1024
+"""Bytes of one message over stdio."""
 
 _Context = ServerRequestContext[Any, Any]
 
@@ -64,7 +68,7 @@ class McpDoor:
     async def stdio(self) -> None:
         """Serve the client that started this process, until it closes the pipe."""
         server = self.server()
-        async with stdio_server() as (incoming, outgoing):
+        async with stdio_server(stdin=await _stdin_lines()) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
 
     @asynccontextmanager
@@ -136,6 +140,25 @@ class McpDoor:
             door=Door.MCP,
             principal=self._principal.token,
         )
+
+
+async def _stdin_lines() -> Any:
+    """Lines of stdin that can be cancelled; ``None`` for a plain file, which never waits.
+
+    The SDK reads in a thread, and a thread that waits for a line outlives every signal.
+    """
+    reader = asyncio.StreamReader(limit=LONGEST_LINE)
+    loop = asyncio.get_running_loop()
+    try:
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    except ValueError:
+        return None
+
+    async def lines() -> AsyncIterator[str]:
+        async for line in reader:
+            yield line.decode("utf-8", "replace")
+
+    return lines()
 
 
 def describe(tool: Tool) -> types.Tool:
