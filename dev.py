@@ -198,8 +198,13 @@ def installers() -> list[list[str]]:
     ways = []
     if uv := shutil.which("uv"):
         ways.append([uv, "pip", "install", "--python", str(PYTHON)])
-    quiet = ["--disable-pip-version-check", "--no-input"]
-    if subprocess.run([str(PYTHON), "-c", "import pip"], stderr=-3, check=False).returncode == 0:
+    quiet = ["--disable-pip-version-check", "--no-input", "--no-compile", "--prefer-binary"]
+    if (
+        subprocess.run(
+            [str(PYTHON), "-c", "import pip"], stderr=subprocess.DEVNULL, check=False
+        ).returncode
+        == 0
+    ):
         ways.append([str(PYTHON), "-m", "pip", "install", *quiet])
     elif importlib.util.find_spec("pip"):
         ways.append([sys.executable, "-m", "pip", "--python", str(PYTHON), "install", *quiet])
