@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from evercontext import plugins
 from evercontext.domain.tool import Tool
 from evercontext.files.policy import FilePolicy, agent_policy, gateway_policy
+from evercontext.process.child import Launch
+from evercontext.process.sandbox import Sandbox, choose
 from evercontext.settings import Settings, process_environment
 from evercontext.workspace.execution import execution_tools
 from evercontext.workspace.git import Git, git_tools
@@ -41,12 +45,28 @@ def _local(settings: Settings, stack: AsyncExitStack) -> tuple[Workspace, list[T
     gateway = _loosened(gateway_policy(settings.allow_ext, settings.max_bytes), settings)
     local = LocalWorkspace.open(settings.root, settings.home, gateway=gateway, agent=agent)
     stack.callback(local.close)
-    git = git_tools(Git(local.tree, process_environment()))
+    git = git_tools(Git(local.tree, process_environment(), _ReadOnly(settings)))
     return local, [
         *workspace_tools(local),
         *execution_tools(settings, agent, local),
         *(tool for tool in git if not tool.writes),
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadOnly:
+    """A cage in which nothing can be written: what a repository configures may run, and no more."""
+
+    settings: Settings
+
+    def enter(
+        self, argv: Sequence[str], cwd: Path, env: Mapping[str, str]
+    ) -> AbstractContextManager[Launch]:
+        # Which layer works is found out when the first command asks, not at start.
+        root, layer = self.settings.root.resolve(), choose(self.settings.sandbox)
+        above = next((place / ".git" for place in root.parents if (place / ".git").exists()), None)
+        cage = Sandbox(root, layer, read_only=True, readable=(above,) if above else ())
+        return cage.present().enter(argv, cwd, env)
 
 
 def _from_plugins() -> list[Tool]:
