@@ -8,7 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evercontext import plugins
+from evercontext.app.judging import open_judge
 from evercontext.domain.tool import Tool
+from evercontext.evaluation.evaluator import Evaluator
+from evercontext.evaluation.tools import GetEvaluator, evaluation_tools
+from evercontext.events.log import EventLog
 from evercontext.files.policy import FilePolicy, agent_policy, gateway_policy
 from evercontext.process.child import Launch
 from evercontext.process.sandbox import Sandbox, choose
@@ -22,13 +26,29 @@ ESSENTIAL = ("list_files", "read_file", "write_file")
 """All that a tiny model is offered: it chooses badly among many."""
 
 
-def equip(settings: Settings, stack: AsyncExitStack) -> tuple[Workspace, list[Tool]]:
+def equip(
+    settings: Settings, stack: AsyncExitStack, events: EventLog
+) -> tuple[Workspace, list[Tool]]:
     """Open the workspace, here or behind ``EC_MCP_URL``, and return it with every tool."""
     if settings.mcp_url:
         workspace, tools = _remote(settings, settings.mcp_url, stack)
     else:
         workspace, tools = _local(settings, stack)
-    return workspace, [*tools, *_from_plugins()]
+    judging = evaluation_tools(_evaluator(settings, stack, events))
+    return workspace, [*tools, *judging, *_from_plugins()]
+
+
+def _evaluator(settings: Settings, stack: AsyncExitStack, events: EventLog) -> GetEvaluator:
+    """The evaluator, made when the first document is judged."""
+    made: list[Evaluator] = []
+
+    async def get() -> Evaluator:
+        if not made:
+            judge, _ = await open_judge(settings, stack)
+            made.append(Evaluator(judge, target=settings.target_score, events=events))
+        return made[0]
+
+    return get
 
 
 def _remote(settings: Settings, url: str, stack: AsyncExitStack) -> tuple[Workspace, list[Tool]]:

@@ -62,7 +62,7 @@ class EverContext:
             stack.push_async_callback(store.close)
             traces = TraceIndex(store, events, settings.traces)
             stack.push_async_callback(traces.close)
-            workspace, tools = equip(settings, stack)
+            workspace, tools = equip(settings, stack, events)
             toolbox = Toolbox(tools, events)
             told = (*settings.notices, *store.report.warnings)
             yield cls(settings, events, store, workspace, toolbox, traces, told)

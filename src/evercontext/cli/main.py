@@ -32,12 +32,17 @@ class Entry(NamedTuple):
 COMMANDS = {
     "run": Entry("Work", "run", "Do one task in a project, unattended."),
     "undo": Entry("Work", "undo", "Take back what a task changed."),
+    "search": Entry("Work", "search", "Find code by what it does, or by its name."),
+    "index": Entry("Work", "index", "Bring the code index up to date; --watch keeps it so."),
+    "evaluate": Entry("Work", "evaluate", "Judge documents by a rubric."),
+    "improve": Entry("Work", "improve", "Rewrite a document until it passes."),
     "serve": Entry("Doors", "serve", "Serve the project's tools over REST and MCP, until Ctrl-C."),
     "mcp": Entry("Doors", "mcp", "Serve the project's tools to an MCP client over stdio."),
     "trace": Entry("Look", "trace", "See what happened: list, show, tail."),
     "doctor": Entry("Look", "doctor", "Check this machine; say how to fix what is missing."),
     "model": Entry("Set up", "model", "See, choose, fetch and test models."),
     "config": Entry("Set up", "config", "See and change settings; trust a project's file."),
+    "hook": Entry("Set up", "hook", "Let git tell the index about commits."),
     "completion": Entry("Set up", "completion", "Print the completion script of a shell."),
 }
 
