@@ -77,9 +77,11 @@ def salvage(damaged: Path, fresh: sqlite3.Connection) -> int:
 
 
 def _tables(connection: sqlite3.Connection) -> list[str]:
-    names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    skipped = ("sqlite_", "schema_migrations")
-    return [row["name"] for row in names if not row["name"].startswith(skipped)]
+    found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
+    # A search index fills itself from the rows that are copied.
+    indexes = [row["name"] for row in found if (row["sql"] or "").startswith("CREATE VIRTUAL")]
+    skipped = ("sqlite_", "schema_migrations", *indexes)
+    return [row["name"] for row in found if not row["name"].startswith(skipped)]
 
 
 def _readable(source: sqlite3.Connection, table: str) -> Iterator[dict[str, Any]]:
