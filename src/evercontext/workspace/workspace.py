@@ -13,9 +13,12 @@ from evercontext.domain.tool import Caller, Door, FileChange
 from evercontext.files import snapshot
 from evercontext.files.journal import Journal, Step
 from evercontext.files.listing import Listing
+from evercontext.files.locality import is_local
 from evercontext.files.policy import FilePolicy
 from evercontext.files.search import Found
 from evercontext.files.tree import FileText, Tree, WriteMode, Written
+
+_SMALL = 1_048_576
 
 
 class Workspace(Protocol):
@@ -83,6 +86,7 @@ class LocalWorkspace:
     def __init__(self, tree: Tree, policies: Mapping[Door, FilePolicy]) -> None:
         self._tree = tree
         self._doors = {door: tree.under(policy) for door, policy in policies.items()}
+        self._local = is_local(tree.root.fd)
         self._steps: dict[str, Step] = {}
         self._seen: snapshot.Snapshot | None = None
 
@@ -124,7 +128,11 @@ class LocalWorkspace:
 
     async def read(self, path: str, caller: Caller) -> FileText:
         """Read a text file."""
-        return await asyncio.to_thread(self._door(caller).read, path)
+        tree = self._door(caller)
+        if self._local and tree.policy.max_bytes <= _SMALL:
+            # Handing it to a thread and back takes longer than reading it.
+            return tree.read(path)
+        return await asyncio.to_thread(tree.read, path)
 
     async def search(self, directory: str, keyword: str, caller: Caller) -> Found:
         """Find the files that contain a text."""
