@@ -275,6 +275,7 @@ class Unknown(Body):
 
 
 BODIES: Mapping[str, type[Body]] = {kind.type: kind for kind in Body.__subclasses__()}
+_NAMES = {kind: tuple(row.name for row in dataclasses.fields(kind)) for kind in BODIES.values()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +296,7 @@ class Event:
         name, data = (
             (body.name, dict(body.data))
             if isinstance(body, Unknown)
-            else (body.type, {f.name: getattr(body, f.name) for f in dataclasses.fields(body)})
+            else (body.type, {name: getattr(body, name) for name in _NAMES[type(body)]})
         )
         head = {"id": self.id, "at": self.at, "trace_id": self.trace_id, "parent": self.parent}
         return {**head, "v": self.schema, "type": name, "data": data}
@@ -316,7 +317,7 @@ class Event:
 
 
 def _revive(kind: type[Body], data: Mapping[str, Any]) -> Body | None:
-    known = {f.name for f in dataclasses.fields(kind)}
+    known = _NAMES[kind]
     values = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k in known}
     try:
         return kind(**values)

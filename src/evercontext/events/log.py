@@ -46,23 +46,27 @@ class EventLog:
         self._subscribers.append(subscriber)
         return lambda: self._subscribers.remove(subscriber)
 
-    def emit(
-        self, body: Body, *, trace_id: str, parent: str | None = None, sync_soon: bool = False
-    ) -> Event:
-        """Record an event. A log that cannot be written does not stop ordinary work.
-
-        ``sync_soon``: it is on disk a moment later, and nobody waits for that.
-        """
+    def emit(self, body: Body, *, trace_id: str, parent: str | None = None) -> Event:
+        """Record an event. A log that cannot be written does not stop ordinary work."""
         event = self._event(body, trace_id, parent)
         if not body.transient:
             try:
                 self._append(event)
-                if sync_soon and self._later is None:
-                    loop = asyncio.get_running_loop()
-                    self._later = loop.call_later(_SOON, self._start_flush)
             except OSError:
                 if self.segment:
                     self._close_segment()
+        self._publish(event)
+        return event
+
+    def emit_audited(self, body: Body, *, trace_id: str, parent: str | None = None) -> Event:
+        """Record an event or raise ``AuditUnavailable``; it is on disk a moment later."""
+        event = self._event(body, trace_id, parent)
+        try:
+            self._append(event)
+        except OSError as problem:
+            raise self._unavailable(problem) from problem
+        if self._later is None:
+            self._later = asyncio.get_running_loop().call_later(_SOON, self._start_flush)
         self._publish(event)
         return event
 
@@ -73,12 +77,15 @@ class EventLog:
             self._append(event)
             await self._synced()
         except OSError as problem:
-            raise AuditUnavailable(
-                f"the event log cannot be written: {problem.strerror}",
-                fix=f"Free space or fix permissions under {self._directory}",
-            ) from problem
+            raise self._unavailable(problem) from problem
         self._publish(event)
         return event
+
+    def _unavailable(self, problem: OSError) -> AuditUnavailable:
+        return AuditUnavailable(
+            f"the event log cannot be written: {problem.strerror}",
+            fix=f"Free space or fix permissions under {self._directory}",
+        )
 
     def close(self) -> None:
         """Close the segment; a later event opens a new one."""

@@ -91,8 +91,8 @@ def printable(text: str, longest: int) -> str:
 class Audited:
     """Gives every request its trace id, and writes its audit line before it is answered.
 
-    A write is answered once its line is on disk, and not acknowledged without it. The line of a
-    read is written too, and reaches the disk a moment later.
+    A write whose line cannot be written is not acknowledged; a read still is. The call itself was
+    on disk before it wrote anything, so this line need not be waited for.
     """
 
     def __init__(self, app: App, events: EventLog, metrics: Metrics) -> None:
@@ -110,15 +110,12 @@ class Audited:
         try:
             await self._app(scope, receive, answering)
         finally:
-            await answering.give_up()
+            answering.give_up()
 
-    async def _record(self, scope: Scope, note: Note, status: int) -> None:
+    def _record(self, scope: Scope, note: Note, status: int) -> None:
         note.settled = True
         body = note.call or self._line(scope, note, status)
-        if note.writes:
-            await self._events.emit_durable(body, trace_id=note.trace_id)
-        else:
-            self._events.emit(body, trace_id=note.trace_id, sync_soon=True)
+        self._events.emit_audited(body, trace_id=note.trace_id)
 
     def _line(self, scope: Scope, note: Note, status: int) -> Audit:
         path = note.path if note.path is not None else scope["path"]
@@ -141,7 +138,7 @@ class _Answering:
         scope: Scope,
         note: Note,
         send: Send,
-        record: Callable[[Scope, Note, int], Awaitable[None]],
+        record: Callable[[Scope, Note, int], None],
         timer: Timer,
     ) -> None:
         self._scope, self._note, self._send = scope, note, send
@@ -155,26 +152,26 @@ class _Answering:
         if not self._replaced:
             await self._send(message)
 
-    async def give_up(self) -> None:
+    def give_up(self) -> None:
         """Record a request that was never answered, because its client went away."""
         if not self._started:
             with suppress(AuditUnavailable):
-                await self._settle(CLIENT_GONE)
+                self._settle(CLIENT_GONE)
 
     async def _begin(self, message: Message) -> None:
         trace_id = (b"x-trace-id", self._note.trace_id.encode())
         message["headers"] = [*message.get("headers", ()), trace_id]
         try:
-            await self._settle(message["status"])
+            self._settle(message["status"])
         except AuditUnavailable as error:
             if self._note.writes:
                 self._replaced = True
                 await answer_error(self._send, error, self._note.trace_id)
 
-    async def _settle(self, status: int) -> None:
+    def _settle(self, status: int) -> None:
         self._started = True
         self._timer.end(self._scope["method"], self._scope.get(ROUTE, "other"), status)
-        await self._record(self._scope, self._note, status)
+        self._record(self._scope, self._note, status)
 
 
 class Guarded:

@@ -111,14 +111,12 @@ class McpDoor:
             # The HTTP request that brought the call has one line, and this is what it says.
             note.call, note.writes = line, self._writes(parameters.name)
         else:
-            result = await self._recorded(parameters.name, line, result, trace_id)
+            result = self._recorded(parameters.name, line, result, trace_id)
         return as_mcp(result, trace_id)
 
-    async def _recorded(
-        self, name: str, line: Audit, result: ToolResult, trace_id: str
-    ) -> ToolResult:
+    def _recorded(self, name: str, line: Audit, result: ToolResult, trace_id: str) -> ToolResult:
         try:
-            await self._events.emit_durable(line, trace_id=trace_id)
+            self._events.emit_audited(line, trace_id=trace_id)
         except AuditUnavailable as error:
             # The write is there, but nobody could prove it: it is not acknowledged.
             return ToolResult.failed(error) if result.ok and self._writes(name) else result
