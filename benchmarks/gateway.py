@@ -4,7 +4,8 @@
 
 Both run as one process each, with the same HTTP parser and event loop; the client is a process of
 its own. One request in five writes 4 KB, the others read 4 KB. Rounds alternate between the two
-servers, so that a busy machine hits both; the figures are medians of the rounds.
+servers, so that a busy machine hits both; the figures are medians of the rounds. BENCH_DIR chooses
+the disk.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import time
 from pathlib import Path
 
 FILES = 64
-CONTENT = "0123456789abcde\n" * 256
+CONTENT = "".join(f"line {n:3} of it\n" for n in range(256))
 OURS = "from evercontext.cli.main import main; main()"
 PLAIN = """
 import os, sys
@@ -86,7 +87,8 @@ def requests(port: int) -> list[bytes]:
     for n in range(FILES):
         path = f"f{n}.txt"
         cycle += [raw("read_file", {"path": path})] * 4
-        cycle.append(raw("write_file", {"path": path, "content": CONTENT, "mode": "overwrite"}))
+        content = CONTENT.replace("line 100 of it", f"line 100 of {n}")
+        cycle.append(raw("write_file", {"path": path, "content": content, "mode": "overwrite"}))
     return cycle
 
 
@@ -172,7 +174,7 @@ def start(kind: str, folder: Path, loop: str) -> tuple[subprocess.Popen[bytes], 
         if kind == "plain"
         else [sys.executable, "-c", OURS, "serve"]
     )
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
     for _ in range(300):
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
@@ -183,8 +185,8 @@ def start(kind: str, folder: Path, loop: str) -> tuple[subprocess.Popen[bytes], 
 
 def path_check_costs(folder: Path) -> None:
     """Print what one path check costs next to ``os.path.realpath``."""
-    from evercontext.files.policy import FilePolicy
     from evercontext.files.paths import Root
+    from evercontext.files.policy import FilePolicy
 
     (folder / "check" / "a" / "b").mkdir(parents=True)
     (folder / "check" / "a" / "b" / "c.txt").write_text("x")
@@ -232,21 +234,40 @@ def measure(
 ) -> None:
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         for connections in options.connections:
-            rates: dict[str, list[float]] = {kind: [] for kind in servers}
-            tails: dict[str, list[float]] = {kind: [] for kind in servers}
+            rounds: dict[str, list[tuple[float, float, float]]] = {kind: [] for kind in servers}
             for _ in range(options.rounds):
-                for kind, (_, port) in servers.items():
+                for kind, (process, port) in servers.items():
+                    spent = cpu_seconds(process.pid)
                     rate, p95, failures = pool.apply(
                         _load_in_child, ((port, connections, options.seconds),)
                     )
                     assert not failures, f"{kind}: {failures} failures"
-                    rates[kind].append(rate)
-                    tails[kind].append(p95)
-            for kind in servers:
-                rate, p95 = statistics.median(rates[kind]), statistics.median(tails[kind])
-                print(f"{connections:4} connections  {kind:6} {rate:8.0f} req/s  p95 {p95:7.1f} ms")
-            ratio = statistics.median(rates["ours"]) / statistics.median(rates["plain"])
-            print(f"{connections:4} connections  ratio  {ratio:8.2f}")
+                    per_request = (cpu_seconds(process.pid) - spent) / (rate * options.seconds)
+                    rounds[kind].append((rate, p95, per_request * 1000))
+            report(connections, rounds)
+
+
+def report(connections: int, rounds: dict[str, list[tuple[float, float, float]]]) -> None:
+    middle = {
+        kind: [statistics.median(column) for column in zip(*figures, strict=True)]
+        for kind, figures in rounds.items()
+    }
+    for kind, (rate, p95, cpu) in middle.items():
+        print(
+            f"{connections:4} connections  {kind:6} {rate:8.0f} req/s  p95 {p95:7.1f} ms  "
+            f"CPU {cpu:5.2f} ms a request"
+        )
+    (ours, _, our_cpu), (plain, _, plain_cpu) = middle["ours"], middle["plain"]
+    print(
+        f"{connections:4} connections  ratio  {ours / plain:8.2f} in throughput, "
+        f"{plain_cpu / our_cpu:.2f} in CPU (above 1: ours is faster)"
+    )
+
+
+def cpu_seconds(pid: int) -> float:
+    """What a process has used so far, in user and system mode."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":
