@@ -76,6 +76,12 @@ def test_a_question_asks_and_writes_nothing(task: str) -> None:
     assert not found.wants_file
 
 
+def test_a_definition_is_no_question() -> None:
+    task = assignment.read("In b.py, define is_big(n), which says whether n is big")
+    assert task.wants_file
+    assert not task.asks
+
+
 def test_small_talk_wants_no_file() -> None:
     assert not assignment.read("Good morning").wants_file
     assert assignment.read("app に Hello World を作成").wants_file

@@ -147,8 +147,8 @@ _RESULT = re.compile(
     re.I,
 )
 _MAKING = re.compile(
-    r"\b(create|make|write|add|put|generate|build|implement|save|store|update|change|replace|set|"
-    r"need|want|prints?|printing|program|script|hello world)\b",
+    r"\b(create|make|write|add|put|generate|build|implement|define|save|store|update|change|replace|"
+    r"set|need|want|prints?|printing|program|script|hello world)\b",
     re.I,
 )
 _ASKING = re.compile(
