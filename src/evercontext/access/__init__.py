@@ -1,0 +1,1 @@
+"""Who may do what: rules, and what no consent given beforehand covers."""
