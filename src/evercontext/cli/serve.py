@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from dataclasses import replace
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +16,12 @@ from evercontext.cli.terminal import Screen
 from evercontext.domain.outcome import Outcome
 from evercontext.settings import Settings
 
+if TYPE_CHECKING:
+    from evercontext.app import EverContext
+    from evercontext.server.serve import Listener
+
+DOORS = ("gateway", "evaluator")
+
 
 @click.command("serve")
 @root_option
@@ -20,39 +29,82 @@ from evercontext.settings import Settings
 @click.option(
     "--port", type=click.IntRange(0, 65_535), metavar="N", help="Default: EC_PORT, or 8765."
 )
+@click.option(
+    "--only",
+    type=click.Choice(DOORS),
+    multiple=True,
+    help="Start this door alone; may be repeated.",
+)
 def command(
-    root: str | None, allow_wide_root: bool | None, host: str | None, port: int | None
+    root: str | None,
+    allow_wide_root: bool | None,
+    host: str | None,
+    port: int | None,
+    only: tuple[str, ...],
 ) -> int:
     """Serve the project's tools over REST and MCP, until Ctrl-C.
 
     \b
-    REST      POST /list_files, /read_file, /write_file; described at /docs
-    MCP       Streamable HTTP at /mcp
+    gateway    REST: POST /list_files, /read_file, /write_file; described at /docs
+               MCP: Streamable HTTP at /mcp
+    evaluator  MCP over WebSocket at ws://localhost:23100/mcp (MCP_HOST, MCP_PORT)
 
     On 127.0.0.1 no token is needed unless EC_TOKEN is set; any other address needs one.
     """
     settings = settings_of(root, allow_wide_root=allow_wide_root, host=host, port=port)
-    return int(asyncio.run(_serve(settings)))
+    return int(asyncio.run(_serve(settings, only or DOORS)))
 
 
-async def _serve(settings: Settings) -> Outcome:
+async def _serve(settings: Settings, doors: Sequence[str]) -> Outcome:
     from evercontext.app import EverContext
-    from evercontext.server.serve import Listener, open_gateway, serve
+    from evercontext.server.serve import serve
 
     screen = Screen(sys.stderr, no_color=settings.no_color)
     # A gateway serves its own tree: sent on to EC_MCP_URL, its calls could come back to it.
     settings = replace(settings, mcp_url=None)
-
-    def ready(listener: Listener) -> None:
-        screen.line(f"serving  {settings.root}")
-        screen.line(f"REST     {listener.url}  (described at {listener.url}/docs)")
-        screen.line(f"MCP      {listener.url}/mcp")
-        screen.line(f"token    {'needed' if settings.token else 'not needed on this machine'}")
-        screen.line("Ctrl-C ends")
-
-    async with (
-        EverContext.open(settings) as app,
-        open_gateway(settings, app.toolbox, app.events) as listener,
-    ):
+    async with AsyncExitStack() as stack:
+        app = await stack.enter_async_context(EverContext.open(settings))
+        opened = [await _OPEN[door](stack, app) for door in doors]
+        listeners = [door.listener for door in opened if door.listener]
         warn(app, screen)
-        return await serve([listener], on_ready=lambda: ready(listener))
+
+        def ready() -> None:
+            screen.line(f"serving    {settings.root}")
+            for line in (line for door in opened for line in door.told):
+                screen.line(line)
+            needed = "needed" if settings.token else "not needed on this machine"
+            screen.line(f"token      {needed}")
+            screen.line("Ctrl-C ends")
+
+        return await serve(listeners, on_ready=ready)
+
+
+@dataclass(frozen=True, slots=True)
+class _Door:
+    """An open door: what the user is told, and what uvicorn has to serve."""
+
+    told: tuple[str, ...]
+    listener: Listener | None = None
+
+
+async def _gateway(stack: AsyncExitStack, app: EverContext) -> _Door:
+    from evercontext.server.serve import open_gateway
+
+    opening = open_gateway(app.settings, app.toolbox, app.events)
+    listener = await stack.enter_async_context(opening)
+    url = listener.url
+    return _Door(
+        (f"REST       {url}  (described at {url}/docs)", f"MCP        {url}/mcp"), listener
+    )
+
+
+async def _evaluator(stack: AsyncExitStack, app: EverContext) -> _Door:
+    from evercontext.server.evaluator import open_evaluator
+
+    opening = open_evaluator(app.settings, app.toolbox, app.events)
+    server = await stack.enter_async_context(opening)
+    port = next(iter(server.sockets)).getsockname()[1]
+    return _Door((f"evaluator  ws://{app.settings.evaluator_host}:{port}/mcp",))
+
+
+_OPEN = {"gateway": _gateway, "evaluator": _evaluator}

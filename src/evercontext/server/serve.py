@@ -120,11 +120,12 @@ async def serve(
 ) -> Outcome:
     """Answer until a signal says stop; return how a shell should hear of it."""
     servers = [_server(listener) for listener in listeners]
-    outcome = Outcome.DONE
+    outcome, stopped = Outcome.DONE, asyncio.Event()
 
     def stop(number: signal.Signals) -> None:
         nonlocal outcome
         outcome = _SIGNALS[number]
+        stopped.set()
         for server in servers:
             server.should_exit = True
 
@@ -134,7 +135,9 @@ async def serve(
         with _signals(stop):
             await asyncio.gather(*(server.listening.wait() for server in servers))
             on_ready()
-            await asyncio.gather(*(server.finished.wait() for server in servers))
+            # Doors that are not uvicorn's end with the block that opened them.
+            ends = [server.finished for server in servers] or [stopped]
+            await asyncio.gather(*(end.wait() for end in ends))
     return outcome
 
 
