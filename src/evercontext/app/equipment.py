@@ -13,7 +13,10 @@ from evercontext.domain.tool import Tool
 from evercontext.evaluation.evaluator import Evaluator
 from evercontext.evaluation.tools import GetEvaluator, evaluation_tools
 from evercontext.events.log import EventLog
+from evercontext.events.redact import Redactor, secret_values
 from evercontext.files.policy import FilePolicy, agent_policy, gateway_policy
+from evercontext.index.place import IndexPlace
+from evercontext.index.tools import index_tools
 from evercontext.process.child import Launch
 from evercontext.process.sandbox import Sandbox, choose
 from evercontext.settings import Settings, process_environment
@@ -35,7 +38,34 @@ def equip(
     else:
         workspace, tools = _local(settings, stack)
     judging = evaluation_tools(_evaluator(settings, stack, events))
-    return workspace, [*tools, *judging, *_from_plugins()]
+    searching = _searching(settings, stack, events)
+    return workspace, [*tools, *searching, *judging, *_from_plugins()]
+
+
+def _searching(settings: Settings, stack: AsyncExitStack, events: EventLog) -> list[Tool]:
+    """The code index, here or behind ``EC_RAG_URL``; opened when something is looked for."""
+    place = IndexPlace(
+        settings.root,
+        settings.home,
+        _loosened(agent_policy(settings.allow_ext, settings.max_bytes), settings),
+        redactor(settings),
+    )
+    stack.push_async_callback(place.close)
+    tools = index_tools(place, events)
+    if not settings.rag_url:
+        return tools
+    from evercontext.index.remote import RemoteIndex
+
+    remote = RemoteIndex(settings.rag_url, settings.token, events)
+    stack.push_async_callback(remote.aclose)
+    return remote.adopt(tools)
+
+
+def redactor(settings: Settings) -> Redactor:
+    """What must never be written: every secret in the environment."""
+    given = (settings.openai_api_key, settings.anthropic_api_key, settings.token)
+    known = [secret for secret in (*given, settings.catalog_token) if secret]
+    return Redactor([*secret_values(process_environment()), *known])
 
 
 def _evaluator(settings: Settings, stack: AsyncExitStack, events: EventLog) -> GetEvaluator:

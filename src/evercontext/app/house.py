@@ -16,6 +16,7 @@ from evercontext.agent.planner import Planner
 from evercontext.agent.task import MakePlan, TaskReport, TaskRun, new_trace_id, no_planner
 from evercontext.app.calibrations import Calibrations
 from evercontext.app.equipment import ESSENTIAL, equip
+from evercontext.app.equipment import redactor as redactor
 from evercontext.app.models import open_model
 from evercontext.app.prices import price
 from evercontext.app.trace_index import TraceIndex
@@ -24,8 +25,7 @@ from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.errors import ConfigError, FileProblem, PolicyError
 from evercontext.events.log import EventLog
-from evercontext.events.redact import Redactor, secret_values
-from evercontext.settings import Settings, process_environment
+from evercontext.settings import Settings
 from evercontext.storage.sqlite import SqliteStore
 from evercontext.storage.store import Store
 from evercontext.tools.approval import Gate
@@ -142,13 +142,6 @@ class EverContext:
             return await planner.plan(text, surroundings, executor=name, tree_digest=digest)
 
         return make_plan
-
-
-def redactor(settings: Settings) -> Redactor:
-    """What must never be written: every secret in the environment."""
-    given = (settings.openai_api_key, settings.anthropic_api_key, settings.token)
-    known = [secret for secret in (*given, settings.catalog_token) if secret]
-    return Redactor([*secret_values(process_environment()), *known])
 
 
 def limits(settings: Settings) -> Limits:

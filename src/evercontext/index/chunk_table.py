@@ -68,18 +68,21 @@ class ChunkTable:
         row = await self.store.fetch_one("SELECT value FROM facts WHERE name = 'maker'")
         if row is not None and row["value"] == wanted:
             return
+        await self.forget()
+        await self.store.execute(
+            "INSERT INTO facts VALUES ('maker', ?) "
+            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            (wanted,),
+        )
+
+    async def forget(self) -> None:
+        """Empty the index; readers elsewhere notice by the generation."""
         async with self.store.transaction() as t:
             generation = await self._next_generation(t)
             await t.execute("DELETE FROM contents")
-            # Kept as rows, so that a reader of the old generation forgets them.
             await t.execute(
                 "UPDATE files SET content = NULL, reason = ?, modified = 0, generation = ?",
                 (GONE, generation),
-            )
-            await t.execute(
-                "INSERT INTO facts VALUES ('maker', ?) "
-                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                (wanted,),
             )
 
     async def close(self) -> None:

@@ -21,6 +21,7 @@ from evercontext.index.analysis import unpack
 from evercontext.index.chunk_table import ChunkTable
 from evercontext.index.corpus import Corpus
 from evercontext.index.features import NAMES
+from evercontext.index.folder import LONGEST_QUERY, MOST_RESULTS, TOP_K, prepare_folder
 from evercontext.index.indexer import Indexer, Pending, Progress, Report
 from evercontext.index.question import Question, understand
 from evercontext.index.ranking import Ranked, rank
@@ -30,11 +31,7 @@ from evercontext.retrieval.postings import Floats
 from evercontext.retrieval.tokens import STOP_WORDS, fold, runs
 from evercontext.retrieval.vectors import StaticVectors, load_static_vectors
 
-FOLDER = ".evercontext"
 FILE = "index.db"
-TOP_K = 5
-MOST_RESULTS = 100
-LONGEST_QUERY = 2_000
 CHEAP = 40
 """So many changed files are indexed before a search answers; more are left for later."""
 LOOK_EVERY = 1.0
@@ -242,16 +239,6 @@ def _put_all(corpus: Corpus, rows: list[tuple[str, str]], known: dict[str, bytes
     for path, content in rows:
         if content in known:
             corpus.put(path, unpack(known[content]))
-
-
-def prepare_folder(root: Path) -> Path:
-    """Make the index folder of a tree; git is told to leave it alone."""
-    folder = root / FOLDER
-    folder.mkdir(mode=0o700, exist_ok=True)
-    ignore = folder / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n", "utf-8")
-    return folder
 
 
 def _checked(query: str, top_k: int) -> Question:

@@ -35,6 +35,7 @@ _NOISE = re.compile(
     r"(^|/)(package-lock\.json|npm-shrinkwrap\.json|composer\.lock|go\.sum)$"
     r"|\.(lock|map|snap|svg)$|\.min\.(js|css)$|[-.]lock\.(json|ya?ml)$"
 )
+_NO_NAMES = frozenset({"", ".", "..", "~"})
 _LIST_SECONDS = 60.0
 _LIST_BYTES = 64 * 1024 * 1024
 # A repository's own configuration must not make a listing run its programs.
@@ -82,6 +83,8 @@ class Walker:
         if language_of(path) is None or _NOISE.search(path) or not path.isprintable():
             return False
         parts = path.split("/")
+        if not _NO_NAMES.isdisjoint(parts):
+            return False
         if not _SKIPPED_DIRECTORIES.isdisjoint(parts[:-1]):
             return False
         return not any(self.policy.protects(part) for part in parts)

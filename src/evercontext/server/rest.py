@@ -75,6 +75,12 @@ _DONE = {
     "properties": {"status": {"const": "ok"}, "path": _TEXT},
 }
 
+_INDEXED = {
+    "type": "object",
+    "required": ["status"],
+    "properties": {"status": {"const": "ok"}},
+}
+
 ROUTES = (
     Route(
         "/list_files",
@@ -114,6 +120,32 @@ ROUTES = (
             "type": "object",
             "required": ["result"],
             "properties": {"result": {"type": "array", "items": _TEXT}},
+        },
+    ),
+    Route("/ingest", "ingest", _INDEXED),
+    Route("/prune", "prune", _INDEXED),
+    Route(
+        "/search",
+        "search_code",
+        {
+            "type": "object",
+            "required": ["chunks"],
+            "properties": {
+                "chunks": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "required": ["path", "span", "text", "score"],
+                        "properties": {
+                            "path": _TEXT,
+                            "span": {"type": "string", "pattern": r"^L\d+-L\d+$"},
+                            "text": _TEXT,
+                            "score": {"type": "number", "minimum": 0, "maximum": 1},
+                        },
+                    },
+                },
+                "stale": {"type": "boolean"},
+            },
         },
     ),
 )

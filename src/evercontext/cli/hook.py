@@ -1,0 +1,68 @@
+"""``evercontext hook``: let git tell the index about commits."""
+
+from __future__ import annotations
+
+import click
+
+from evercontext.cli.indexes import index_folder, opened_index
+from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.options import root_option, settings_of
+from evercontext.settings import Settings
+
+
+@click.group("hook")
+def command() -> None:
+    """Let git tell the index about commits."""
+
+
+@command.command("install")
+@root_option
+def install(root: str | None, allow_wide_root: bool | None) -> None:
+    """Write a few lines into the repository's hooks, beside what is there."""
+    from evercontext.index import git_hook
+
+    settings = settings_of(root, allow_wide_root=allow_wide_root)
+    index_folder(settings)
+    done = run_until_stopped(git_hook.install(settings.root.resolve()))
+    print(f"installed in {done.folder}: {', '.join(done.hooks)}")
+
+
+@command.command("uninstall")
+@root_option
+def uninstall(root: str | None, allow_wide_root: bool | None) -> None:
+    """Take these lines out again."""
+    from evercontext.index import git_hook
+
+    settings = settings_of(root, allow_wide_root=allow_wide_root)
+    done = run_until_stopped(git_hook.uninstall(settings.root.resolve()))
+    print(f"removed from {done.folder}: {', '.join(done.hooks) or 'nothing was there'}")
+
+
+@command.command("status")
+@root_option
+def status(root: str | None, allow_wide_root: bool | None) -> int:
+    """Say which hooks are installed; exit code 1 if none is."""
+    from evercontext.index import git_hook
+
+    settings = settings_of(root, allow_wide_root=allow_wide_root)
+    held = run_until_stopped(git_hook.status(settings.root.resolve()))
+    print(f"{held.folder}: {', '.join(held.hooks) or 'not installed'}")
+    return 0 if held.hooks else 1
+
+
+@command.command("drain")
+@root_option
+def drain(root: str | None, allow_wide_root: bool | None) -> int:
+    """Index what hooks have announced; hooks call this in the background."""
+    settings = settings_of(root, allow_wide_root=allow_wide_root)
+    return run_until_stopped(_drain(settings))
+
+
+async def _drain(settings: Settings) -> int:
+    from evercontext.index.worker import drain as drain_queue
+
+    async with opened_index(settings) as index:
+        reports = await drain_queue(index, index_folder(settings))
+    touched = sum(report.touched for report in reports)
+    print(f"{touched} files brought up to date")
+    return 0

@@ -1,0 +1,109 @@
+"""``evercontext index``: bring the code index up to date, once or for as long as you work."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from evercontext.cli.indexes import index_folder, opened_index
+from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.options import json_option, root_option, settings_of
+from evercontext.errors import StoreBusy
+from evercontext.settings import Settings
+
+if TYPE_CHECKING:
+    from evercontext.index.indexer import Progress, Report
+    from evercontext.index.search import CodeIndex
+
+_SHOWN_REASONS = 10
+
+
+@click.command("index")
+@click.option("--watch", is_flag=True, help="Stay and follow every change, until Ctrl-C.")
+@click.option("--rebuild", is_flag=True, help="Forget the old index first.")
+@click.option("-v", "--verbose", is_flag=True, help="Name the files that were left out, and why.")
+@json_option
+@root_option
+def command(
+    watch: bool,
+    rebuild: bool,
+    verbose: bool,
+    as_json: bool,
+    root: str | None,
+    allow_wide_root: bool | None,
+) -> int:
+    """Bring the code index up to date with the project.
+
+    Only changed files are read. What git ignores, secrets, binaries and large files stay out;
+    .evercontextignore takes out more.
+    """
+    settings = settings_of(root, allow_wide_root=allow_wide_root)
+    return run_until_stopped(_index(settings, watch, rebuild, verbose, as_json))
+
+
+async def _index(
+    settings: Settings, watch: bool, rebuild: bool, verbose: bool, as_json: bool
+) -> int:
+    async with opened_index(settings) as index:
+        if rebuild:
+            await index.table.forget()
+        try:
+            report = await index.update(progress=None if as_json else _progress())
+        except StoreBusy as busy:
+            # The other one does the same work: there is nothing left to do here.
+            print(f"{busy.message}: left to it", file=sys.stderr)
+            return 0
+        await _tell(index, report, verbose, as_json)
+        if watch:
+            await _watch(settings, index, as_json)
+    return 0
+
+
+async def _watch(settings: Settings, index: CodeIndex, as_json: bool) -> None:
+    from evercontext.index.worker import watch
+
+    def tell(report: Report) -> None:
+        print(_line(report, as_json), flush=True)
+
+    print("watching, Ctrl-C ends", file=sys.stderr, flush=True)
+    await watch(index, index_folder(settings), asyncio.Event(), tell)
+
+
+async def _tell(index: CodeIndex, report: Report, verbose: bool, as_json: bool) -> None:
+    rows = await index.table.rows()
+    files = sum(row.content is not None for row in rows.values())
+    print(_line(report, as_json, files), flush=True)
+    if verbose and not as_json:
+        for path, why in sorted(report.skipped.items())[:_SHOWN_REASONS]:
+            print(f"  left out: {path}: {why}")
+
+
+def _line(report: Report, as_json: bool, files: int | None = None) -> str:
+    from evercontext.index.tools import counted
+
+    counts = counted(report)
+    if as_json:
+        skipped = {"skipped": report.skipped} if report.skipped else {}
+        total = {} if files is None else {"files": files}
+        seconds = round(report.seconds, 3)
+        return json.dumps({**total, **counts, **skipped, "seconds": seconds}, ensure_ascii=False)
+    said = ", ".join(f"{n} {name}" for name, n in counts.items() if n and name != "embedded")
+    total_text = "" if files is None else f"{files} files indexed; "
+    left_out = f", {len(report.skipped)} left out" if report.skipped else ""
+    return f"{total_text}{said or 'nothing changed'}{left_out} ({report.seconds:.1f} s)"
+
+
+def _progress() -> Progress | None:
+    if not sys.stderr.isatty():
+        return None
+
+    def show(done: int, total: int) -> None:
+        width = 30 * done // max(total, 1)
+        end = "\n" if done >= total else ""
+        print(f"\r[{'#' * width:30s}] {done}/{total}", end=end, file=sys.stderr, flush=True)
+
+    return show

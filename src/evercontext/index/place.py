@@ -1,0 +1,47 @@
+"""The index of a tree, opened when it is first needed."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evercontext.domain.tool import Caller, Mode
+from evercontext.events.redact import Redactor
+from evercontext.files.policy import FilePolicy
+from evercontext.index.folder import index_folder
+
+if TYPE_CHECKING:
+    from evercontext.index.search import CodeIndex
+
+
+@dataclass(slots=True)
+class IndexPlace:
+    """The index of one root, for callers of every mode; opened on first use."""
+
+    root: Path
+    home: Path
+    policy: FilePolicy
+    redactor: Redactor | None = None
+    _open: dict[Path, CodeIndex] = field(default_factory=dict)
+    _busy: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def __call__(self, caller: Caller | None = None) -> CodeIndex:
+        """Return the open index. Plan mode and dry runs use one that is not in the tree."""
+        from evercontext.index.search import CodeIndex
+
+        writing = caller is None or caller.mode is Mode.AGENT
+        async with self._busy:
+            folder = await asyncio.to_thread(index_folder, self.root, self.home, writing=writing)
+            if folder not in self._open:
+                self._open[folder] = await CodeIndex.open(
+                    self.root, folder=folder, policy=self.policy, redactor=self.redactor
+                )
+            return self._open[folder]
+
+    async def close(self) -> None:
+        """Close whatever was opened."""
+        while self._open:
+            _, index = self._open.popitem()
+            await index.close()

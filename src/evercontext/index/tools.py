@@ -1,0 +1,190 @@
+"""The door of this room: search the project's code, and keep the index of it.
+
+Each tool's ``data`` is what REST answers: ``search_code`` is ``POST /search``, ``ingest`` and
+``prune`` are the routes of their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from evercontext.domain.event import Evidence, Indexed
+from evercontext.domain.tool import Arguments, Caller, Effect, Tool, ToolResult
+from evercontext.errors import InvalidArguments
+from evercontext.events.log import EventLog
+from evercontext.index.folder import LONGEST_QUERY, MOST_RESULTS, TOP_K
+
+if TYPE_CHECKING:
+    from evercontext.index.indexer import Report
+    from evercontext.index.search import Answer, CodeIndex
+
+OpenIndex = Callable[[Caller], Awaitable["CodeIndex"]]
+_LONGEST_TEXT = 4_000
+"""Characters of one chunk that a model is shown."""
+
+_PATHS: dict[str, Any] = {"type": "array", "items": {"type": "string"}, "maxItems": 100_000}
+
+
+def _schema(properties: dict[str, Any], required: Sequence[str] = ()) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+_SEARCH = _schema(
+    {
+        "query": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": LONGEST_QUERY,
+            "description": "What the code does, or a name; English or Japanese",
+        },
+        "top_k": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS, "default": TOP_K},
+        "filters": _schema({"path_prefix": {"type": "string", "maxLength": 4096}}),
+    },
+    ["query"],
+)
+_RENAMED = _schema({"from": {"type": "string"}, "to": {"type": "string"}}, ["from", "to"])
+_INGEST = _schema(
+    {
+        "paths": _PATHS,
+        "diff": _schema(
+            {
+                "added": _PATHS,
+                "modified": _PATHS,
+                "deleted": _PATHS,
+                "renamed": {"type": "array", "items": _RENAMED, "maxItems": 100_000},
+            }
+        ),
+    }
+)
+
+
+def index_tools(open_index: OpenIndex, events: EventLog | None = None) -> list[Tool]:
+    """Return the tools over an index that is opened when it is first needed."""
+    door = _Door(open_index, events)
+    return [
+        Tool(
+            "search_code",
+            "Find code in this project by what it does or by its name. Returns the best chunks "
+            "with path, lines and text. Prefer it to reading files one by one.",
+            _SEARCH,
+            Effect.READ,
+            door.search,
+            aliases=("searchCode",),
+        ),
+        Tool(
+            "ingest",
+            "Bring the code index up to date with the given paths, or with a diff.",
+            _INGEST,
+            Effect.WRITE,
+            door.ingest,
+            shown_to="json",
+            timeout=600.0,
+        ),
+        Tool(
+            "prune",
+            "Forget paths in the code index; the files stay as they are.",
+            _schema({"paths": _PATHS}, ["paths"]),
+            Effect.WRITE,
+            door.prune,
+            shown_to="json",
+            timeout=600.0,
+        ),
+    ]
+
+
+class _Door:
+    def __init__(self, open_index: OpenIndex, events: EventLog | None) -> None:
+        self._open = open_index
+        self._events = events
+
+    async def search(self, arguments: Arguments, caller: Caller) -> ToolResult:
+        """Answer a question."""
+        prefix = (arguments.get("filters") or {}).get("path_prefix")
+        index = await self._open(caller)
+        answer = await index.search(arguments["query"], arguments.get("top_k", TOP_K), prefix)
+        if self._events:
+            self._events.emit(
+                Evidence(
+                    query=arguments["query"],
+                    paths=tuple(hit.path for hit in answer.hits),
+                    scores=tuple(hit.score for hit in answer.hits),
+                ),
+                trace_id=caller.trace_id,
+                parent=caller.parent,
+            )
+        return ToolResult(_as_text(answer), as_data(answer))
+
+    async def ingest(self, arguments: Arguments, caller: Caller) -> ToolResult:
+        """Index paths, or what a diff names."""
+        paths = arguments.get("paths")
+        diff = arguments.get("diff")
+        if (paths is None) == (diff is None):
+            raise InvalidArguments("give either paths or diff")
+        wanted = list(paths) if paths is not None else _paths_of(diff)
+        index = await self._open(caller)
+        report = await index.update([path.removeprefix("./") for path in wanted])
+        return self._told(report, caller)
+
+    async def prune(self, arguments: Arguments, caller: Caller) -> ToolResult:
+        """Forget paths."""
+        index = await self._open(caller)
+        report = await index.prune([path.removeprefix("./") for path in arguments["paths"]])
+        return self._told(report, caller)
+
+    def _told(self, report: Report, caller: Caller) -> ToolResult:
+        counts = counted(report)
+        if self._events:
+            body = Indexed(**counts, duration_ms=int(report.seconds * 1000))
+            self._events.emit(body, trace_id=caller.trace_id, parent=caller.parent)
+        said = ", ".join(f"{n} {name}" for name, n in counts.items() if n) or "nothing to do"
+        return ToolResult(f"index: {said}", {"status": "ok", **counts, "skipped": report.skipped})
+
+
+def counted(report: Report) -> dict[str, int]:
+    """Return the numbers of a report."""
+    names = ("added", "changed", "deleted", "renamed", "embedded")
+    return {name: getattr(report, name) for name in names}
+
+
+def as_data(answer: Answer) -> dict[str, Any]:
+    """Return an answer as JSON shows it (E19, and more)."""
+    return {
+        "chunks": [
+            {
+                "path": hit.path,
+                "span": hit.span,
+                "text": hit.text,
+                "score": hit.score,
+                "start_line": hit.start_line,
+                "end_line": hit.end_line,
+                "symbol": hit.symbol,
+                "reasons": list(hit.reasons),
+                **({"signals": dict(hit.signals)} if hit.signals else {}),
+            }
+            for hit in answer.hits
+        ],
+        "stale": answer.stale,
+    }
+
+
+def _paths_of(diff: Any) -> list[str]:
+    moved = [path for pair in diff.get("renamed", ()) for path in (pair["from"], pair["to"])]
+    return [p for kind in ("added", "modified", "deleted") for p in diff.get(kind, ())] + moved
+
+
+def _as_text(answer: Answer) -> str:
+    if not answer.hits:
+        return "Nothing found." + (" The index is not complete yet." if answer.stale else "")
+    parts = [
+        f"{hit.path}:{hit.start_line}-{hit.end_line}"
+        f"{f' ({hit.symbol})' if hit.symbol else ''}\n{hit.text[:_LONGEST_TEXT]}"
+        for hit in answer.hits
+    ]
+    note = "\n\n(The index does not know the newest changes yet.)" if answer.stale else ""
+    return "\n\n".join(parts) + note

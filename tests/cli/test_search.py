@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.index.world import SHOP, write
+
+_PROGRAM = [sys.executable, "-c", "from evercontext.cli.main import main; main()"]
+
+
+def _run(root: Path, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*_PROGRAM, *arguments, "--root", str(root)],
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+
+@pytest.mark.contract("E5")
+def test_index_then_search(tmp_path: Path) -> None:
+    write(tmp_path, SHOP)
+    first = _run(tmp_path, "index", "--json")
+    assert first.returncode == 0, first.stderr
+    assert json.loads(first.stdout)["files"] == len(SHOP)
+    found = _run(tmp_path, "search", "charge a credit card", "--json", "-k", "1")
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout)["chunks"][0]["path"] == "shop/payment.py"
+    shown = _run(tmp_path, "search", "PaymentGateway", "--explain")
+    assert "shop/payment.py:" in shown.stdout
+    assert "symbol_defined" in shown.stdout
+
+
+def test_many_questions_give_one_line_each(tmp_path: Path) -> None:
+    write(tmp_path, SHOP)
+    done = _run(tmp_path, "search", "--stdin", "-k", "2", given="cart total\n\nRouter\n")
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [a["query"] for a in answers] == ["cart total", "", "Router"]
+    assert answers[0]["chunks"][0]["path"] == "shop/cart.py"
+    assert "error" in answers[1]
+    assert answers[2]["chunks"][0]["path"] == "web/routes.ts"
+
+
+def test_nothing_found_and_bad_use_have_their_codes(tmp_path: Path) -> None:
+    assert _run(tmp_path, "search", "anything").returncode == 1
+    assert _run(tmp_path, "search").returncode == 64
+    assert _run(tmp_path / "nowhere", "search", "x").returncode != 0
+
+
+@pytest.mark.contract("E6")
+def test_hook_commands(tmp_path: Path) -> None:
+    from evercontext.testing import git, tiny_repository
+
+    tree = tiny_repository(tmp_path / "tree", SHOP)
+    assert _run(tree, "hook", "status").returncode == 1
+    assert _run(tree, "hook", "install").returncode == 0
+    assert _run(tree, "hook", "status").returncode == 0
+    (tree / ".evercontext" / "spool").write_text("post-commit\n", "utf-8")
+    drained = _run(tree, "hook", "drain")
+    assert drained.stdout.startswith(f"{len(SHOP)} files"), drained.stderr
+    assert git(tree, "status", "--porcelain") == ""
+    assert _run(tree, "hook", "uninstall").returncode == 0

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from evercontext.domain.tool import Caller, Door, Mode
+from evercontext.errors import ConfigError
+from evercontext.events.log import EventLog
+from evercontext.files.policy import agent_policy
+from evercontext.index.folder import FOLDER, index_folder
+from evercontext.index.place import IndexPlace
+from evercontext.index.remote import RemoteIndex
+from evercontext.index.tools import index_tools
+from evercontext.tools.toolbox import Toolbox
+from tests.index.world import SHOP, write
+
+TRACE = "00000000-0000-4000-8000-000000000002"
+
+
+async def test_plan_mode_writes_nothing_into_the_tree(tmp_path: Path) -> None:
+    tree = write(tmp_path / "tree", SHOP)
+    place = IndexPlace(tree, tmp_path / "home", agent_policy())
+    try:
+        index = await place(Caller(TRACE, Door.RUN, Mode.PLAN))
+        assert (await index.search("cart")).hits
+        assert not (tree / FOLDER).exists()
+        assert await place(Caller(TRACE, Door.RUN, Mode.DRY_RUN)) is index
+        assert await place(Caller(TRACE, Door.RUN)) is not index
+        assert (tree / FOLDER).is_dir()
+    finally:
+        await place.close()
+
+
+def test_a_linked_folder_is_not_used(tmp_path: Path) -> None:
+    tree = write(tmp_path / "tree", SHOP)
+    (tmp_path / "elsewhere").mkdir()
+    (tree / FOLDER).symlink_to(tmp_path / "elsewhere")
+    assert tmp_path / "home" in index_folder(tree, tmp_path / "home").parents
+
+
+class _Server(BaseHTTPRequestHandler):
+    answer = b"{}"
+    status = 200
+    seen: list[tuple[str, str | None, bytes]]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.seen.append((self.path, self.headers.get("x-trace-id"), body))
+        self.send_response(self.status)
+        self.end_headers()
+        self.wfile.write(self.answer)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def _serving(answer: bytes, status: int = 200) -> Iterator[tuple[str, type[_Server]]]:
+    kind = type("Served", (_Server,), {"answer": answer, "status": status, "seen": []})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), kind)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", kind
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+async def _search(url: str, tmp_path: Path) -> tuple[object, str | None]:
+    log = EventLog(tmp_path / "traces")
+    remote = RemoteIndex(url, events=log)
+    place = IndexPlace(tmp_path, tmp_path, agent_policy())
+    toolbox = Toolbox(remote.adopt(index_tools(place, log)), log)
+    result = await toolbox.call("search_code", {"query": "cart"}, Caller(TRACE, Door.RUN))
+    await remote.aclose()
+    log.close()
+    return result.data, result.error.code if result.error else None
+
+
+@pytest.mark.contract("E33")
+async def test_calls_go_to_the_configured_server_with_their_trace(tmp_path: Path) -> None:
+    chunk = b'{"chunks": [{"path": "a.py", "span": "L1-L2", "text": "x", "score": 0.5}]}'
+    with _serving(chunk) as (url, server):
+        data, error = await _search(url, tmp_path)
+    assert error is None
+    assert isinstance(data, dict)
+    assert data["chunks"][0]["path"] == "a.py"
+    assert server.seen == [("/search", TRACE, b'{"query":"cart"}')]
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "code"),
+    [
+        (b'{"error": {"code": "not_found", "message": "no"}}', 404, "not_found"),
+        (b"<html>", 502, "gateway_unreachable"),
+        (b"[]", 200, "gateway_unreachable"),
+    ],
+)
+async def test_a_failing_server_is_named(
+    tmp_path: Path, answer: bytes, status: int, code: str
+) -> None:
+    with _serving(answer, status) as (url, _):
+        _, error = await _search(url, tmp_path)
+    assert error == code
+
+
+async def test_no_server_is_named_too(tmp_path: Path) -> None:
+    _, error = await _search("http://127.0.0.1:9", tmp_path)
+    assert error == "gateway_unreachable"
+    with pytest.raises(ConfigError):
+        RemoteIndex("not an address")

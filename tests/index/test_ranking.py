@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evercontext.index.analysis import analyse
+from evercontext.index.corpus import Corpus
+from evercontext.index.features import NAMES, Scorer, by_owner
+from evercontext.index.languages import language_of
+from evercontext.index.paths import facts_of
+from evercontext.index.question import understand
+from evercontext.index.ranking import rank, weights
+from evercontext.index.stems import StemMatcher, joined, overlap
+from tests.index.world import SHOP
+
+
+def _corpus(files: dict[str, str]) -> Corpus:
+    return Corpus.build(
+        (path, analyse(text, language_of(path) or "")) for path, text in files.items()
+    )
+
+
+def test_every_signal_has_a_weight_and_no_weight_is_unknown() -> None:
+    assert len(weights()) == len(NAMES) == len(set(NAMES))
+    assert np.isfinite(weights()).all()
+    assert np.count_nonzero(weights()) > 30
+
+
+def test_a_grown_corpus_has_the_signals_of_a_built_one() -> None:
+    grown = Corpus()
+    for path, text in SHOP.items():
+        grown.put(path, analyse("def gone(): pass\n", "python"))
+        grown.put(path, analyse(text, language_of(path) or ""))
+    grown.put("extra.py", analyse("class Cart: pass\n", "python"))
+    grown.remove("extra.py")
+    built = _corpus(SHOP)
+    for query in ("cart total price", "PaymentGateway", "register a Route"):
+        question = understand(query)
+        rows = {}
+        for name, corpus in (("grown", grown), ("built", built)):
+            found = Scorer(corpus, question, None).run()
+            paths = [corpus.files[slot].path for slot in found.slots]
+            rows[name] = dict(zip(paths, found.features.tolist(), strict=True))
+        assert rows["grown"].keys() == rows["built"].keys()
+        for path, values in rows["grown"].items():
+            assert values == pytest.approx(rows["built"][path], abs=1e-5)
+
+
+def test_tests_are_demoted_unless_asked_for() -> None:
+    files = {"a.py": "def parse(): pass\n", "tests/test_a.py": "def parse(): pass\n" * 3}
+    corpus = _corpus(files)
+    best = [corpus.files[rank(corpus, understand(q), None, 2)[0].slot].path for q in
+            ("parse the input", "parse tests")]  # fmt: skip
+    assert best == ["a.py", "tests/test_a.py"]
+
+
+def test_scores_fall_and_stay_between_zero_and_one() -> None:
+    ranked = rank(_corpus(SHOP), understand("cart item price card"), None, 10)
+    scores = [r.score for r in ranked]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+
+
+@pytest.mark.parametrize(
+    ("query", "symbol", "names"),
+    [
+        ("BackgroundTask", "BackgroundTask", ("BackgroundTask",)),
+        ("Sinatra::Base", "Base", ("Sinatra", "Base")),
+        ("how does applyMiddleware work", None, ("applyMiddleware",)),
+        ("session handling", None, ()),
+    ],
+)
+def test_names_in_questions_are_recognised(
+    query: str, symbol: str | None, names: tuple[str, ...]
+) -> None:
+    found = understand(query)
+    assert found.symbol == symbol
+    assert found.names == names
+
+
+def test_words_meet_file_names() -> None:
+    assert overlap("route", "router") > overlap("round", "router")
+    assert overlap("cart", "cart") == 1.0
+    assert joined(("web", "socket"))["websocket"] == 2
+    matcher = StemMatcher(("web", "socket"), {"web": 1.0, "socket": 2.0})
+    assert matcher.row(facts_of("src/websocket.py")) > matcher.row(facts_of("src/http.py"))
+
+
+@pytest.mark.parametrize(
+    ("path", "test", "example", "generated"),
+    [
+        ("src/app.py", False, False, False),
+        ("tests/test_app.py", True, False, False),
+        ("pkg/app_test.go", True, False, False),
+        ("src/FooTest.java", True, False, False),
+        ("examples/a.py", False, True, False),
+        ("vendor/lib/a.go", False, False, True),
+        ("src/contest.py", False, False, False),
+    ],
+)
+def test_paths_tell_what_they_are(path: str, test: bool, example: bool, generated: bool) -> None:
+    facts = facts_of(path)
+    assert (facts.test, facts.example, facts.generated) == (test, example, generated)
+
+
+def test_sums_by_owner() -> None:
+    values = np.array([1.0, 5.0, 2.0, 4.0, 3.0], np.float32)
+    best, top3, total = by_owner(values, np.array([0, 0, 0, 0, 2], np.int32), 3)
+    assert best.tolist() == [5.0, 0.0, 3.0]
+    assert top3.tolist() == [11.0, 0.0, 3.0]
+    assert total.tolist() == [12.0, 0.0, 3.0]
