@@ -172,7 +172,7 @@ def start(kind: str, folder: Path, loop: str) -> tuple[subprocess.Popen[bytes], 
     command = (
         [sys.executable, "-c", PLAIN, str(root), str(port), loop]
         if kind == "plain"
-        else [sys.executable, "-c", OURS, "serve"]
+        else [sys.executable, "-c", OURS, "serve", "--only", "gateway"]
     )
     process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
     for _ in range(300):

@@ -122,7 +122,7 @@ def running(
         **(environment or {}),
     }
     process = subprocess.Popen(
-        [sys.executable, "-c", COMMAND, "serve"],
+        [sys.executable, "-c", COMMAND, "serve", "--only", "gateway"],
         env=settings,
         stderr=subprocess.PIPE,
         text=True,
