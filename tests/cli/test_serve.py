@@ -21,7 +21,10 @@ from tests.journeys.story import call, script, write
 def serving(project: Path, *more: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """A server on a free port, and its address."""
     command = [EVERCONTEXT, "serve", "--port", "0", *more]
-    with subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE) as server:
+    others = {"EC_ROUTER_PORT": "0", "MCP_PORT": "0"}
+    with subprocess.Popen(
+        command, cwd=project, env={**os.environ, **others}, stderr=subprocess.PIPE
+    ) as server:
         assert server.stderr
         try:
             url = ""
@@ -76,7 +79,8 @@ def test_run_uses_the_gateway_it_is_told_of(tmp_path: Path) -> None:
 @pytest.mark.case(136)
 def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
     with serving(tmp_path) as (_, url):
-        ended = evercontext("serve", "--port", url.rpartition(":")[2], cwd=tmp_path)
+        port = url.rpartition(":")[2]
+        ended = evercontext("serve", "--port", port, cwd=tmp_path, env={"MCP_PORT": "0"})
     assert ended.code == 1
     assert "EC_PORT" in ended.err
     assert ended.err.count("error: ") == 1
@@ -136,6 +140,15 @@ def test_doctor_knows_our_own_gateway(tmp_path: Path) -> None:
         ended = evercontext("doctor", "--json", cwd=tmp_path, env={"EC_PORT": port})
     found = {check["name"]: check for check in json.loads(ended.out)}
     assert found[f"port {port}"]["text"] == "our gateway is running"
+
+
+def test_piped_requests_are_answered_before_mcp_ends(tmp_path: Path) -> None:
+    asked = "".join(
+        json.dumps({"jsonrpc": "2.0", "id": number, "method": "ping"}) + "\n" for number in (1, 2)
+    )
+    ended = evercontext("mcp", cwd=tmp_path, stdin=asked)
+    assert ended.code == 0
+    assert {json.loads(line)["id"] for line in ended.out.splitlines()} == {1, 2}
 
 
 @pytest.mark.case(136)

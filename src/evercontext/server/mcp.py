@@ -37,6 +37,8 @@ INSTRUCTIONS = (
     "root. An error names its code and, where there is one, the fix."
 )
 MOST_SESSIONS = 256
+PAUSE = 0.1
+"""Seconds for a request to reach its handler, or an answer to leave."""
 LONGEST_LINE = 16 * 1024 * 1024
 """Bytes of one message over stdio."""
 
@@ -52,6 +54,9 @@ class McpDoor:
         self._toolbox = toolbox
         self._events = events
         self._principal = Principal(token=token_name)
+        self._running = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._listed = [describe(tool) for tool in toolbox.offered(Mode.AGENT, "json")]
 
     def server(self) -> Server[Any]:
@@ -68,8 +73,31 @@ class McpDoor:
     async def stdio(self) -> None:
         """Serve the client that started this process, until it closes the pipe."""
         server = self.server()
-        async with stdio_server(stdin=await _stdin_lines()) as (incoming, outgoing):
+        async with stdio_server(stdin=await self._stdin_lines()) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
+
+    async def _stdin_lines(self) -> Any:
+        """Lines of stdin that can be cancelled; ``None`` for a plain file, which never waits.
+
+        The SDK reads in a thread, and a thread that waits for a line outlives every signal.
+        """
+        reader = asyncio.StreamReader(limit=LONGEST_LINE)
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        except ValueError:
+            return None
+
+        async def lines() -> AsyncIterator[str]:
+            async for line in reader:
+                yield line.decode("utf-8", "replace")
+            # The end of the input ends the session, and with it every call that still runs:
+            # a script that pipes its requests in wants their answers first.
+            await asyncio.sleep(PAUSE)
+            await self._idle.wait()
+            await asyncio.sleep(PAUSE)
+
+        return lines()
 
     @asynccontextmanager
     async def http(self, addresses: Addresses, largest_body: int) -> AsyncIterator[App]:
@@ -105,7 +133,14 @@ class McpDoor:
         trace_id = note.trace_id if note else _given_trace_id(context)
         caller = Caller(trace_id, Door.MCP, principal=self._principal)
         arguments = parameters.arguments or {}
-        result = await self._toolbox.call(parameters.name, arguments, caller)
+        self._running += 1
+        self._idle.clear()
+        try:
+            result = await self._toolbox.call(parameters.name, arguments, caller)
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._idle.set()
         line = self._line(parameters.name, arguments, result)
         if note and not note.settled:
             # The HTTP request that brought the call has one line, and this is what it says.
@@ -138,25 +173,6 @@ class McpDoor:
             door=Door.MCP,
             principal=self._principal.token,
         )
-
-
-async def _stdin_lines() -> Any:
-    """Lines of stdin that can be cancelled; ``None`` for a plain file, which never waits.
-
-    The SDK reads in a thread, and a thread that waits for a line outlives every signal.
-    """
-    reader = asyncio.StreamReader(limit=LONGEST_LINE)
-    loop = asyncio.get_running_loop()
-    try:
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    except ValueError:
-        return None
-
-    async def lines() -> AsyncIterator[str]:
-        async for line in reader:
-            yield line.decode("utf-8", "replace")
-
-    return lines()
 
 
 def describe(tool: Tool) -> types.Tool:
