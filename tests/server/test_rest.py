@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -152,3 +153,8 @@ def test_server_told_of_another_gateway_still_serves_its_own_tree(tmp_path: Path
     environment = {"EC_MCP_URL": "http://127.0.0.1:9"}
     with running(tmp_path / "root", tmp_path / "home", environment) as started:
         assert started.post("list_files", {"path": "."}).status_code == 200
+
+
+def test_answers_are_not_held_back_by_nagle() -> None:
+    with bind("127.0.0.1", 0) as bound:
+        assert bound.proto == socket.IPPROTO_TCP
