@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from contextlib import aclosing
 from pathlib import Path
@@ -87,8 +88,10 @@ async def test_nothing_listens_on_the_network_and_signals_stay_ours(smollm2: Pat
     import signal
 
     def sockets() -> set[str]:
-        lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
-        return {line.split()[1] for line in lines if line.split()[3] == "0A"}
+        """Addresses this process listens on; others on the machine come and go."""
+        own = {os.readlink(fd) for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink()}
+        lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        return {line[1] for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in own}
 
     before, handler = sockets(), signal.getsignal(signal.SIGINT)
     model = runtime(smollm2)
