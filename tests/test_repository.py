@@ -23,10 +23,13 @@ LONG_FILES = {
 }
 LONG_FUNCTIONS: dict[str, str] = {}
 TESTED_THROUGH = {
+    "access/shell.py": "access/test_rules.py",
     "agent/compaction.py": "agent/test_conversation.py",
     "agent/loop.py": "agent/test_task.py",
     "agent/repetition.py": "agent/test_task.py",
     "app/calibrations.py": "app/test_house.py",
+    "app/equipment.py": "app/test_house.py",
+    "app/judging.py": "cli/test_evaluate.py",
     "app/models.py": "app/test_house.py",
     "app/trace_index.py": "app/test_house.py",
     "cli/checkup.py": "cli/test_doctor.py",
@@ -39,6 +42,7 @@ TESTED_THROUGH = {
     "cli/run.py": "journeys/test_one_house.py",
     "cli/traces.py": "cli/test_trace.py",
     "cli/tree.py": "cli/test_trace.py",
+    "evaluation/tools.py": "server/test_evaluator.py",
     "files/failures.py": "hostile/test_accidents.py",
     "files/listing.py": "hostile/test_files.py",
     "files/records.py": "files/test_undo.py",
@@ -61,6 +65,7 @@ TESTED_THROUGH = {
     "server/connection.py": "hostile/test_gateway_http.py",
     "server/docs.py": "server/test_rest.py",
     "server/doors.py": "server/test_rest.py",
+    "server/json_rpc.py": "server/test_evaluator.py",
     "server/on_demand.py": "server/test_rest.py",
     "settings/schema.py": "settings/test_sources.py",
     "storage/connect.py": "storage/test_sqlite.py",
