@@ -20,6 +20,7 @@ class Effect(Flag):
     NETWORK = auto()
 
 
+_CHANGING = (Effect.WRITE | Effect.EXECUTE).value
 OUTSIDE = Effect.WRITE | Effect.EXECUTE | Effect.NETWORK
 """What is assumed of an adopted tool until somebody trusts it."""
 
@@ -122,4 +123,5 @@ class Tool:
     @property
     def writes(self) -> bool:
         """True if a call can change anything outside this process."""
-        return bool(self.effects & (Effect.WRITE | Effect.EXECUTE))
+        # Numbers, because this is asked several times a call and flags are slow to combine.
+        return bool(self.effects.value & _CHANGING)

@@ -81,6 +81,8 @@ def take_trace_id(headers: list[tuple[bytes, bytes]]) -> Note:
 
 def printable(text: str, longest: int) -> str:
     """Return text that can neither break a line nor steer a terminal, cut to ``longest``."""
+    if text.isprintable():
+        return text[:longest]
     shown = "".join(
         char if char.isprintable() else char.encode("unicode_escape", "replace").decode()
         for char in text[:longest]

@@ -10,6 +10,7 @@ import dataclasses
 import difflib
 import time
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from evercontext.domain.event import Approval, Step, StepResult
 from evercontext.domain.tool import (
@@ -216,5 +217,6 @@ async def _run(tool: Tool, arguments: Arguments, caller: Caller) -> ToolResult:
         return ToolResult.failed(ToolCrashed(f"{tool.name} failed unexpectedly: {said}"))
 
 
+@cache
 def _names(effects: Effect) -> tuple[str, ...]:
     return tuple(effect.name.lower() for effect in effects if effect.name)
