@@ -16,7 +16,7 @@ from evercontext.index.corpus import PRIORS, SLOTS, Corpus, FileEntry
 from evercontext.index.question import Question, word_weight
 from evercontext.index.stems import StemMatcher
 from evercontext.retrieval.postings import Floats, Ints
-from evercontext.retrieval.tokens import stem, whole
+from evercontext.retrieval.tokens import has_cjk, stem, whole
 
 CANDIDATES = 60
 BY_MEANING = 10
@@ -82,7 +82,8 @@ class Scorer:
         for term, weight in self.question.terms.items():
             found = corpus.terms.get(term)
             if found is None or corpus.frequency[found] == 0:
-                total += 0.5 * weight * unseen
+                # Japanese that no file holds was asked in translation.
+                total += 0.0 if has_cjk(term) else 0.5 * weight * unseen
                 continue
             ids.append(found)
             weights.append(weight * self.rarity(found))

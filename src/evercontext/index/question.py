@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from evercontext.retrieval.japanese import expand
 from evercontext.retrieval.tokens import (
     GENERIC_WEIGHT,
     GENERIC_WORDS,
     content_words,
+    has_cjk,
     query_terms,
     split_identifier,
 )
@@ -23,6 +25,8 @@ _EMBEDDED = re.compile(
 _QUALIFIED = re.compile(r"[A-Za-z_]\w*(?:(?:::|\.|->|:|#)[A-Za-z_]\w*)+")
 _QUALIFIERS = re.compile(r"::|\\|->|[.#:]")
 _CAPITAL = re.compile(r"\b[A-Z][a-z]+\b")
+_LIKELY = 0.7
+"""A translation this likely is compared with file names."""
 _TESTS = re.compile(r"\b(tests?|testing|specs?|fixtures?|mocks?)\b|テスト", re.I)
 
 
@@ -51,15 +55,20 @@ def understand(text: str) -> Question:
     names = list(dict.fromkeys(_EMBEDDED.findall(text)))
     for qualified in _QUALIFIED.findall(text):
         names.extend(part for part in _QUALIFIERS.split(qualified) if len(part) > 2)
+    translated = expand(text)
     words = tuple(part for word in content_words(text) for part in split_identifier(word))
+    if translated:
+        likely = (term for term, weight in translated.items() if weight >= _LIKELY)
+        words = tuple(dict.fromkeys((*(word for word in words if not has_cjk(word)), *likely)))
     return Question(
         text,
-        query_terms(text),
+        query_terms(text) | translated,
         words,
         symbol,
         tuple(dict.fromkeys(names)),
         tuple(dict.fromkeys(w for w in _CAPITAL.findall(text))),
         bool(_TESTS.search(text)),
+        translated,
     )
 
 

@@ -28,7 +28,7 @@ from evercontext.index.ranking import Ranked, rank
 from evercontext.index.reading import Reader, Unfit
 from evercontext.index.walker import Walker
 from evercontext.retrieval.postings import Floats
-from evercontext.retrieval.tokens import STOP_WORDS, fold, runs
+from evercontext.retrieval.tokens import STOP_WORDS, fold, has_cjk, runs
 from evercontext.retrieval.vectors import StaticVectors, load_static_vectors
 
 FILE = "index.db"
@@ -178,7 +178,11 @@ class CodeIndex:
     def _vector_of(self, question: Question) -> Floats | None:
         if self._vectors is None:
             return None
-        words = [run for run in runs(fold(question.text)) if run.lower() not in STOP_WORDS]
+        words = [
+            run
+            for run in runs(fold(question.text))
+            if run.lower() not in STOP_WORDS and not has_cjk(run)
+        ]
         return self._vectors.pool(dict.fromkeys((*words, *question.translated), 1.0))
 
     async def _freshen(self) -> None:
