@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from evercontext.agent import compaction
 from evercontext.agent.briefing import Surroundings, brief, part_in
@@ -16,6 +16,7 @@ from evercontext.agent.history import whole
 from evercontext.agent.limits import Limits
 from evercontext.agent.loop import Price
 from evercontext.agent.task import TaskReport, TaskRun, new_trace_id
+from evercontext.agent.verify import Verify, no_checks
 from evercontext.context.window import Window, describe
 from evercontext.domain.event import Compacted, Notice
 from evercontext.domain.message import Message
@@ -30,6 +31,22 @@ from evercontext.tools.toolbox import Toolbox
 
 _LONGEST_TITLE = 80
 Look = Callable[[Caller], Awaitable[Surroundings]]
+
+
+class Recollects(Protocol):
+    """What is remembered beyond this conversation."""
+
+    async def remind(self, text: str, caller: Caller) -> Message | None:
+        """Return memories that bear on a message, labelled as data."""
+        ...
+
+    async def keep(self, text: str, report: TaskReport, caller: Caller) -> None:
+        """Keep what came of it."""
+        ...
+
+    async def close(self, session: Session) -> None:
+        """Keep what the session was about."""
+        ...
 
 
 @dataclass(slots=True)
@@ -47,6 +64,8 @@ class Conversation:
     root: str
     limits: Limits = field(default_factory=Limits)
     price: Price = lambda model, usage: None
+    verify: Verify = no_checks
+    memory: Recollects | None = None
     mode: Mode = Mode.AGENT
     history: list[Message] = field(default_factory=list)
     last_trace: str | None = None
@@ -82,6 +101,8 @@ class Conversation:
             window=self.window,
             conversation=self.history,
             remember=self._saver(trace_id),
+            reminder=await self._reminder(text, caller),
+            verify=self.verify,
         )
         self.last_trace = trace_id
         try:
@@ -89,7 +110,20 @@ class Conversation:
         finally:
             self.history[:] = whole(self.history)
         self.spent_usd += report.final.cost_usd or 0.0
+        if self.memory:
+            await self.memory.keep(text, report, caller)
         return report
+
+    async def add(self, message: Message, trace_id: str | None = None) -> None:
+        """Take something up into the history without asking the model."""
+        await self._saver(trace_id or new_trace_id())(message)
+        self.history.append(message)
+
+    async def _reminder(self, text: str, caller: Caller) -> Message | None:
+        # A tiny model is easily led away from its task.
+        if self.memory is None or self.model.info.tiny:
+            return None
+        return await self.memory.remind(text, caller)
 
     def caller(self, trace_id: str) -> Caller:
         """Who calls in this conversation, in its present mode."""
@@ -134,7 +168,9 @@ class Conversation:
         return describe(self.history, self.tools(), self.window)
 
     async def end(self) -> None:
-        """Record that it ended, and let the model go."""
+        """Record that it ended and what it was about, and let the model go."""
+        if self.memory and self.history:
+            await self.memory.close(self.session)
         await self.sessions.end(self.session.id)
         await self.model.aclose()
 

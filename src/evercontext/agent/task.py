@@ -13,12 +13,13 @@ from evercontext.agent.briefing import Surroundings, brief, part_in
 from evercontext.agent.limits import LimitHit, Limits, Meter
 from evercontext.agent.loop import Loop, Price, Progress, Remember, forget
 from evercontext.agent.plan import PlanTask, TaskPlan
+from evercontext.agent.verify import Verdict, Verify, no_checks
 from evercontext.context.window import Window
 from evercontext.domain.event import Body, Final, Notice, Plan, Task, TaskEnded
 from evercontext.domain.message import Message, user
 from evercontext.domain.model import Model
 from evercontext.domain.outcome import Outcome, outcome_of
-from evercontext.domain.tool import Caller
+from evercontext.domain.tool import Caller, Mode
 from evercontext.errors import Cancelled, EverContextError, Terminated
 from evercontext.events.log import EventLog
 from evercontext.tools.toolbox import Toolbox
@@ -77,6 +78,11 @@ class TaskRun:
     conversation: list[Message] | None = None
     """What was said before this task and, afterwards, in it; ``None``: each part begins afresh."""
     remember: Remember = forget
+    reminder: Message | None = None
+    """Memories that bear on the task: shown with it, never part of the conversation."""
+    verify: Verify = no_checks
+    """Runs the project's checks once files were changed; the model has no say in it."""
+    _verdict: Verdict = "not verified"
     _meter: Meter = field(init=False)
     _progress: Progress = field(default_factory=Progress)
     _steps: list[_Step] = field(default_factory=list)
@@ -89,6 +95,8 @@ class TaskRun:
         began = self._begin(text)
         try:
             await self._carry_out(text, began)
+            if self._changed() and self.caller.mode is Mode.AGENT:
+                self._verdict = await self.verify(dataclasses.replace(self.caller, parent=began))
             return self._end(began, None)
         except EverContextError as error:
             return self._end(began, error)
@@ -151,7 +159,8 @@ class TaskRun:
         asked = self._asked(text, task) if of_several else text
         step = _Step(task, Outcome.DONE)
         prompt = brief(self.surroundings, part_in(mode), mode)
-        history = [prompt, *(self.conversation or ()), user(asked)]
+        reminders = [self.reminder] if self.reminder else []
+        history = [prompt, *reminders, *(self.conversation or ()), user(asked)]
         try:
             await self.remember(history[-1])
             step.text = await loop.run(history)
@@ -162,7 +171,7 @@ class TaskRun:
         finally:
             self._progress.add(progress)
             if self.conversation is not None:
-                self.conversation[:] = history[1:]
+                self.conversation[:] = history[1 + len(reminders) :]
         step.outcome = judge(progress, step.error)
         if of_several:
             ended = TaskEnded(id=task.id, title=task.title, status=step.outcome.word)
@@ -199,6 +208,8 @@ class TaskRun:
         outcome = outcome_of(error) if error else (failed.outcome if failed else Outcome.DONE)
         if self._progress.refusals and outcome in _OVERRULED:
             outcome = Outcome.REFUSED
+        if outcome is Outcome.DONE and self._verdict == "red":
+            outcome = Outcome.RED
         answer = "\n\n".join(step.text for step in self._steps if step.text)
         meter = self._meter
         final = Final(
@@ -211,12 +222,16 @@ class TaskRun:
             output_tokens=meter.usage.output_tokens,
             cost_usd=meter.cost,
             error=str(error) if error else _unsaid(outcome, self._progress),
-            changed=tuple(path for path, real in self._progress.changed.items() if real),
+            changed=self._changed(),
+            verified=self._verdict if self._changed() else None,
             tasks_done=sum(step.outcome is Outcome.DONE for step in self._steps),
             tasks=len(self._steps),
         )
         self._emit(final, began)
         return TaskReport(self.caller.trace_id, outcome, answer, error, final)
+
+    def _changed(self) -> tuple[str, ...]:
+        return tuple(path for path, real in self._progress.changed.items() if real)
 
     def _emit(self, body: Body, began: str) -> None:
         self.events.emit(body, trace_id=self.caller.trace_id, parent=began)
@@ -248,4 +263,6 @@ def _unsaid(outcome: Outcome, progress: Progress) -> str | None:
         return f"refused by policy: {progress.refusals[-1]}"
     if outcome is Outcome.FAILED:
         return "the last call failed and the task stayed undone"
+    if outcome is Outcome.RED:
+        return "finished, but the project's checks are red"
     return "not approved" if outcome is Outcome.DENIED else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,22 +14,25 @@ from evercontext.agent.limits import Limits
 from evercontext.agent.plan import TaskPlan
 from evercontext.agent.planner import Planner
 from evercontext.agent.task import MakePlan, TaskReport, TaskRun, new_trace_id, no_planner
+from evercontext.agent.verify import Checker, Verify
 from evercontext.app.calibrations import Calibrations
 from evercontext.app.equipment import ESSENTIAL, equip
 from evercontext.app.equipment import redactor as redactor
 from evercontext.app.models import open_model
 from evercontext.app.prices import price
+from evercontext.app.recollection import Recollection
 from evercontext.app.trace_index import TraceIndex
 from evercontext.domain.model import Model
 from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.errors import ConfigError, FileProblem, PolicyError
 from evercontext.events.log import EventLog
-from evercontext.settings import Settings
+from evercontext.settings import Settings, process_environment
 from evercontext.storage.sqlite import SqliteStore
 from evercontext.storage.store import Store
 from evercontext.tools.approval import Gate
 from evercontext.tools.toolbox import Toolbox
+from evercontext.workspace.detection import Project
 from evercontext.workspace.workspace import Workspace
 
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md")
@@ -46,6 +49,7 @@ class EverContext:
     workspace: Workspace
     toolbox: Toolbox
     traces: TraceIndex
+    memory: Recollection
     notices: tuple[str, ...] = ()
     """What a person should be told: of the settings, of a repaired database."""
 
@@ -63,9 +67,10 @@ class EverContext:
             traces = TraceIndex(store, events, settings.traces)
             stack.push_async_callback(traces.close)
             workspace, tools = equip(settings, stack, events)
-            toolbox = Toolbox(tools, events)
+            memory = Recollection.of(store, settings.root)
+            toolbox = Toolbox([*tools, *memory.tools()], events)
             told = (*settings.notices, *store.report.warnings)
-            yield cls(settings, events, store, workspace, toolbox, traces, told)
+            yield cls(settings, events, store, workspace, toolbox, traces, memory, told)
 
     async def run_task(
         self,
@@ -78,7 +83,7 @@ class EverContext:
     ) -> TaskReport:
         """Do one task as ``evercontext run`` does it."""
         trace_id = trace_id or new_trace_id()
-        principal = Principal(project=str(self.settings.root))
+        principal = Principal(project=self.memory.project)
         caller = Caller(trace_id, Door.RUN, mode, principal)
         surroundings = await self.surroundings(caller)
         async with AsyncExitStack() as stack:
@@ -97,10 +102,25 @@ class EverContext:
                 price=price,
                 make_plan=await self._planner(stack, model, surroundings),
                 window=window,
+                reminder=None if model.info.tiny else await self.memory.remind(text, caller),
+                verify=self.checks(detect=self.settings.auto_test is not False),
             )
             report = await run.run(text)
             await calibrations.keep(model.info, window)
+            await self.memory.keep(text, report, caller)
             return report
+
+    def checks(self, *, detect: bool) -> Verify:
+        """The checks that the harness runs after changes: those set, and the tests it finds."""
+        return Checker(self.toolbox, self.events, lambda: tuple(self._check_kinds(detect)))
+
+    def _check_kinds(self, detect: bool) -> Iterator[str]:
+        settings = self.settings
+        if settings.lint_cmd:
+            yield "lint"
+        found = detect and Project(settings.root, process_environment()).commands("test")
+        if settings.test_cmd or settings.auto_test or found:
+            yield "test"
 
     async def surroundings(self, caller: Caller) -> Surroundings:
         """What the agent is told of the project: its name, its files, its instructions."""

@@ -102,6 +102,7 @@ class JsonView:
                 "total_tokens": final.input_tokens + final.output_tokens,
             },
             "files_changed": list(final.changed),
+            "verified": final.verified,
             **whole,
         }
 

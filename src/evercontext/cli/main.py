@@ -30,6 +30,7 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
+    "chat": Entry("Work", "chat.door", "Talk to the agent about a project."),
     "run": Entry("Work", "run", "Do one task in a project, unattended."),
     "undo": Entry("Work", "undo", "Take back what a task changed."),
     "search": Entry("Work", "search", "Find code by what it does, or by its name."),
@@ -38,6 +39,7 @@ COMMANDS = {
     "improve": Entry("Work", "improve", "Rewrite a document until it passes."),
     "serve": Entry("Doors", "serve", "Serve the project's tools over REST and MCP, until Ctrl-C."),
     "mcp": Entry("Doors", "mcp", "Serve the project's tools to an MCP client over stdio."),
+    "sessions": Entry("Look", "sessions", "Find past conversations: list, search, show."),
     "trace": Entry("Look", "trace", "See what happened: list, show, tail."),
     "doctor": Entry("Look", "doctor", "Check this machine; say how to fix what is missing."),
     "model": Entry("Set up", "model", "See, choose, fetch and test models."),
@@ -101,19 +103,28 @@ class LazyGroup(click.Group):
 )
 @click.version_option(__version__, "-V", "--version", message="evercontext %(version)s")
 @click.pass_context
-def command(ctx: click.Context) -> None:
+def command(ctx: click.Context) -> Any:
     """EverContext: a local-first coding agent.
 
     It plans, edits inside one project, shows every change, and writes down what it did.
     """
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+    if ctx.invoked_subcommand is not None:
+        return None
+    if sys.stdin and sys.stdin.isatty() and sys.stdout.isatty():
+        return import_module("evercontext.cli.chat.door").command.main([], standalone_mode=False)
+    click.echo(ctx.get_help())
+    return None
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     sys.exit(_code_of(given))
+
+
+def nebula() -> NoReturn:
+    """The second console script: the chat, by the name of the agent."""
+    main(["chat", *sys.argv[1:]])
 
 
 def _code_of(given: list[str]) -> int:

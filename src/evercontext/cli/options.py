@@ -34,6 +34,16 @@ def root_option(function: F) -> F:
     return root(wide(function))
 
 
+def checks_options(function: F) -> F:
+    """What the harness runs after files were changed."""
+    auto = click.option(
+        "--auto-test/--no-auto-test", default=None, help="Run the tests that are found, or never."
+    )
+    lint = click.option("--lint-cmd", metavar="COMMAND", help="Lint with this after changes.")
+    test = click.option("--test-cmd", metavar="COMMAND", help="Test with this after changes.")
+    return test(lint(auto(function)))
+
+
 def json_option(function: F) -> F:
     """``--json``: one object instead of text."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)

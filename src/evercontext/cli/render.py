@@ -260,7 +260,8 @@ def describe_final(final: Final, *, dry: bool = False) -> str:
     """The end of a task in a few words."""
     count = len(final.changed)
     files = f"{count} file{'' if count == 1 else 's'} {'would change' if dry else 'changed'}"
-    parts = [files, f"{final.turns} turn{'' if final.turns == 1 else 's'}"]
+    parts = [files, *([final.verified] if final.verified and not dry else [])]
+    parts += [f"{final.turns} turn{'' if final.turns == 1 else 's'}"]
     tokens = final.input_tokens + final.output_tokens
     parts += [f"{tokens:,} tokens"] if tokens else []
     parts += [f"${final.cost_usd:.4f}"] if final.cost_usd is not None else []

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import select
 import stat
 import sys
 import unicodedata
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
-from evercontext.cli.options import root_option, settings_of, warn
+from evercontext.cli.options import checks_options, root_option, settings_of, warn
 from evercontext.cli.terminal import Screen
 from evercontext.domain.event import Event
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import UsageError
 from evercontext.settings import Settings, process_environment
+
+if TYPE_CHECKING:
+    from evercontext.access.permissions import Permissions
+    from evercontext.app import EverContext
 
 LONGEST_TASK = 1_048_576
 _PATIENCE = 1.0
@@ -57,6 +62,7 @@ class View(Protocol):
     help="What stdout carries.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Same as --output-format json.")
+@checks_options
 @click.option("--max-turns", type=click.IntRange(1), metavar="N", help="Model calls at most.")
 @click.option("--timeout", type=click.FloatRange(0.001), metavar="SECONDS", help="Time at most.")
 @click.option("--max-budget-usd", type=click.FloatRange(0), metavar="USD", help="Money at most.")
@@ -95,6 +101,9 @@ def _settings(given: dict[str, Any]) -> Settings:
         model_name=given["model"],
         fallback_models=given["fallback_model"] or None,
         planner=given["planner"],
+        test_cmd=given["test_cmd"],
+        lint_cmd=given["lint_cmd"],
+        auto_test=given["auto_test"],
         max_turns=given["max_turns"],
         timeout=given["timeout"],
         max_budget_usd=given["max_budget_usd"],
@@ -115,6 +124,7 @@ async def _run(text: str, settings: Settings, style: str, dry: bool, ask: bool) 
     mode = Mode.DRY_RUN if dry else Mode.AGENT
     async with EverContext.open(settings) as app:
         warn(app, err)
+        gate = dataclasses.replace(gate, policy=await _permissions(app, ask))
         stop = app.events.subscribe(_without_secrets(view))
         try:
             report = await app.run_task(text, mode=mode, gate=gate, trace_id=trace_id)
@@ -122,6 +132,14 @@ async def _run(text: str, settings: Settings, style: str, dry: bool, ask: bool) 
             stop()
             view.pause()
     return report.outcome
+
+
+async def _permissions(app: EverContext, ask: bool) -> Permissions:
+    """The rules of the project, and below them what is asked for whatever was allowed."""
+    from evercontext.access.permissions import Permissions, StoredRules
+
+    root = str(app.settings.root.resolve())
+    return Permissions(root, not ask, await StoredRules(app.store, root).all())
 
 
 def _view(settings: Settings, style: str, err: Screen, trace_id: str) -> View:

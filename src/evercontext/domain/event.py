@@ -251,6 +251,8 @@ class Final(Body):
     cost_usd: float | None = None
     error: str | None = None
     changed: tuple[str, ...] = ()
+    verified: str | None = None
+    """``verified``, ``not verified`` or ``red``, by checks that the harness ran after changes."""
     tasks: int = 1
     tasks_done: int = 0
 

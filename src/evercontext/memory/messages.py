@@ -140,9 +140,16 @@ class MessageRepository:
 
     async def forget_after(self, session_id: str, id: int) -> int:
         """Take back what was said after message ``id``; return how many messages that was."""
-        return await self._store.execute(
-            "DELETE FROM messages WHERE session_id = ? AND id > ?", (session_id, id)
-        )
+        which = (session_id, id)
+        async with self._store.transaction() as writing:
+            await writing.execute(
+                "DELETE FROM message_words WHERE rowid IN"
+                " (SELECT id FROM messages WHERE session_id = ? AND id > ?)",
+                which,
+            )
+            return await writing.execute(
+                "DELETE FROM messages WHERE session_id = ? AND id > ?", which
+            )
 
 
 def _where(user_id: str | None, session_id: str | None) -> tuple[str, tuple[str, ...]]:

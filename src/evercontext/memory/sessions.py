@@ -143,6 +143,11 @@ class SessionRepository:
     async def delete(self, id: str) -> bool:
         """Remove a session with its messages; ``False`` if there was none."""
         async with self._store.transaction() as writing:
+            await writing.execute(
+                "DELETE FROM message_words WHERE rowid IN"
+                " (SELECT id FROM messages WHERE session_id = ?)",
+                (id,),
+            )
             await writing.execute("DELETE FROM messages WHERE session_id = ?", (id,))
             return await writing.execute("DELETE FROM sessions WHERE id = ?", (id,)) > 0
 

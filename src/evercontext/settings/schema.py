@@ -201,6 +201,13 @@ class Settings:
     lint_cmd: str | None = _setting("EC_LINT_CMD", None, "Command that lints", guarded=True)
     test_cmd: str | None = _setting("EC_TEST_CMD", None, "Command that tests", guarded=True)
     format_cmd: str | None = _setting("EC_FORMAT_CMD", None, "Command that formats", guarded=True)
+    auto_test: bool | None = _setting(
+        "EC_AUTO_TEST",
+        None,
+        "Run the tests that are found after a change. Unset: in run, not in chat",
+        _switch,
+        guarded=True,
+    )
     allow_commands: bool = _setting(
         "EC_ALLOW_COMMANDS", False, "Offer run.* at REST and MCP", _switch, user_only=True
     )

@@ -1,0 +1,45 @@
+"""Going back in a conversation, to before one of its turns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evercontext.agent.conversation import Conversation
+
+_ALL = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one message of the user began."""
+
+    first: int
+    """Row id of its first message."""
+    trace_id: str
+    text: str
+    at: str
+
+
+async def turns(talk: Conversation) -> list[Turn]:
+    """The turns of the session, newest first."""
+    rows, _ = await talk.messages.list(session_id=talk.session.id, limit=_ALL)
+    found: dict[str, Turn] = {}
+    for row in rows:
+        if row.role == "user" and row.trace_id and row.trace_id not in found:
+            found[row.trace_id] = Turn(row.id, row.trace_id, row.content, row.timestamp)
+    return list(reversed(found.values()))
+
+
+async def forget_from(talk: Conversation, turn: Turn) -> int:
+    """Take back what was said from ``turn`` on; return how many messages that was."""
+    gone = await talk.messages.forget_after(talk.session.id, turn.first - 1)
+    session = await talk.sessions.get_by_id(talk.session.id)
+    assert session is not None
+    if (session.metadata.get("compacted") or {}).get("after", 0) >= turn.first:
+        # The handover tells of what is taken back now.
+        await talk.sessions.set_metadata(session.id, "compacted", None)
+        session = await talk.sessions.get_by_id(session.id)
+        assert session is not None
+    talk.session = session
+    await talk.load()
+    return gone

@@ -1,0 +1,72 @@
+"""Verification: the harness runs the project's checks after a change.
+
+The model may run them too, as often as it likes; only these runs decide what the end of a task
+says.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from evercontext.domain.event import Verification
+from evercontext.domain.tool import Caller
+from evercontext.events.log import EventLog
+from evercontext.tools.approval import Gate
+from evercontext.tools.toolbox import Toolbox
+
+Verdict = Literal["verified", "red", "not verified"]
+_NO_TESTS = 5
+"""What pytest says when there was nothing to run."""
+
+Verify = Callable[[Caller], Awaitable[Verdict]]
+
+
+async def no_checks(caller: Caller) -> Verdict:
+    """Where nobody asked for checks, nothing is verified."""
+    return "not verified"
+
+
+@dataclass(frozen=True, slots=True)
+class Checker:
+    """Runs the checks of these kinds (``lint``, ``test``) and writes down how they ended."""
+
+    toolbox: Toolbox
+    events: EventLog
+    kinds: Callable[[], Sequence[str]]
+    """Asked after the change: the task may have brought the first test."""
+
+    async def __call__(self, caller: Caller) -> Verdict:
+        """Run them all; one red check makes the whole red."""
+        verdicts = [verdict for kind in self.kinds() for verdict in await self._run(kind, caller)]
+        if "red" in verdicts:
+            return "red"
+        return "verified" if "verified" in verdicts else "not verified"
+
+    async def _run(self, kind: str, caller: Caller) -> list[Verdict]:
+        box = self.toolbox.behind(Gate())
+        result = await box.call(f"run.{kind}", {}, caller)
+        data = result.data if isinstance(result.data, Mapping) else {}
+        runs = data.get("runs") or []
+        if not runs:
+            self._record(kind, (), None, result.text.strip().splitlines()[0][:200], caller)
+        return [self._judge(kind, run, caller) for run in runs]
+
+    def _judge(self, kind: str, run: Mapping[str, Any], caller: Caller) -> Verdict:
+        counts = ", ".join(f"{number} {word}" for word, number in run["counts"].items())
+        ended, command = run["exit_code"], tuple(run["command"])
+        verdict: Verdict = "verified" if run["passed"] else "red"
+        if run["timed_out"]:
+            verdict, counts = "not verified", "not finished in time"
+        elif ended == _NO_TESTS and "pytest" in shlex.join(command):
+            verdict, counts = "not verified", "there are no tests"
+        self._record(kind, command, ended, counts or verdict, caller)
+        return verdict
+
+    def _record(
+        self, kind: str, command: tuple[str, ...], ended: int | None, said: str, caller: Caller
+    ) -> None:
+        body = Verification(kind=kind, command=command, exit_code=ended, summary=said)
+        self.events.emit(body, trace_id=caller.trace_id, parent=caller.parent)

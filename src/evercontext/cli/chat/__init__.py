@@ -1,0 +1,1 @@
+"""The chat: a person, a conversation, and the terminal between them."""

@@ -1,0 +1,37 @@
+"""What a person types, wherever they type it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Keyboard(Protocol):
+    """A source of messages and of answers to questions."""
+
+    interactive: bool
+    """True if a person can be asked."""
+
+    async def read(self) -> str | None:
+        """The next message; ``None``: there will be no more."""
+        ...
+
+    async def answer(self, prompt: str, keys: str = "") -> str | None:
+        """The answer to a question; one of ``keys`` needs no Enter. ``None``: no answer."""
+        ...
+
+    def show(self, line: str) -> None:
+        """Show one line that does not stay, where that is possible."""
+        ...
+
+    def waiting(self) -> int:
+        """How many messages wait for their turn."""
+        ...
+
+    async def close(self) -> None:
+        """Give the terminal back."""
+        ...
+
+
+Interrupt = Callable[[], bool]
+"""Stops what is going on; ``False`` if nothing was."""

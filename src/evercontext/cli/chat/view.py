@@ -1,0 +1,154 @@
+"""Events → the chat's scrollback. Every line is written once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from evercontext.cli.chat.markdown import MarkdownStream, rendered
+from evercontext.cli.render import (
+    describe_call,
+    describe_check,
+    describe_diff,
+    describe_final,
+    painted_diff,
+    seconds,
+    verdict,
+)
+from evercontext.cli.terminal import Screen, clip, one_line, visible
+from evercontext.domain.event import (
+    Diff,
+    Event,
+    Final,
+    ModelReply,
+    Notice,
+    Retry,
+    Step,
+    StepResult,
+    Task,
+    TextPiece,
+    Verification,
+)
+
+MOST_DIFF_LINES = 60
+_MOST_OUTPUT_LINES = 12
+_COLOURS = {"done": "green", "red": "yellow", "limit": "yellow", "cancelled": "yellow"}
+
+
+class ChatView:
+    """Shows what happens in a conversation."""
+
+    def __init__(self, screen: Screen, show: Callable[[str], None]) -> None:
+        self._screen, self._show = screen, show
+        self._stream = MarkdownStream()
+        self._spoke = False
+        self._steps: dict[str, Step] = {}
+        self.seen: set[str] = set()
+        """Files whose diff was just shown for approval: it is not shown again."""
+
+    def __call__(self, event: Event) -> None:
+        """Take one event."""
+        match event.body:
+            case TextPiece(thought=True):
+                self._show("… thinking")
+            case TextPiece() as piece:
+                self._piece(piece.text)
+            case Task():
+                self._show("… the model is thinking")
+            case ModelReply() as reply:
+                self._reply(reply)
+            case Step() as step:
+                self._steps[event.id] = step
+                self._show(f"… {describe_call(step)}")
+            case StepResult() as result:
+                self._result(self._steps.pop(event.parent or "", None), result)
+            case Diff() as diff:
+                self._diff(diff)
+            case Final() as final:
+                self._final(final)
+            case Notice() | Retry() | Verification() as said:
+                self._aside(said)
+
+    def pause(self) -> None:
+        """Show what was said so far, so that somebody else can write."""
+        if left := self._stream.end():
+            self._block(left)
+        self._show("")
+
+    def _piece(self, text: str) -> None:
+        for block in self._stream.feed(text):
+            self._block(block)
+        self._show(one_line(self._stream.tail))
+
+    def _block(self, block: str) -> None:
+        self._screen.line()
+        self._screen.line(rendered(block, self._screen))
+        self._spoke = True
+
+    def _reply(self, reply: ModelReply) -> None:
+        self.pause()
+        if reply.text.strip() and not self._spoke:
+            self._block(reply.text.strip())
+        self._spoke = False
+        if reply.calls:
+            self._screen.line()
+            self._show("… working")
+
+    def _result(self, step: Step | None, result: StepResult) -> None:
+        word, colour = verdict(result)
+        call = clip(describe_call(step) if step else one_line(result.tool), self._screen.width - 24)
+        took = f" {seconds(result.duration_ms)}" if result.ok else ""
+        mark = self._screen.paint(word, colour)
+        self._screen.line(f"  {call}  {mark}{self._screen.paint(took, 'dim')}")
+        if not result.ok:
+            self._screen.line(f"    {one_line(result.text)}")
+        elif step and "execute" in step.effects:
+            self._output(result.text)
+        self._show("… the model is thinking")
+
+    def _output(self, text: str) -> None:
+        lines = visible(text.strip("\n")).split("\n")
+        hidden = len(lines) - _MOST_OUTPUT_LINES
+        if hidden > 0:
+            self._screen.line(f"    … {hidden} lines before", "dim")
+        for line in lines[-_MOST_OUTPUT_LINES:]:
+            self._screen.line(f"    {clip(line, self._screen.width - 5)}", "dim")
+
+    def _diff(self, diff: Diff) -> None:
+        self._screen.line(f"    {describe_diff(diff)}", "bold")
+        if diff.path in self.seen:
+            self.seen.discard(diff.path)
+            return
+        show_diff(self._screen, diff)
+
+    def _aside(self, said: Notice | Retry | Verification) -> None:
+        self.pause()
+        match said:
+            case Notice(level=level, text=text):
+                mark = "note" if level == "info" else level
+                style = "dim" if mark == "note" else "yellow"
+                self._screen.line(self._screen.wrapped(f"{mark}: {one_line(text)}"), style)
+            case Retry(what=what, reason=reason):
+                self._screen.line(f"again: {one_line(f'{what} ({reason})')}", "yellow")
+            case Verification() as check:
+                good = check.exit_code == 0
+                word = self._screen.paint("check", "green" if good else "yellow")
+                self._screen.line(f"  {word} {describe_check(check)}")
+
+    def _final(self, final: Final) -> None:
+        self.pause()
+        self.seen.clear()
+        self._screen.line()
+        if final.error:
+            self._screen.line(f"error: {one_line(final.error)}", "red")
+        colour = _COLOURS.get(final.status, "red")
+        word = self._screen.paint(final.status, colour)
+        self._screen.line(f"{word}{self._screen.paint(f'  {describe_final(final)}', 'dim')}")
+
+
+def show_diff(screen: Screen, diff: Diff) -> None:
+    """The lines of a change, not too many."""
+    lines = painted_diff(screen, diff.diff)[2:]
+    for text in lines[:MOST_DIFF_LINES]:
+        screen.line(f"    {text}")
+    if len(lines) > MOST_DIFF_LINES:
+        screen.line(f"    … {len(lines) - MOST_DIFF_LINES} more lines, see /diff", "dim")

@@ -1,0 +1,256 @@
+"""``evercontext memory``: what is remembered of this project, in plain sight."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.options import json_option, root_option, settings_of
+from evercontext.cli.terminal import Screen, one_line
+from evercontext.domain.memory import MemoryType, RetrievalOptions, SourceType
+from evercontext.domain.outcome import Outcome
+from evercontext.errors import NotFound, UsageError
+
+if TYPE_CHECKING:
+    from evercontext.app.recollection import Recollection
+    from evercontext.memory.memory_table import Memory
+
+_BATCH = 500
+Work = Callable[["Recollection", Screen], Awaitable[Outcome]]
+
+user_option = click.option("--user", metavar="NAME", help="Whose memories. Default: the project's.")
+
+
+@click.group("memory")
+def command() -> None:
+    """Add, search, list, forget, export and import memories of this project."""
+
+
+@command.command("add")
+@click.argument("content")
+@click.option("--replaces", metavar="ID", help="The memory that is no longer true.")
+@user_option
+@json_option
+@root_option
+def add(content: str, replaces: str | None, user: str | None, as_json: bool, **place: Any) -> int:
+    """Remember CONTENT."""
+
+    async def work(memory: Recollection, screen: Screen) -> Outcome:
+        kept = await memory.memories.save_memory(
+            content, MemoryType.LONGTERM, SourceType.DECISION,
+            user_id=user, project=memory.project, supersedes=replaces, origin={"door": "cli"},
+        )  # fmt: skip
+        print(json.dumps(kept.to_json(), ensure_ascii=False) if as_json else kept.id)
+        return Outcome.DONE
+
+    return _with_memory(work, place)
+
+
+@command.command("search")
+@click.argument("query", required=False)
+@click.option("-n", "--limit", type=click.IntRange(1, 100), default=10, show_default=True)
+@click.option("--stdin", "from_stdin", is_flag=True, help="Read one question per line.")
+@user_option
+@json_option
+@root_option
+def search(
+    query: str | None, limit: int, from_stdin: bool, user: str | None, as_json: bool, **place: Any
+) -> int:
+    """Find memories that bear on QUERY, best first, each with why."""
+    if (query is None) != from_stdin:
+        raise UsageError("say what to look for", fix="Give a QUERY, or --stdin")
+
+    async def work(memory: Recollection, screen: Screen) -> Outcome:
+        wanted = RetrievalOptions(limit, user, memory.project)
+        found = False
+        for question in _questions(query):
+            results = await memory.retrieval.retrieve(question, wanted)
+            found = found or bool(results)
+            _show(question, results, as_json, screen)
+        return Outcome.DONE if found or from_stdin else Outcome.FAILED
+
+    return _with_memory(work, place)
+
+
+def _questions(query: str | None) -> Iterator[str]:
+    if query is not None:
+        yield query
+        return
+    for line in sys.stdin:
+        yield line.rstrip("\n")
+
+
+def _show(question: str, results: Any, as_json: bool, screen: Screen) -> None:
+    from evercontext.memory.tools import as_json as plain
+
+    if as_json:
+        told = {"query": question, "results": [plain(one) for one in results]}
+        print(json.dumps(told, ensure_ascii=False), flush=True)
+        return
+    for one in results:
+        mark = " (untrusted)" if one.untrusted else ""
+        who = f"{one.speaker}: " if one.speaker else ""
+        screen.line(f"{one.similarity:.2f}  {who}{one_line(one.content)}{mark}")
+        why = ", ".join(f"{name} {value:+.2f}" for name, value in list(one.reasons.items())[:4])
+        screen.line(f"      {one.id}  {(one.created_at or '')[:10]}  {why}", "dim")
+    if not results:
+        print("nothing is remembered about that", file=sys.stderr)
+
+
+@command.command("list")
+@click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
+@click.option("--state", type=click.Choice(["active", "archived", "superseded"]), default="active")
+@user_option
+@json_option
+@root_option
+def list_memories(limit: int, state: str, user: str | None, as_json: bool, **place: Any) -> int:
+    """List memories, newest first."""
+
+    async def work(memory: Recollection, screen: Screen) -> Outcome:
+        found = await memory.memories.list(
+            user_id=user, project=memory.project, state=state, limit=limit
+        )
+        if as_json:
+            print(json.dumps([one.to_json() for one in found], indent=2, ensure_ascii=False))
+            return Outcome.DONE
+        for one in found:
+            screen.line(_row(one))
+        if not found:
+            print("nothing is remembered of this project", file=sys.stderr)
+        return Outcome.DONE
+
+    return _with_memory(work, place)
+
+
+def _row(memory: Memory) -> str:
+    marks = [memory.source_type.value, *(["untrusted"] if memory.untrusted else [])]
+    who = f"{memory.speaker}: " if memory.speaker else ""
+    kind = " ".join(marks)
+    return f"{memory.id}  {memory.created_at[:10]}  {kind}  {one_line(who + memory.content)}"
+
+
+@command.command("forget")
+@click.argument("ids", nargs=-1, required=True)
+@user_option
+@root_option
+def forget(ids: tuple[str, ...], user: str | None, **place: Any) -> int:
+    """Wipe the memories IDS for good."""
+
+    async def work(memory: Recollection, screen: Screen) -> Outcome:
+        for id in ids:
+            if not await memory.memories.forget(id, user_id=user, project=memory.project):
+                raise NotFound(f"there is no memory {id}", fix="See `evercontext memory list`")
+            screen.line(f"forgot {one_line(id)}")
+        return Outcome.DONE
+
+    return _with_memory(work, place)
+
+
+@command.command("export")
+@user_option
+@root_option
+def export(user: str | None, **place: Any) -> int:
+    """Print every memory as one JSON line, oldest first."""
+
+    async def work(memory: Recollection, screen: Screen) -> Outcome:
+        async for one in memory.memories.export(user_id=user, project=memory.project):
+            print(json.dumps(one, ensure_ascii=False))
+        return Outcome.DONE
+
+    return _with_memory(work, place)
+
+
+@command.command("import")
+@click.argument("file", type=click.File(encoding="utf-8"))
+@user_option
+@root_option
+def import_memories(file: TextIO, user: str | None, **place: Any) -> int:
+    """Take in FILE: JSON lines {id, content, speaker?, created_at?, session?}, - for stdin.
+
+    Lines that `export` made come back as they were; others are turns of a conversation.
+    """
+
+    async def work(memory: Recollection, screen: Screen) -> Outcome:
+        taken, batch = 0, list[Memory]()
+        for one in _lines(file, memory.project, user):
+            batch.append(one)
+            if len(batch) == _BATCH:
+                taken += await memory.memories.save_many(batch)
+                batch = []
+        taken += await memory.memories.save_many(batch)
+        screen.line(f"{taken} memories taken in")
+        return Outcome.DONE
+
+    return _with_memory(work, place)
+
+
+def _lines(file: TextIO, project: str, user: str | None) -> Iterator[Memory]:
+    for number, line in enumerate(file, start=1):
+        if not line.strip():
+            continue
+        try:
+            yield _read(json.loads(line), project, user)
+        except (ValueError, KeyError, TypeError) as problem:
+            raise UsageError(
+                f"line {number} is no memory: {problem}",
+                fix='One JSON object per line: {"id": …, "content": …}',
+            ) from None
+
+
+def _read(given: dict[str, Any], project: str, user: str | None) -> Memory:
+    from evercontext.memory.memory_table import Memory, stamp
+    from evercontext.memory.moments import read_moment
+    from evercontext.memory.store import new_memory_id
+
+    session = given.get("session", given.get("session_id"))
+    made = given.get("created_at")
+    moment = read_moment(str(made)) if made else None
+    known = {field.name for field in dataclasses.fields(Memory)}
+    extra = {k: given[k] for k in ("importance", "untrusted", "origin", "expires_at") if k in given}
+    assert extra.keys() <= known
+    return Memory(
+        id=str(given.get("id") or new_memory_id()),
+        content=_words(given["content"]),
+        memory_type=MemoryType(given.get("memory_type", "longterm")),
+        source_type=SourceType(given.get("source_type", "message")),
+        created_at=stamp(moment or datetime.now(UTC)),
+        user_id=user,
+        project=project,
+        session_id=None if session is None else str(session),
+        speaker=given.get("speaker"),
+        **extra,
+    )
+
+
+def _words(content: object) -> str:
+    if not isinstance(content, str) or not content.strip():
+        raise ValueError("content must be some words")
+    return content
+
+
+def _with_memory(work: Work, place: dict[str, Any]) -> int:
+    settings = settings_of(place["root"], allow_wide_root=place["allow_wide_root"])
+
+    async def opened() -> Outcome:
+        from evercontext.app.house import check_root, make_home
+        from evercontext.app.recollection import Recollection
+        from evercontext.storage.sqlite import SqliteStore
+
+        check_root(settings)
+        make_home(settings.home)
+        store = await SqliteStore.open(settings.database)
+        try:
+            screen = Screen(sys.stdout, no_color=settings.no_color)
+            return await work(Recollection.of(store, Path(settings.root)), screen)
+        finally:
+            await store.close()
+
+    return int(run_until_stopped(opened()))

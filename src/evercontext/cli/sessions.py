@@ -1,0 +1,176 @@
+"""``evercontext sessions``: this directory's past conversations."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.options import confirm, json_option, root_option, settings_of
+from evercontext.cli.terminal import Screen, clip, one_line, visible
+from evercontext.domain.outcome import Outcome
+from evercontext.errors import AlreadyExists, UsageError
+
+if TYPE_CHECKING:
+    from evercontext.app import EverContext
+    from evercontext.memory.sessions import Session
+
+Work = Callable[["EverContext", Screen], Awaitable[Outcome]]
+
+
+@click.group("sessions")
+def command() -> None:
+    """Find past conversations: list, search, show.
+
+    Only this directory's; those of other projects are never shown.
+    """
+
+
+def _in_house(root: str | None, allow_wide_root: bool | None, work: Work) -> int:
+    settings = settings_of(root, allow_wide_root=allow_wide_root)
+
+    async def run() -> Outcome:
+        from evercontext.app import EverContext
+
+        async with EverContext.open(settings) as app:
+            return await work(app, Screen(sys.stdout, no_color=settings.no_color))
+
+    return int(run_until_stopped(run()))
+
+
+@command.command("list")
+@click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True)
+@json_option
+@root_option
+def list_sessions(limit: int, as_json: bool, **place: Any) -> int:
+    """List the sessions, newest first."""
+
+    async def work(app: EverContext, screen: Screen) -> Outcome:
+        from evercontext.app.conversations import past_sessions
+        from evercontext.cli.chat.past import row
+
+        found = await past_sessions(app, limit)
+        if as_json:
+            print(json.dumps([_shape(session) for session in found], ensure_ascii=False))
+            return Outcome.DONE
+        for session in found:
+            screen.line(f"{session.id}  {row(session, max(20, screen.width - 32))}")
+        if not found:
+            print("no session in this directory yet", file=sys.stderr)
+        return Outcome.DONE
+
+    return _in_house(work=work, **place)
+
+
+@command.command("search")
+@click.argument("words", nargs=-1, required=True)
+@click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True)
+@json_option
+@root_option
+def search_sessions(words: tuple[str, ...], limit: int, as_json: bool, **place: Any) -> int:
+    """Find messages that hold all the WORDS; parts of words and Japanese too."""
+
+    async def work(app: EverContext, screen: Screen) -> Outcome:
+        from evercontext.memory.session_search import search
+
+        hits = await search(app.store, app.settings.root, " ".join(words), limit)
+        if as_json:
+            print(json.dumps([dataclasses.asdict(hit) for hit in hits], ensure_ascii=False))
+        for hit in [] if as_json else hits:
+            line = f"{hit.session_id}  {hit.role.ljust(9)} {one_line(hit.excerpt)}"
+            screen.line(clip(line, screen.width) if screen.is_terminal else line)
+        if not hits:
+            print("nothing found", file=sys.stderr)
+        return Outcome.DONE if hits else Outcome.FAILED
+
+    return _in_house(work=work, **place)
+
+
+@command.command("show")
+@click.argument("session")
+@json_option
+@root_option
+def show_session(session: str, as_json: bool, **place: Any) -> int:
+    """Print one session. SESSION is its id, the beginning of it, or `last`."""
+
+    async def work(app: EverContext, screen: Screen) -> Outcome:
+        text = await _text(app, session, as_json)
+        screen.line(text.rstrip("\n") if as_json else visible(text.rstrip("\n")))
+        return Outcome.DONE
+
+    return _in_house(work=work, **place)
+
+
+@command.command("export")
+@click.argument("session")
+@click.option("-o", "--output", metavar="FILE", help="A new file; default: stdout.")
+@json_option
+@root_option
+def export_session(session: str, output: str | None, as_json: bool, **place: Any) -> int:
+    """Write one session as Markdown or JSON."""
+
+    async def work(app: EverContext, screen: Screen) -> Outcome:
+        text = await _text(app, session, as_json)
+        if output is None:
+            sys.stdout.write(text)
+            return Outcome.DONE
+        _write_new(Path(output), text)
+        return Outcome.DONE
+
+    return _in_house(work=work, **place)
+
+
+@command.command("delete")
+@click.argument("session")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@root_option
+def delete_session(session: str, yes: bool, **place: Any) -> int:
+    """Delete one session with everything that was said in it."""
+
+    async def work(app: EverContext, screen: Screen) -> Outcome:
+        from evercontext.app.conversations import find_session
+        from evercontext.memory.sessions import SessionRepository
+
+        found = await find_session(app, session)
+        if found.ended_at is None:
+            raise UsageError(f"{found.id} is open somewhere", fix="Leave that chat first")
+        screen.line(f"{found.id}  {found.messages} messages  {one_line(found.title or '')}")
+        if not yes:
+            confirm("Delete it for good?")
+        await SessionRepository(app.store).delete(found.id)
+        return Outcome.DONE
+
+    return _in_house(work=work, **place)
+
+
+async def _text(app: EverContext, wanted: str, as_json: bool) -> str:
+    from evercontext.app.conversations import find_session
+    from evercontext.memory.messages import MessageRepository
+    from evercontext.memory.transcript import as_markdown
+
+    session = await find_session(app, wanted)
+    messages = await MessageRepository(app.store).conversation(session.id)
+    if not as_json:
+        return as_markdown(session, messages)
+    said = [dataclasses.asdict(message) for message in messages]
+    return json.dumps({**_shape(session), "history": said}, ensure_ascii=False, indent=2) + "\n"
+
+
+def _write_new(path: Path, text: str) -> None:
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise AlreadyExists(f"{path} exists", fix="Name a new file") from None
+
+
+def _shape(session: Session) -> dict[str, Any]:
+    fields = dataclasses.asdict(session)
+    fields.pop("metadata")
+    return fields

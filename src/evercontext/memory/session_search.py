@@ -1,0 +1,80 @@
+"""Finding what was said: full text over every message of a project's sessions.
+
+Words are taken as they are typed; there is no query language that a quote or a bracket could
+break. Trigrams find three letters and more, shorter words are looked for one message at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from evercontext.memory.sessions import real_path
+from evercontext.storage.store import Store
+
+LEAST = 3
+"""Letters that the index can find."""
+MOST_WORDS = 16
+_LONGEST_WORD = 200
+_AROUND = 60
+
+_CATCH_UP = """
+    INSERT INTO message_words (rowid, content)
+    SELECT id, content FROM messages
+    WHERE id > (SELECT coalesce(max(rowid), 0) FROM message_words)
+"""
+_SEARCH = """
+    SELECT m.id, m.session_id, m.timestamp, m.role, m.content, s.title
+    FROM messages m JOIN sessions s ON s.id = m.session_id
+    WHERE s.project_path = ? {conditions}
+    ORDER BY m.id DESC LIMIT ?
+"""
+_INDEXED = "AND m.id IN (SELECT rowid FROM message_words WHERE message_words MATCH ?)"
+_SHORT = "AND m.content LIKE ? ESCAPE '!'"
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One message that holds every word."""
+
+    session_id: str
+    title: str | None
+    timestamp: str
+    role: str
+    excerpt: str
+    message_id: int
+
+
+async def search(store: Store, project: Path, query: str, limit: int = 20) -> list[Hit]:
+    """Messages of this project's sessions that hold all the words, newest first."""
+    words = [word[:_LONGEST_WORD] for word in query.replace("\0", " ").split()][:MOST_WORDS]
+    if not words:
+        return []
+    await store.execute(_CATCH_UP)
+    conditions, values = [], list[object]()
+    if long := [word for word in words if len(word) >= LEAST]:
+        conditions.append(_INDEXED)
+        values.append(" ".join(f'"{word.replace(chr(34), chr(34) * 2)}"' for word in long))
+    for word in words:
+        if len(word) < LEAST:
+            conditions.append(_SHORT)
+            values.append(f"%{_escaped(word)}%")
+    sql = _SEARCH.replace("{conditions}", " ".join(conditions))
+    rows = await store.fetch_all(sql, (real_path(project), *values, limit))
+    return [
+        Hit(r["session_id"], r["title"], r["timestamp"], r["role"],
+            excerpt(r["content"] or "", words[0]), r["id"])
+        for r in rows
+    ]  # fmt: skip
+
+
+def excerpt(text: str, word: str) -> str:
+    """The place where the word is, with a little around it, on one line."""
+    at = max(0, text.casefold().find(word.casefold()))
+    begin, end = max(0, at - _AROUND), at + len(word) + _AROUND
+    cut = " ".join(text[begin:end].split())
+    return f"{'…' if begin else ''}{cut}{'…' if end < len(text) else ''}"
+
+
+def _escaped(word: str) -> str:
+    return "".join(f"!{letter}" if letter in "!%_" else letter for letter in word)

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from evercontext import testing
+from evercontext.domain.event import Event, Verification
+from evercontext.domain.outcome import Outcome
+
+GOOD = "def test_one() -> None:\n    assert 1 + 1 == 2\n"
+WRITE = {
+    "name": "write_file",
+    "arguments": {"path": "a.py", "content": "x = 1\n", "mode": "create"},
+}
+SAID = {"text": "Done, and all tests pass!"}
+
+
+@pytest.fixture(autouse=True)
+def _own_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+
+
+async def checked(
+    folder: Path, tests: str | None, turns: list[dict[str, object]], **flags: object
+) -> tuple[Outcome, str | None, list[Verification]]:
+    project = folder / "project"
+    project.mkdir()
+    if tests is not None:
+        (project / "test_it.py").write_text(tests)
+    name = testing.write_script(folder / "s.jsonl", turns)
+    seen: list[Verification] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event.body, Verification):
+            seen.append(event.body)
+
+    async with testing.house(folder, **flags) as app:
+        app.events.subscribe(note)
+        report = await app.run_task("x", model_name=name)
+    return report.outcome, report.final.verified, seen
+
+
+@pytest.mark.contract("E35")
+async def test_a_false_claim_of_success_ends_red(tmp_path: Path) -> None:
+    outcome, verified, seen = await checked(
+        tmp_path, GOOD.replace("2", "3"), [{"tool_calls": [WRITE]}, SAID]
+    )
+    assert (outcome, verified) == (Outcome.RED, "red")
+    assert [(check.kind, check.exit_code) for check in seen] == [("test", 1)]
+
+
+async def test_green_tests_verify(tmp_path: Path) -> None:
+    outcome, verified, seen = await checked(tmp_path, GOOD, [{"tool_calls": [WRITE]}, SAID])
+    assert (outcome, verified) == (Outcome.DONE, "verified")
+    assert seen[0].exit_code == 0
+    assert "1 passed" in seen[0].summary
+
+
+async def test_nothing_to_run_is_not_verified(tmp_path: Path) -> None:
+    outcome, verified, seen = await checked(tmp_path, None, [{"tool_calls": [WRITE]}, SAID])
+    assert (outcome, verified, seen) == (Outcome.DONE, "not verified", [])
+
+
+async def test_the_agents_own_run_verifies_nothing(tmp_path: Path) -> None:
+    own = {"name": "run.test", "arguments": {"command": "true"}}
+    turns = [{"tool_calls": [WRITE]}, {"tool_calls": [own]}, SAID]
+    outcome, verified, _ = await checked(tmp_path, None, turns, auto_test=False)
+    assert (outcome, verified) == (Outcome.DONE, "not verified")
+
+
+async def test_the_users_command_decides(tmp_path: Path) -> None:
+    turns = [{"tool_calls": [WRITE]}, SAID]
+    outcome, _, seen = await checked(tmp_path, GOOD, turns, test_cmd="false", lint_cmd="true")
+    assert outcome is Outcome.RED
+    assert [(check.kind, check.exit_code) for check in seen] == [("lint", 0), ("test", 1)]
+
+
+async def test_without_a_change_nothing_is_run(tmp_path: Path) -> None:
+    outcome, verified, seen = await checked(tmp_path, GOOD, [SAID])
+    assert (outcome, verified, seen) == (Outcome.DONE, None, [])
