@@ -1,0 +1,197 @@
+"""``RetrievalOrchestrator``: a question in, the memories that bear on it out, each with why."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from evercontext.domain.memory import MemoryType, RetrievalOptions, RetrievedMemory
+from evercontext.memory.memory_table import COLUMNS, VISIBLE, Scope, digest_of, seen_by
+from evercontext.storage.store import Row, Store
+
+if TYPE_CHECKING:
+    from evercontext.memory.corpus import Corpus
+    from evercontext.memory.ranking import Question, Ranked
+
+LONGEST_QUESTION = 4_000
+MOST_TERMS = 64
+MOST_SCOPES = 8
+"""Askers whose memories are kept ready at once."""
+_SPARE = 3
+"""Extra results looked at, so that duplicates can be left out."""
+_ALIKE = 0.985
+_READ_SECONDS = 5.0
+_LOAD_SECONDS = 60.0
+
+
+class RetrievalOrchestrator:
+    """Finds memories. What other processes write is seen at the next question."""
+
+    def __init__(self, store: Store, *, project: str | None = None) -> None:
+        self._store = store
+        self._project = project
+        self._corpora: OrderedDict[Scope, Corpus] = OrderedDict()
+        self._loading = asyncio.Lock()
+
+    async def retrieve(
+        self, query: str, options: RetrievalOptions | None = None
+    ) -> Sequence[RetrievedMemory]:
+        """Return the best memories first; nothing of another user or project is among them."""
+        wanted = options or RetrievalOptions()
+        if not query.strip() or wanted.limit < 1:
+            return []
+        scope = Scope(wanted.project or self._project or "", wanted.user_id or "")
+        corpus = await self._corpus(scope)
+        if not len(corpus):
+            return []
+        now = wanted.now or datetime.now(UTC)
+        question = _analyse(corpus, query, now)
+        ranked = _rank(corpus, question, wanted, now)
+        return await self._results(corpus, ranked, wanted)
+
+    async def _corpus(self, scope: Scope) -> Corpus:
+        """Return the arrays of a scope, in step with the table."""
+        from evercontext.memory.corpus import NEEDED, Corpus
+        from evercontext.memory.encoding import load_encoder
+
+        async with self._loading:
+            encoder = load_encoder()
+            corpus = self._corpora.pop(scope, None) or Corpus(encoder.dimensions if encoder else 0)
+            newest = await self._store.fetch_one(
+                "SELECT coalesce(max(change), 0) AS change FROM memories", seconds=_READ_SECONDS
+            )
+            if newest and newest["change"] > corpus.version:
+                rows = await self._store.fetch_all(
+                    f"SELECT {NEEDED} FROM memories WHERE change > ? AND {VISIBLE} ORDER BY number",  # noqa: S608 - made of fixed words
+                    (corpus.version, *seen_by(scope)),
+                    seconds=_LOAD_SECONDS,
+                )
+                if len(rows) > max(2_000, len(corpus) // 4) and len(corpus):
+                    # Many at once are cheaper to build than to add.
+                    corpus = Corpus(corpus.dimensions)
+                    rows = await self._store.fetch_all(
+                        f"SELECT {NEEDED} FROM memories WHERE {VISIBLE} ORDER BY number",  # noqa: S608 - made of fixed words
+                        seen_by(scope),
+                        seconds=_LOAD_SECONDS,
+                    )
+                await self._encode_again(rows, encoder.name if encoder else None)
+                await asyncio.to_thread(corpus.take, rows)
+                corpus.version = max(corpus.version, newest["change"])
+            self._corpora[scope] = corpus
+            while len(self._corpora) > MOST_SCOPES:
+                self._corpora.popitem(last=False)
+            return corpus
+
+    async def _encode_again(self, rows: list[Row], encoder: str | None) -> None:
+        """Give rows that were written with other vectors the present ones."""
+        from evercontext.memory.encoding import encode_vectors
+
+        stale = [row for row in rows if row["state"] == "active" and row["encoder"] != encoder]
+        if encoder is None:
+            return
+        for at in range(0, len(stale), 500):
+            part = stale[at : at + 500]
+            texts = await self._contents([row["number"] for row in part], "number, content")
+            known = {row["number"]: row["content"] for row in texts}
+            _, vectors = await asyncio.to_thread(
+                encode_vectors, [known.get(row["number"], "") for row in part]
+            )
+            for row, vector in zip(part, vectors, strict=True):
+                row["vector"] = vector
+
+    async def _results(
+        self, corpus: Corpus, ranked: Ranked, wanted: RetrievalOptions
+    ) -> list[RetrievedMemory]:
+        numbers = corpus.numbers.values[ranked.slots].tolist()
+        rows = {row["number"]: row for row in await self._contents(numbers, COLUMNS)}
+        results: list[RetrievedMemory] = []
+        for place in _distinct(corpus, ranked, [rows.get(number) for number in numbers]):
+            found = _result(rows[numbers[place]], ranked, place)
+            if found.similarity >= wanted.min_similarity:
+                results.append(found)
+        return results[: wanted.limit]
+
+    async def _contents(self, numbers: list[int], columns: str) -> list[Row]:
+        marks = ", ".join("?" * len(numbers))
+        return await self._store.fetch_all(
+            f"SELECT {columns} FROM memories WHERE number IN ({marks})",  # noqa: S608 - made of fixed words
+            numbers,
+            seconds=_READ_SECONDS,
+        )
+
+
+def _analyse(corpus: Corpus, query: str, now: datetime) -> Question:
+    """Take a question apart: words to look for, who is meant, when."""
+    from evercontext.memory.encoding import load_encoder
+    from evercontext.memory.moments import find_moments
+    from evercontext.memory.question import meant_speakers, wanted_terms, wanted_words
+    from evercontext.memory.ranking import Question
+
+    text = query[:LONGEST_QUESTION]
+    names = meant_speakers(text, corpus.speaker_names)
+    words = wanted_words(text, set(names))[:MOST_TERMS]
+    encoder = load_encoder()
+    return Question(
+        terms=dict(list(wanted_terms(words).items())[:MOST_TERMS]),
+        vector=encoder.pool(dict.fromkeys(words, 1.0)) if encoder else None,
+        speakers=tuple(sorted(set(names.values()))),
+        moments=find_moments(text, now),
+        now=now.timestamp(),
+    )
+
+
+def _rank(corpus: Corpus, question: Question, wanted: RetrievalOptions, now: datetime) -> Ranked:
+    from evercontext.memory.ranking import rank
+
+    usable = corpus.alive.values & (corpus.expires.values > now.timestamp())
+    if wanted.memory_type is not None:
+        working = corpus.working.values
+        usable &= working if wanted.memory_type is MemoryType.WORKING else ~working
+    return rank(corpus, question, usable, wanted.limit + min(_SPARE + wanted.limit, 50))
+
+
+def _distinct(corpus: Corpus, ranked: Ranked, rows: Sequence[Row | None]) -> list[int]:
+    """Leave out what says the same as a better result: same words, or nearly the same vector."""
+    kept: list[int] = []
+    seen: set[str] = set()
+    vectors = corpus.vectors.values[ranked.slots] if corpus.dimensions else None
+    for place, row in enumerate(rows):
+        if row is None or row["state"] != "active":
+            continue
+        digest = digest_of(row["content"])
+        near = vectors is not None and kept and (vectors[kept] @ vectors[place]).max() > _ALIKE
+        if digest in seen or near:
+            continue
+        seen.add(digest)
+        kept.append(place)
+    return kept
+
+
+def _result(row: Row, ranked: Ranked, place: int) -> RetrievedMemory:
+    from evercontext.memory.ranking import WEIGHTS
+
+    reasons = {
+        name: round(float(WEIGHTS[name] * values[place]), 3)
+        for name, values in ranked.signals.items()
+        if abs(WEIGHTS[name] * values[place]) >= 0.05
+    }
+    return RetrievedMemory(
+        id=row["id"],
+        content=row["content"],
+        similarity=round(_similarity(ranked, place), 4),
+        untrusted=bool(row["untrusted"]),
+        created_at=row["created_at"],
+        speaker=row["speaker"],
+        reasons=dict(sorted(reasons.items(), key=lambda item: -abs(item[1]))),
+    )
+
+
+def _similarity(ranked: Ranked, place: int) -> float:
+    """How near in itself, 0 to 1; never less than what comes after it."""
+    words = ranked.coverage[place:].clip(0, 1)
+    meaning = ranked.cosine[place:].clip(0, 1)
+    near = 0.6 * words + 0.4 * meaning
+    return float(near.max())

@@ -1,0 +1,56 @@
+"""The words of a question that are worth looking for, and the people it names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from evercontext.memory.encoding import ids_of
+from evercontext.retrieval.tokens import STOP_WORDS, fold, has_cjk, runs
+
+_QUESTION_WORDS = (
+    "much many often long kind kinds type types s t re ve ll d m ever never also too still yet"
+    " likely considered something someone anything tell know remember said say mention mentioned"
+    " he she him her his hers am"
+)
+STOP = STOP_WORDS | frozenset(_QUESTION_WORDS.split())
+_ASKING = (
+    "について教えてください を教えてください 教えてください でしょうか のですか なんですか"
+    " 何ですか ましたか ですか ますか について どのような どんな どこ いつ だれ 誰 何 なぜ どう"
+)
+_JAPANESE = sorted(_ASKING.split(), key=len, reverse=True)
+"""What only makes a question of it; cut out, so that its pairs of characters match nothing."""
+
+
+def wanted_words(text: str, names: AbstractSet[str] = frozenset()) -> list[str]:
+    """Return the words without question words and without ``names``; all of them, if none is left.
+
+    A name is left out because whoever talks to somebody says that name, and whoever talks of
+    themselves does not.
+    """
+    folded = fold(text)
+    if has_cjk(folded):
+        for phrase in _JAPANESE:
+            folded = folded.replace(phrase, " ")
+    words = runs(folded)
+    content = [w for w in words if w.lower() not in STOP and w.casefold() not in names]
+    return list(dict.fromkeys(content or words or runs(fold(text))))
+
+
+def wanted_terms(words: Sequence[str]) -> dict[int, float]:
+    """Return the numbers of the words' terms, each once."""
+    return {number: 1.0 for word in words for number in ids_of(word)}
+
+
+def meant_speakers(text: str, speakers: Mapping[str, int]) -> dict[str, int]:
+    """Return the speakers that a text names, by whole words; Japanese names by their letters."""
+    if len(speakers) > 10_000:
+        return {}
+    folded = fold(text).casefold()
+    words = set(runs(folded))
+    found = {}
+    for name, code in speakers.items():
+        parts = runs(fold(name))
+        if parts and (set(parts) <= words or (has_cjk(name) and name in folded)):
+            found[name] = code
+    return found

@@ -1,0 +1,267 @@
+"""How memories are ranked: a handful of signals, each a number per candidate, added with weights.
+
+Words and meaning of a memory count, and those of its neighbours: an answer rarely repeats the
+words of the question before it. The weights were fitted on the development half of a public set of
+conversations (docs/explanation/context.md); on memories without sessions or speakers, the signals
+that need them are silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evercontext.memory.corpus import Corpus
+from evercontext.memory.encoding import ASKS, Vectors
+from evercontext.memory.moments import Moments
+from evercontext.retrieval.postings import Floats, Ints
+
+WEIGHTS: Mapping[str, float] = {
+    "words": 0.2,
+    "words_context": 0.3,
+    "words_after": 0.05,
+    "words_session": 0.6,
+    "meaning": 0.35,
+    "meaning_before": 0.15,
+    "meaning_after": 0.1,
+    "speaker": 1.1,
+    "asks": -0.7,
+    "answers": 0.6,
+    "opening": 0.6,
+    "length": 0.5,
+    "time": 2.6,
+    "recency": 0.1,
+    "importance": 0.5,
+}
+K1, B = 1.2, 0.75
+ALL = 4_096
+"""Up to so many memories every one is a candidate."""
+CANDIDATES = 1_000
+_SAMPLE = 2_048
+_DAY = 86_400.0
+
+Slots = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question as it is looked for."""
+
+    terms: Mapping[int, float]
+    vector: Vectors | None
+    speakers: tuple[int, ...] = ()
+    moments: Moments = Moments()
+    now: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Candidates, best first, with their scores and what spoke for them."""
+
+    slots: Slots
+    scores: Floats
+    signals: Mapping[str, Floats]
+    cosine: Floats
+    coverage: Floats
+    """Share of the question's words, weighted by rarity, that the memory itself has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """BM25 of every memory: alone, with the one before it, and of its whole session."""
+
+    own: Floats
+    context: Floats
+    session: Floats
+    """One number per session."""
+    most: float
+    """What the question's words are worth together."""
+
+
+def rank(corpus: Corpus, question: Question, usable: NDArray[np.bool_], limit: int) -> Ranked:
+    """Return the best ``limit`` usable memories."""
+    words = word_scores(corpus, question.terms)
+    slots = _candidates(corpus, question, usable, words)
+    signals = _signals(corpus, question, slots, words)
+    scores = np.zeros(len(slots), np.float32)
+    for name, values in signals.items():
+        scores += np.float32(WEIGHTS[name]) * values
+    order = np.argsort(-scores, kind="stable")[:limit]
+    chosen = slots[order]
+    return Ranked(
+        slots=chosen,
+        scores=scores[order],
+        signals={name: values[order] for name, values in signals.items()},
+        cosine=_cosine(corpus, question, chosen),
+        coverage=words.own[chosen] / np.float32(words.most or 1.0),
+    )
+
+
+def word_scores(corpus: Corpus, terms: Mapping[int, float]) -> Words:
+    """Return the BM25 of memories, of memories with the one before them, and of sessions."""
+    size = len(corpus)
+    own, context = np.zeros(size, np.float32), np.zeros(size, np.float32)
+    sessions, spoken = corpus.sessions.values, corpus.session_lengths()
+    session = np.zeros(len(spoken), np.float32)
+    lengths, before = corpus.lengths.values, corpus.previous.values
+    wide = lengths + _at(lengths, before)
+    tally = np.zeros(size, np.float32)
+    average, most = corpus.average_length, 0.0
+    for term, weight in terms.items():
+        found, counts = corpus.postings(term)
+        rarity = weight * _rarity(size, len(found))
+        most += rarity
+        if not len(found):
+            continue
+        own[found] += _worth(rarity, counts, lengths[found], average)
+        both = _with_followers(corpus, found, counts, tally)
+        # A memory that is named twice is meant once: it holds the same sum both times.
+        context[both] += _worth(rarity, tally[both], wide[both], 2 * average)
+        tally[both] = 0
+        if len(spoken):
+            session += np.float32(weight) * _session_worth(sessions[found], counts, spoken)
+    return Words(own, context, session, most)
+
+
+def _session_worth(sessions: Ints, counts: Floats, lengths: Floats) -> Floats:
+    """Return what one term is worth in each session."""
+    inside = sessions >= 0
+    told = np.bincount(sessions[inside], counts[inside], minlength=len(lengths))
+    held = int(np.count_nonzero(told))
+    rarity = _rarity(len(lengths), held)
+    return _worth(rarity, told.astype(np.float32), lengths, float(lengths.mean()))
+
+
+def _rarity(size: int, held: int) -> float:
+    return float(np.log(1 + (size - held + 0.5) / (held + 0.5)))
+
+
+def _worth(rarity: float, counts: Floats, lengths: Floats, average: float) -> Floats:
+    norm = np.float32(K1 * (1 - B)) + np.float32(K1 * B / max(1.0, average)) * lengths
+    worth: Floats = np.float32(rarity * (K1 + 1)) * counts / (counts + norm)
+    return worth
+
+
+def _with_followers(corpus: Corpus, found: Ints, counts: Floats, tally: Floats) -> Ints:
+    """Add a term's counts to the memories that hold it and to those that come right after."""
+    after = corpus.following.values[found]
+    real = after >= 0
+    tally[found] += counts
+    tally[after[real]] += counts[real]
+    both: Ints = np.concatenate([found, after[real]])
+    return both
+
+
+def _candidates(
+    corpus: Corpus, question: Question, usable: NDArray[np.bool_], words: Words
+) -> Slots:
+    """Every usable memory of few; of many, those near the question by words or by meaning."""
+    everyone: Slots = np.flatnonzero(usable)
+    if len(everyone) <= ALL:
+        return everyone
+    near = words.own + words.context
+    parts = [_best(np.where(usable, near, -1), CANDIDATES)]
+    if question.vector is not None:
+        width = corpus.rough.values.shape[1]
+        rough = corpus.rough.values @ question.vector[:width]
+        parts.append(_best(np.where(usable, rough, -2), CANDIDATES))
+    if question.moments:
+        inside = np.flatnonzero(_in_time(corpus, question.moments, everyone))
+        parts.append(everyone[inside[-CANDIDATES:]])
+    return np.unique(np.concatenate(parts))
+
+
+def _best(scores: Floats, count: int) -> Slots:
+    found: Slots = np.argpartition(-scores, count)[:count]
+    return found
+
+
+def _signals(corpus: Corpus, question: Question, slots: Slots, words: Words) -> dict[str, Floats]:
+    before, after = corpus.previous.values[slots], corpus.following.values[slots]
+    session = corpus.sessions.values[slots]
+    signals = {
+        "words": _standard(words.own[slots], words.own),
+        "words_context": _standard(words.context[slots], words.context),
+        "words_after": _standard(_at(words.own, after), words.own),
+        "words_session": _at(_standard(words.session), session),
+        **_meanings(corpus, question, slots, before, after),
+        "opening": _floats((before < 0) & (session >= 0)),
+        "length": _standard(np.log1p(corpus.lengths.values[slots])),
+        "recency": _recency(corpus, question, slots),
+        "importance": corpus.importance.values[slots] - np.float32(0.5),
+    }
+    asks = np.zeros(len(corpus), np.float32)
+    asks[corpus.postings(ASKS)[0]] = 1
+    signals["asks"], signals["answers"] = asks[slots], _at(asks, before)
+    if len(question.speakers) == 1:
+        signals["speaker"] = _floats(corpus.speakers.values[slots] == question.speakers[0])
+    if question.moments:
+        signals["time"] = _floats(_in_time(corpus, question.moments, slots))
+    return signals
+
+
+def _meanings(
+    corpus: Corpus, question: Question, slots: Slots, before: Slots, after: Slots
+) -> dict[str, Floats]:
+    if question.vector is None or not question.vector.any():
+        return {}
+    # The mean and the spread come from a sample: among many memories only the near ones are known.
+    step = max(1, len(corpus) // _SAMPLE)
+    sample: Floats = corpus.vectors.values[::step] @ question.vector
+    return {
+        name: _standard(_cosine(corpus, question, where), sample)
+        for name, where in (
+            ("meaning", slots),
+            ("meaning_before", before),
+            ("meaning_after", after),
+        )
+    }
+
+
+def _cosine(corpus: Corpus, question: Question, slots: Slots) -> Floats:
+    if question.vector is None or not len(slots):
+        return np.zeros(len(slots), np.float32)
+    scores: Floats = corpus.vectors.values[np.maximum(slots, 0)] @ question.vector
+    return np.where(slots >= 0, scores, np.float32(0))
+
+
+def _recency(corpus: Corpus, question: Question, slots: Slots) -> Floats:
+    """1 for now, half after a month, and slowly on."""
+    age = np.maximum(0.0, question.now - corpus.created.values[slots]) / _DAY
+    return (1.0 / (1.0 + age / 30.0)).astype(np.float32)
+
+
+def _in_time(corpus: Corpus, moments: Moments, slots: Slots) -> NDArray[np.bool_]:
+    created = corpus.created.values[slots]
+    inside = np.isin(corpus.months.values[slots], moments.months)
+    for span in moments.spans:
+        inside |= (created >= _epoch(span.start)) & (created < _epoch(span.end))
+    return inside
+
+
+def _epoch(moment: datetime) -> float:
+    return moment.timestamp()
+
+
+def _at(values: Floats, slots: NDArray[np.int32] | Slots) -> Floats:
+    """Return the values of neighbours; those that do not exist have none."""
+    if not len(values):
+        return np.zeros(len(slots), np.float32)
+    return np.where(slots >= 0, values[np.maximum(slots, 0)], np.float32(0))
+
+
+def _standard(values: Floats, among: Floats | None = None) -> Floats:
+    among = values if among is None else among
+    spread = float(among.std()) if len(among) else 0.0
+    if spread < 1e-9:
+        return np.zeros(len(values), np.float32)
+    out: Floats = ((values - among.mean()) / np.float32(spread)).astype(np.float32)
+    return out
+
+
+def _floats(values: NDArray[np.bool_]) -> Floats:
+    return values.astype(np.float32)

@@ -1,0 +1,243 @@
+"""``MemoryStore``: memories kept, listed, replaced and forgotten, without asking any model."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from evercontext.domain.memory import MemoryType, SourceType
+from evercontext.errors import UsageError
+from evercontext.memory.memory_table import (
+    COLUMNS,
+    INSERT,
+    VISIBLE,
+    Memory,
+    Scope,
+    digest_of,
+    memory_of,
+    row_of,
+    seen_by,
+    stamp,
+)
+from evercontext.storage.checksum import checksum
+from evercontext.storage.store import Queries, Store
+
+LONGEST = 100_000
+"""Characters of one memory."""
+_BATCH = 500
+_NEXT_CHANGE = "(SELECT coalesce(max(change), 0) + 1 FROM memories)"
+# The class below has a method called ``list``, which hides the type inside it.
+Memories = list[Memory]
+
+
+def new_memory_id() -> str:
+    """Timestamp first, so that ids sort by age; random last, so that none collide."""
+    return f"m{datetime.now(UTC):%Y%m%d%H%M%S%f}{secrets.token_hex(3)}"
+
+
+class MemoryStore:
+    """The memories of one database; every call says for whom."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def save_memory(
+        self,
+        content: str,
+        memory_type: MemoryType | str = MemoryType.LONGTERM,
+        source_type: SourceType | str = SourceType.THOUGHT,
+        *,
+        user_id: str | None = None,
+        project: str | None = None,
+        speaker: str | None = None,
+        session_id: str | None = None,
+        created_at: datetime | None = None,
+        expires_at: datetime | None = None,
+        importance: float = 0.5,
+        untrusted: bool = False,
+        origin: Mapping[str, Any] | None = None,
+        supersedes: str | None = None,
+        id: str | None = None,
+    ) -> Memory:
+        """Keep one memory; the same words again are one memory told twice.
+
+        What a tool said is always ``untrusted``. ``supersedes`` ends an older memory's validity
+        at this moment: it is kept, and no longer found.
+        """
+        source = SourceType(source_type)
+        memory = Memory(
+            id=id or new_memory_id(),
+            content=content,
+            memory_type=MemoryType(memory_type),
+            source_type=source,
+            created_at=stamp(created_at),
+            user_id=user_id,
+            project=project,
+            session_id=session_id,
+            speaker=speaker,
+            importance=min(1.0, max(0.0, importance)),
+            untrusted=untrusted or source is SourceType.TOOL,
+            origin=origin or {},
+            expires_at=stamp(expires_at) if expires_at else None,
+        )
+        rows = await _rows([memory])
+        async with self._store.transaction() as writing:
+            if supersedes:
+                await _supersede(writing, supersedes, memory)
+            await writing.execute_many(INSERT, rows)
+            kept = await writing.fetch_one(
+                f"SELECT {COLUMNS} FROM memories WHERE project = ? AND user_id = ?"  # noqa: S608 - made of fixed words
+                " AND digest = ? AND state = 'active'",
+                (project or "", user_id or "", rows[0][8]),
+            )
+        assert kept is not None
+        return memory_of(kept)
+
+    async def save_many(self, memories: Sequence[Memory]) -> int:
+        """Keep many memories, such as the turns of a conversation; return how many were new."""
+        before = await self._count()
+        for at in range(0, len(memories), _BATCH):
+            await self._store.execute_many(INSERT, await _rows(memories[at : at + _BATCH]))
+        return await self._count() - before
+
+    async def get(
+        self, id: str, *, user_id: str | None = None, project: str | None = None
+    ) -> Memory | None:
+        """Return one memory if this user in this project may see it."""
+        row = await self._store.fetch_one(
+            f"SELECT {COLUMNS} FROM memories WHERE id = ? AND state <> 'forgotten'"  # noqa: S608 - made of fixed words
+            f" AND {VISIBLE} ORDER BY number DESC",
+            (id, *seen_by(Scope(project or "", user_id or ""))),
+        )
+        return memory_of(row) if row else None
+
+    async def list(
+        self,
+        *,
+        user_id: str | None = None,
+        project: str | None = None,
+        memory_type: MemoryType | None = None,
+        state: str = "active",
+        valid_at: datetime | None = None,
+        limit: int = 100,
+        before: str | None = None,
+    ) -> Memories:
+        """Return what this user in this project may see, newest first.
+
+        ``valid_at`` looks back: what held then, superseded since or not. ``before`` is an id to
+        go on after.
+        """
+        conditions, values = _conditions(memory_type, state, valid_at)
+        scope = seen_by(Scope(project or "", user_id or ""))
+        paging = " AND number < (SELECT max(number) FROM memories WHERE id = ?)" if before else ""
+        rows = await self._store.fetch_all(
+            f"SELECT {COLUMNS} FROM memories WHERE {VISIBLE} AND {conditions}{paging}"  # noqa: S608 - made of fixed words
+            " ORDER BY number DESC LIMIT ?",
+            (*scope, *values, *([before] if before else []), limit),
+        )
+        return [memory_of(row) for row in rows]
+
+    async def forget(
+        self, id: str, *, user_id: str | None = None, project: str | None = None
+    ) -> bool:
+        """Wipe one memory's words for good; ``False`` if there is none such to be seen."""
+        blank = digest_of("", id)
+        wiped = checksum((id, SourceType.THOUGHT.value, "", 0))
+        changed = await self._store.execute(
+            f"UPDATE memories SET state = 'forgotten', content = '', digest = ?, terms = NULL,"  # noqa: S608 - made of fixed words
+            " vector = NULL, origin = NULL, speaker = NULL, source_type = 'thought', untrusted = 0,"
+            f" checksum = ?, change = {_NEXT_CHANGE}"
+            f" WHERE id = ? AND state <> 'forgotten' AND {VISIBLE}",
+            (blank, wiped, id, *seen_by(Scope(project or "", user_id or ""))),
+        )
+        return changed > 0
+
+    async def archive(
+        self, id: str, *, user_id: str | None = None, project: str | None = None
+    ) -> bool:
+        """Put one memory away: kept and listed on demand, never found."""
+        changed = await self._store.execute(
+            f"UPDATE memories SET state = 'archived', change = {_NEXT_CHANGE}"  # noqa: S608 - made of fixed words
+            f" WHERE id = ? AND state = 'active' AND {VISIBLE}",
+            (id, *seen_by(Scope(project or "", user_id or ""))),
+        )
+        return changed > 0
+
+    async def archive_expired(self, now: datetime | None = None) -> int:
+        """Put away what has expired; it was not found any more since then."""
+        return await self._store.execute(
+            f"UPDATE memories SET state = 'archived', change = {_NEXT_CHANGE}"  # noqa: S608 - made of fixed words
+            " WHERE state = 'active' AND expires_at IS NOT NULL AND expires_at <= ?",
+            (stamp(now),),
+        )
+
+    async def export(
+        self, *, user_id: str | None = None, project: str | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Yield every active memory that may be seen, oldest first, as plain JSON."""
+        scope, after = seen_by(Scope(project or "", user_id or "")), 0
+        while True:
+            rows = await self._store.fetch_all(
+                f"SELECT {COLUMNS} FROM memories WHERE {VISIBLE} AND state = 'active'"  # noqa: S608 - made of fixed words
+                " AND number > ? ORDER BY number LIMIT ?",
+                (*scope, after, _BATCH),
+            )
+            for row in rows:
+                yield memory_of(row).to_json()
+            if len(rows) < _BATCH:
+                return
+            after = rows[-1]["number"]
+
+    async def _count(self) -> int:
+        row = await self._store.fetch_one("SELECT count(*) AS n FROM memories")
+        return int(row["n"]) if row else 0
+
+
+async def _rows(memories: Sequence[Memory]) -> list[list[Any]]:
+    for memory in memories:
+        if not memory.content.strip():
+            raise UsageError("a memory needs some words")
+        if len(memory.content) > LONGEST:
+            raise UsageError(f"a memory may have {LONGEST:,} characters", fix="Keep its gist")
+    return await asyncio.to_thread(_encoded, memories)
+
+
+def _encoded(memories: Sequence[Memory]) -> list[list[Any]]:
+    from evercontext.memory.encoding import encode_terms, encode_vectors
+
+    encoder, vectors = encode_vectors([memory.content for memory in memories])
+    return [
+        row_of(memory, encoder, encode_terms(memory.content), vector)
+        for memory, vector in zip(memories, vectors, strict=True)
+    ]
+
+
+async def _supersede(writing: Queries, id: str, memory: Memory) -> None:
+    scope = seen_by(Scope(memory.project or "", memory.user_id or ""))
+    changed = await writing.execute(
+        f"UPDATE memories SET state = 'superseded', valid_until = ?, superseded_by = ?,"  # noqa: S608 - made of fixed words
+        f" change = {_NEXT_CHANGE} WHERE id = ? AND state = 'active' AND {VISIBLE}",
+        (memory.created_at, memory.id, id, *scope),
+    )
+    if not changed:
+        raise UsageError(f"there is no memory {id} to replace", fix="See `evercontext memory list`")
+
+
+def _conditions(
+    memory_type: MemoryType | None, state: str, valid_at: datetime | None
+) -> tuple[str, list[Any]]:
+    parts: list[tuple[str, Iterable[Any]]] = []
+    if valid_at:
+        moment = stamp(valid_at)
+        parts.append(("state IN ('active', 'superseded') AND valid_from <= ?", [moment]))
+        parts.append(("(valid_until IS NULL OR valid_until > ?)", [moment]))
+    else:
+        parts.append(("state = ?", [state]))
+        if state == "active":
+            parts.append(("(expires_at IS NULL OR expires_at > ?)", [stamp()]))
+    if memory_type:
+        parts.append(("memory_type = ?", [memory_type.value]))
+    return " AND ".join(text for text, _ in parts), [v for _, values in parts for v in values]
