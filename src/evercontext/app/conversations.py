@@ -64,6 +64,7 @@ async def open_conversation(
         root=str(app.settings.root),
         limits=limits(app.settings),
         price=price,
+        memory=app.memory,
         mode=mode,
     )
     await conversation.load()

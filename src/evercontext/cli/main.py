@@ -40,6 +40,8 @@ COMMANDS = {
     "serve": Entry("Doors", "serve", "Serve the project's tools over REST and MCP, until Ctrl-C."),
     "mcp": Entry("Doors", "mcp", "Serve the project's tools to an MCP client over stdio."),
     "sessions": Entry("Look", "sessions", "Find past conversations: list, search, show."),
+    "memory": Entry("Look", "memory", "Add, search, list, forget, export and import memories."),
+    "context": Entry("Look", "context", "See what would be sent to the model for a task."),
     "trace": Entry("Look", "trace", "See what happened: list, show, tail."),
     "doctor": Entry("Look", "doctor", "Check this machine; say how to fix what is missing."),
     "model": Entry("Set up", "model", "See, choose, fetch and test models."),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from evercontext.memory.memory_table import Memory
 
 _BATCH = 500
+NEAR = 0.05
+"""What has less in common with the question is not worth a person's time."""
 Work = Callable[["Recollection", Screen], Awaitable[Outcome]]
 
 user_option = click.option("--user", metavar="NAME", help="Whose memories. Default: the project's.")
@@ -69,7 +71,8 @@ def search(
         raise UsageError("say what to look for", fix="Give a QUERY, or --stdin")
 
     async def work(memory: Recollection, screen: Screen) -> Outcome:
-        wanted = RetrievalOptions(limit, user, memory.project)
+        least = 0.0 if from_stdin else NEAR
+        wanted = RetrievalOptions(limit, user, memory.project, min_similarity=least)
         found = False
         for question in _questions(query):
             results = await memory.retrieval.retrieve(question, wanted)
@@ -179,13 +182,10 @@ def import_memories(file: TextIO, user: str | None, **place: Any) -> int:
     """
 
     async def work(memory: Recollection, screen: Screen) -> Outcome:
-        taken, batch = 0, list[Memory]()
-        for one in _lines(file, memory.project, user):
-            batch.append(one)
-            if len(batch) == _BATCH:
-                taken += await memory.memories.save_many(batch)
-                batch = []
-        taken += await memory.memories.save_many(batch)
+        lines = _lines(file, memory.project, user)
+        taken = 0
+        while batch := list(islice(lines, _BATCH)):
+            taken += await memory.memories.save_many(batch)
         screen.line(f"{taken} memories taken in")
         return Outcome.DONE
 
@@ -194,11 +194,12 @@ def import_memories(file: TextIO, user: str | None, **place: Any) -> int:
 
 def _lines(file: TextIO, project: str, user: str | None) -> Iterator[Memory]:
     for number, line in enumerate(file, start=1):
-        if not line.strip():
-            continue
         try:
-            yield _read(json.loads(line), project, user)
-        except (ValueError, KeyError, TypeError) as problem:
+            given = json.loads(line) if line.strip() else {"content": ""}
+            # A turn without words, such as a picture alone, cannot be found by any.
+            if given["content"].strip():
+                yield _read(given, project, user)
+        except (ValueError, KeyError, TypeError, AttributeError) as problem:
             raise UsageError(
                 f"line {number} is no memory: {problem}",
                 fix='One JSON object per line: {"id": …, "content": …}',
@@ -213,12 +214,10 @@ def _read(given: dict[str, Any], project: str, user: str | None) -> Memory:
     session = given.get("session", given.get("session_id"))
     made = given.get("created_at")
     moment = read_moment(str(made)) if made else None
-    known = {field.name for field in dataclasses.fields(Memory)}
     extra = {k: given[k] for k in ("importance", "untrusted", "origin", "expires_at") if k in given}
-    assert extra.keys() <= known
     return Memory(
         id=str(given.get("id") or new_memory_id()),
-        content=_words(given["content"]),
+        content=given["content"],
         memory_type=MemoryType(given.get("memory_type", "longterm")),
         source_type=SourceType(given.get("source_type", "message")),
         created_at=stamp(moment or datetime.now(UTC)),
@@ -228,12 +227,6 @@ def _read(given: dict[str, Any], project: str, user: str | None) -> Memory:
         speaker=given.get("speaker"),
         **extra,
     )
-
-
-def _words(content: object) -> str:
-    if not isinstance(content, str) or not content.strip():
-        raise ValueError("content must be some words")
-    return content
 
 
 def _with_memory(work: Work, place: dict[str, Any]) -> int:

@@ -43,6 +43,7 @@ ALL = 4_096
 CANDIDATES = 1_000
 _SAMPLE = 2_048
 _DAY = 86_400.0
+_NOTHING = np.float32(0)
 
 Slots = NDArray[np.int64]
 
@@ -123,17 +124,18 @@ def word_scores(corpus: Corpus, terms: Mapping[int, float]) -> Words:
         context[both] += _worth(rarity, tally[both], wide[both], 2 * average)
         tally[both] = 0
         if len(spoken):
-            session += np.float32(weight) * _session_worth(sessions[found], counts, spoken)
+            session += _session_worth(weight, sessions[found], counts, spoken)
     return Words(own, context, session, most)
 
 
-def _session_worth(sessions: Ints, counts: Floats, lengths: Floats) -> Floats:
+def _session_worth(weight: float, sessions: Ints, counts: Floats, lengths: Floats) -> Floats:
     """Return what one term is worth in each session."""
     inside = sessions >= 0
-    told = np.bincount(sessions[inside], counts[inside], minlength=len(lengths))
+    told = np.zeros(len(lengths), np.float32)
+    np.add.at(told, sessions[inside], counts[inside])
     held = int(np.count_nonzero(told))
-    rarity = _rarity(len(lengths), held)
-    return _worth(rarity, told.astype(np.float32), lengths, float(lengths.mean()))
+    rarity = weight * _rarity(len(lengths), held)
+    return _worth(rarity, told, lengths, float(lengths.mean()))
 
 
 def _rarity(size: int, held: int) -> float:
@@ -213,7 +215,7 @@ def _meanings(
     step = max(1, len(corpus) // _SAMPLE)
     sample: Floats = corpus.vectors.values[::step] @ question.vector
     return {
-        name: _standard(_cosine(corpus, question, where), sample)
+        name: np.where(where >= 0, _standard(_cosine(corpus, question, where), sample), _NOTHING)
         for name, where in (
             ("meaning", slots),
             ("meaning_before", before),

@@ -1,0 +1,69 @@
+"""``evercontext context``: what would be sent to the model, and why."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.options import json_option, root_option, settings_of
+from evercontext.cli.terminal import Screen, visible
+from evercontext.domain.outcome import Outcome
+from evercontext.settings import Settings
+
+if TYPE_CHECKING:
+    from evercontext.app.preview import Layer, Preview
+
+
+@click.group("context")
+def command() -> None:
+    """See what would be sent to the model for a task."""
+
+
+@command.command("show")
+@click.option("-t", "--task", required=True, metavar="TEXT", help="The task.")
+@click.option("-m", "--model", metavar="NAME", help="The model. Default: the configured one.")
+@json_option
+@root_option
+def show(task: str, model: str | None, as_json: bool, **place: Any) -> int:
+    """Show the request for a task, layer by layer, with tokens and reasons. Nothing is sent."""
+    settings = settings_of(place["root"], allow_wide_root=place["allow_wide_root"])
+    return int(run_until_stopped(_show(settings, task, model, as_json)))
+
+
+async def _show(settings: Settings, task: str, model: str | None, as_json: bool) -> Outcome:
+    from evercontext.app import EverContext
+    from evercontext.app.preview import preview
+
+    async with EverContext.open(settings) as app:
+        found = await preview(app, task, model)
+    if as_json:
+        print(json.dumps({**dataclasses.asdict(found), "tokens": found.tokens}, ensure_ascii=False))
+        return Outcome.DONE
+    screen = Screen(sys.stdout, no_color=settings.no_color)
+    screen.line(_head(found), "bold")
+    for layer in found.layers:
+        _print(layer, screen)
+    return Outcome.DONE
+
+
+def _head(found: Preview) -> str:
+    counted = "counted" if found.exact else "estimated"
+    return (
+        f"{found.model}: {found.tokens:,} of {found.window:,} tokens ({counted}),"
+        f" {found.reserve:,} kept free for the answer"
+    )
+
+
+def _print(layer: Layer, screen: Screen) -> None:
+    screen.line("")
+    screen.line(f"{layer.name}  {layer.tokens:,} tokens", "bold")
+    for line in visible(layer.text).split("\n"):
+        screen.line(f"  {line}")
+    for why in layer.reasons:
+        signals = ", ".join(f"{name} {value:+.2f}" for name, value in why["reasons"].items())
+        screen.line(f"  {why['id']}  similarity {why['similarity']:.2f}  {signals}", "dim")
