@@ -155,7 +155,7 @@ class TextIndex:
     def _meaning_scores(self, query: str) -> Floats | None:
         if self._vectors is None or self._meaning == 0:
             return None
-        vector = self._vectors.encode([query])[0]
+        vector = self._vectors.encode_questions([query])[0]
         scores: Floats = self._meanings.values @ vector
         return scores if vector.any() else None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evercontext.retrieval.tokens import fold, runs, split_identifier
+from evercontext.retrieval.vectors import StaticVectors, Vector, normalise
 
-Vector = NDArray[np.float32]
-Ids = NDArray[np.int64]
 MAGIC = b"ECV1"
 _JAPANESE = re.compile(
     r"[\u30a1-\u30ff\uff66-\uff9f]+|[\u3005\u3400-\u9fff\uf900-\ufaff]+[\u3041-\u309f]{0,3}"
@@ -81,7 +80,7 @@ class Pieces:
         return found[::-1]
 
 
-class StaticModel:
+class StaticModel(StaticVectors):
     """Vectors of the packaged file; remembers every run of text it has met."""
 
     def __init__(self, path: Path) -> None:
@@ -90,53 +89,38 @@ class StaticModel:
             raise ValueError(f"{path.name} is no vector file; install the package again")
         size = int.from_bytes(bytes(content[4:8]), "little")
         head = json.loads(bytes(content[8 : 8 + size]))
-        at = 8 + size
-        words = bytes(content[at : at + head["vocabulary"]]).decode().split("\n")
-        at += head["vocabulary"]
+        at = 8 + size + head["vocabulary"]
+        words = bytes(content[8 + size : at]).decode().split("\n")
         count, width = len(words), head["dimensions"]
         columns = content[at : at + 8 * count].view(np.float16).reshape(4, count)
-        self.name: str = head["name"]
-        self._scales = columns[0].astype(np.float32)
-        self._question, self._document = columns[1], columns[2]
-        self._table: NDArray[np.int8] = content[at + 8 * count :].view(np.int8)
-        self._table = self._table[: count * width].reshape(count, width)
-        self._pieces = Pieces(words, columns[3].astype(np.float32).tolist())
-        self._rows: dict[str, int] = {}
+        rows = content[at + 8 * count : at + (8 + width) * count].view(np.int8)
+        self.name = head["name"]
+        self._numbers: NDArray[np.int8] = rows.reshape(count, width)
+        scales = columns[0].astype(np.float32)
+        self._question: Vector = columns[1].astype(np.float32) * scales
+        self._document: Vector = columns[2].astype(np.float32) * scales
+        self._vocabulary = Pieces(words, columns[3].astype(np.float32).tolist())
+        self._rows = {}
         self._words = np.zeros((1024, width), np.float32)
-        self._cut = lru_cache(maxsize=200_000)(self._ids_of)
+        self._ids = lru_cache(maxsize=200_000)(self._ids_of)
 
     @property
     def dimensions(self) -> int:
         """Length of each vector."""
-        return int(self._table.shape[1])
+        return int(self._numbers.shape[1])
 
-    def _ids_of(self, run: str) -> tuple[int, ...]:
-        return tuple(i for word in words_of(run) for i in self._pieces.cut(word))
+    def _ids_of(self, run: str) -> list[int]:
+        return [i for word in words_of(run) for i in self._vocabulary.cut(word)]
 
-    def _sum(self, ids: Iterable[int], weights: NDArray[np.float16]) -> Vector:
-        chosen = np.fromiter(ids, np.int64)
-        scale = weights[chosen].astype(np.float32) * self._scales[chosen]
-        total: Vector = scale @ self._table[chosen].astype(np.float32)
+    def _sum(self, ids: Sequence[int], weights: Vector) -> Vector:
+        total: Vector = weights[ids] @ self._numbers[ids].astype(np.float32)
         return total
-
-    def rows(self, found: Sequence[str]) -> Ids:
-        """Return the rows of runs in ``matrix()``; a new run gets its row on first sight."""
-        return np.fromiter((self.row(run) for run in found), np.int64, len(found))
-
-    def row(self, run: str) -> int:
-        """Return the row of one run, as a part of a document."""
-        known = self._rows.get(run)
-        return self._learn(run) if known is None else known
-
-    def matrix(self) -> Vector:
-        """All rows known so far; the view is good until the next new run."""
-        return self._words
 
     def _learn(self, run: str) -> int:
         row = len(self._rows)
         if row == len(self._words):
             self._words = np.concatenate([self._words, np.zeros_like(self._words)])
-        ids = self._cut(run)
+        ids = self._ids(run)
         if ids:
             self._words[row] = self._sum(ids, self._document)
         self._rows[run] = row
@@ -146,7 +130,7 @@ class StaticModel:
         """Return the vector of a question from its weighted runs."""
         total = np.zeros(self.dimensions, np.float32)
         for run, weight in weights.items():
-            ids = self._cut(run)
+            ids = self._ids(run)
             if ids:
                 total += np.float32(weight) * self._sum(ids, self._question)
         return normalise(total)
@@ -156,14 +140,17 @@ class StaticModel:
         out = np.zeros((len(texts), self.dimensions), np.float32)
         for i, text in enumerate(texts):
             counts = root_counts(text)
-            rows = self.rows(list(counts))
+            rows = self.rows(counts)
             if len(rows):
-                out[i] = np.fromiter(counts.values(), np.float32) @ self._words[rows]
+                out[i] = np.fromiter(counts.values(), np.float32, len(counts)) @ self._words[rows]
         return normalise(out)
 
     def encode_questions(self, texts: Sequence[str]) -> Vector:
         """Return one normalised vector per question."""
-        return np.stack([self.pool(root_counts(text)) for text in texts])
+        out = np.zeros((len(texts), self.dimensions), np.float32)
+        for i, text in enumerate(texts):
+            out[i] = self.pool(root_counts(text))
+        return out
 
 
 def root_counts(text: str) -> dict[str, float]:
@@ -172,12 +159,6 @@ def root_counts(text: str) -> dict[str, float]:
     for run in runs(fold(text)):
         counts[run] = counts.get(run, 0) + 1
     return {run: n**0.5 for run, n in counts.items()}
-
-
-def normalise(vectors: Vector) -> Vector:
-    """Return vectors of length one; zero stays zero."""
-    length = np.sqrt(np.sum(vectors * vectors, axis=-1, keepdims=True))
-    return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
 
 
 @lru_cache(maxsize=1)

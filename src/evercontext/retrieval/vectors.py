@@ -100,6 +100,10 @@ class StaticVectors:
             out[i] = self.pool({run: n**0.5 for run, n in counts.items()})
         return out
 
+    def encode_questions(self, texts: Sequence[str]) -> Vector:
+        """Return one normalised vector per question; this table makes no difference."""
+        return self.encode(texts)
+
 
 def normalise(vectors: Vector) -> Vector:
     """Return vectors of length one; zero stays zero."""
@@ -111,7 +115,15 @@ def normalise(vectors: Vector) -> Vector:
 
 @lru_cache(maxsize=1)
 def load_static_vectors() -> StaticVectors | None:
-    """Return the packaged vectors, or ``None`` where the package is not installed."""
+    """Return our own vectors, else wordllama's, or ``None`` where there are neither."""
+    from evercontext.retrieval.static_model import load_static_model
+
+    return load_static_model() or load_wordllama()
+
+
+@lru_cache(maxsize=1)
+def load_wordllama() -> StaticVectors | None:
+    """Return the table inside the ``wordllama`` package, or ``None`` where it is not installed."""
     spec = find_spec("wordllama")
     if spec is None or not spec.submodule_search_locations:
         return None
