@@ -7,7 +7,8 @@ from evercontext.server.status import http_status, json_rpc_code
 
 
 def every(kind: type[errors.EverContextError]) -> list[type[errors.EverContextError]]:
-    return [kind, *(found for child in kind.__subclasses__() for found in every(child))]
+    children = [kind for kind in kind.__subclasses__() if kind.__module__ == errors.__name__]
+    return [kind, *(found for child in children for found in every(child))]
 
 
 @pytest.mark.parametrize("kind", every(errors.EverContextError), ids=lambda kind: kind.code)
