@@ -77,7 +77,9 @@ def salvage(damaged: Path, fresh: sqlite3.Connection) -> int:
 
 
 def _tables(connection: sqlite3.Connection) -> list[str]:
-    found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
+    found = connection.execute(
+        "SELECT name, sql FROM sqlite_master WHERE type = 'table'"
+    ).fetchall()
     # A search index is filled again from the rows that are copied.
     indexes = [row["name"] for row in found if (row["sql"] or "").startswith("CREATE VIRTUAL")]
     skipped = ("sqlite_", "schema_migrations", *indexes)
