@@ -67,3 +67,8 @@ def test_rules_beyond_the_plain_ones_are_not_overlooked(schema: dict[str, Any]) 
     with pytest.raises(InvalidArguments):
         checked(tool_of(schema), {"path": "a"})
         checked(tool_of(schema), {"path": "a", "other": "text"})
+
+
+def test_whole_number_written_as_a_fraction_reaches_the_tool_as_one() -> None:
+    count = checked(tool_of(SCHEMA), {"path": "a", "count": 5.0})["count"]
+    assert (count, type(count)) == (5, int)

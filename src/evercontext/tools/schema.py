@@ -25,7 +25,18 @@ def checked(tool: Tool, arguments: Arguments) -> Arguments:
     if problem:
         where = ".".join(map(str, problem.absolute_path)) or "arguments"
         raise InvalidArguments(f"{where}: {problem.message[:500]}")
-    return arguments
+    return _with_whole_numbers(tool.arguments, arguments)
+
+
+def _with_whole_numbers(schema: Mapping[str, Any], arguments: Arguments) -> Arguments:
+    """To a schema 5.0 is an integer; to a tool that counts with it, it is not."""
+    properties = schema.get("properties", {})
+    return {
+        name: int(value)
+        if isinstance(value, float) and properties.get(name, {}).get("type") == "integer"
+        else value
+        for name, value in arguments.items()
+    }
 
 
 @lru_cache(maxsize=4096)
