@@ -84,7 +84,7 @@ class StaticModel(StaticVectors):
     """Vectors of the packaged file; remembers every run of text it has met."""
 
     def __init__(self, path: Path) -> None:
-        content = np.memmap(path, np.uint8, mode="r")
+        content = np.memmap(path, np.uint8, mode="r").view(np.ndarray)
         if bytes(content[:4]) != MAGIC:
             raise ValueError(f"{path.name} is no vector file; install the package again")
         size = int.from_bytes(bytes(content[4:8]), "little")
@@ -113,6 +113,8 @@ class StaticModel(StaticVectors):
         return [i for word in words_of(run) for i in self._vocabulary.cut(word)]
 
     def _sum(self, ids: Sequence[int], weights: Vector) -> Vector:
+        if len(ids) == 1:
+            return self._numbers[ids[0]] * weights[ids[0]]
         total: Vector = weights[ids] @ self._numbers[ids].astype(np.float32)
         return total
 
