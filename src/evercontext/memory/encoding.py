@@ -64,7 +64,9 @@ def term_id(term: str) -> int:
 
 @lru_cache(maxsize=200_000)
 def ids_of(run: str) -> tuple[int, ...]:
-    """Return the numbers of one run's terms; a long run of Japanese is cut, not skipped."""
+    """Return the numbers of one run's terms: figures too; a long run of Japanese is cut."""
+    if run.isdigit():
+        return (term_id(run),)
     if len(run) <= LONGEST_WORD or run.isascii():
         return tuple(term_id(term) for term in terms_of(run))
     parts = [run[i : i + LONGEST_WORD] for i in range(0, len(run), LONGEST_WORD - 1)]

@@ -157,7 +157,7 @@ _PHRASES: tuple[tuple[str, Meaning], ...] = (
     (r"\blast year\b|昨年|去年", _year(1)),
     (r"\brecently\b|\blately\b|最近|この間", _days_back(14, 15)),
     (rf"\b{_COUNT} ({_UNITS})s? ago\b", _ago),
-    (rf"(\d{{1,3}})({_JA_UNITS})(?:ほど|くらい|ぐらい)?前", _ago),
+    (rf"(?<!\d)(\d{{1,3}})({_JA_UNITS})(?:ほど|くらい|ぐらい)?前", _ago),
     (rf"\b(?:past|last) {_COUNT} ({_UNITS})s?\b", _past),
     (rf"(?:過去|ここ|この)(\d{{1,3}})({_JA_UNITS})", _past),
 )

@@ -43,6 +43,7 @@ ALL = 4_096
 CANDIDATES = 1_000
 _SAMPLE = 2_048
 _DAY = 86_400.0
+_FEW, _TRIFLE = 16, 0.1
 _NOTHING = np.float32(0)
 
 Slots = NDArray[np.int64]
@@ -144,8 +145,8 @@ def _rarity(size: int, held: int) -> float:
 
 def _worth(rarity: float, counts: Floats, lengths: Floats, average: float) -> Floats:
     norm = np.float32(K1 * (1 - B)) + np.float32(K1 * B / max(1.0, average)) * lengths
-    worth: Floats = np.float32(rarity * (K1 + 1)) * counts / (counts + norm)
-    return worth
+    worth = np.float32(rarity * (K1 + 1)) * counts / (counts + norm)
+    return worth.astype(np.float32, copy=False)
 
 
 def _with_followers(corpus: Corpus, found: Ints, counts: Floats, tally: Floats) -> Ints:
@@ -261,6 +262,9 @@ def _standard(values: Floats, among: Floats | None = None) -> Floats:
     spread = float(among.std()) if len(among) else 0.0
     if spread < 1e-9:
         return np.zeros(len(values), np.float32)
+    # Among few memories a trifle would otherwise look like a great difference.
+    if len(among) < _FEW:
+        spread = max(spread, _TRIFLE * float(np.abs(among).max()))
     out: Floats = ((values - among.mean()) / np.float32(spread)).astype(np.float32)
     return out
 

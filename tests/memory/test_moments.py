@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from evercontext.memory.moments import find_moments, read_moment
+
+NOW = datetime(2026, 5, 20, 12, tzinfo=UTC)
+"""A Wednesday."""
+
+
+def day(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+@pytest.mark.contract("R54")
+@pytest.mark.parametrize(
+    ("text", "inside", "outside"),
+    [
+        ("What did we do yesterday?", "2026-05-19", "2026-05-18"),
+        ("昨日は何をしましたか", "2026-05-19", "2026-05-20"),
+        ("一昨日の会議", "2026-05-18", "2026-05-19"),
+        ("today's plan", "2026-05-20", "2026-05-19"),
+        ("decided last week", "2026-05-11", "2026-05-18"),
+        ("先週決めたこと", "2026-05-17", "2026-05-18"),
+        ("先々週の作業", "2026-05-05", "2026-05-11"),
+        ("this week", "2026-05-18", "2026-05-17"),
+        ("last month", "2026-04-30", "2026-05-01"),
+        ("先月のリリース", "2026-04-01", "2026-03-31"),
+        ("last year", "2025-07-01", "2026-01-01"),
+        ("去年の夏", "2025-07-01", "2026-01-01"),
+        ("three days ago", "2026-05-17", "2026-05-19"),
+        ("３日前のこと", "2026-05-17", "2026-05-19"),
+        ("2 weeks ago", "2026-05-06", "2026-04-20"),
+        ("2か月前", "2026-03-21", "2026-05-10"),
+        ("in the past 7 days", "2026-05-15", "2026-05-01"),
+        ("in March 2025", "2025-03-31", "2026-03-05"),
+        ("2025年3月に", "2025-03-01", "2026-03-05"),
+        ("during 2024", "2024-12-31", "2025-01-01"),
+    ],
+)
+def test_a_time_is_understood(text: str, inside: str, outside: str) -> None:
+    spans = find_moments(text, NOW).spans
+    assert any(day(inside) in span for span in spans)
+    assert not any(day(outside) in span for span in spans)
+
+
+@pytest.mark.parametrize(
+    ("text", "months"),
+    [
+        ("When did she camp in June?", (6,)),
+        ("what happened on 5 May", (5,)),
+        ("6月に何がありましたか", (6,)),
+        ("may I go, and march on?", ()),
+        ("13月", ()),
+    ],
+)
+def test_a_month_without_a_year_is_that_month_of_any_year(
+    text: str, months: tuple[int, ...]
+) -> None:
+    assert find_moments(text, NOW).months == months
+
+
+@pytest.mark.parametrize("text", ["", "why?", "9999999999 days ago", "0年0月", "99999年前"])
+def test_nonsense_names_no_time(text: str) -> None:
+    assert not find_moments(text, NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("1:56 pm on 8 May, 2023", datetime(2023, 5, 8, 13, 56, tzinfo=UTC)),
+        ("12:09 am on 13 September, 2023", datetime(2023, 9, 13, 0, 9, tzinfo=UTC)),
+        ("May 8, 2023", datetime(2023, 5, 8, tzinfo=UTC)),
+        ("2023-05-08T13:56:00+09:00", datetime(2023, 5, 8, 4, 56, tzinfo=UTC)),
+        ("2023-05-08", datetime(2023, 5, 8, tzinfo=UTC)),
+        ("31 February, 2023", None),
+        ("soon", None),
+    ],
+)
+def test_a_written_date_is_read(text: str, moment: datetime | None) -> None:
+    assert read_moment(text) == moment

@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+
+import pytest
+
+from evercontext.domain.memory import (
+    MemoryType,
+    RetrievalOptions,
+    RetrievedMemory,
+    SourceType,
+)
+from evercontext.errors import StoreTimeout
+from evercontext.memory.memory_table import Memory, stamp
+from evercontext.memory.orchestrator import RetrievalOrchestrator
+from evercontext.memory.store import MemoryStore
+from evercontext.storage.sqlite import SqliteStore
+
+NOW = datetime(2026, 5, 20, 12, tzinfo=UTC)
+
+
+def turn(id: str, content: str, speaker: str, at: datetime = NOW, session: str = "s1") -> Memory:
+    return Memory(
+        id, content, MemoryType.LONGTERM, SourceType.MESSAGE, stamp(at), project="/p",
+        session_id=session, speaker=speaker,
+    )  # fmt: skip
+
+
+async def ask(retrieval: RetrievalOrchestrator, query: str, limit: int = 5) -> list[str]:
+    options = RetrievalOptions(limit, project="/p", now=NOW)
+    return [one.id for one in await retrieval.retrieve(query, options)]
+
+
+@pytest.mark.contract("R54", "R45")
+async def test_results_have_content_similarity_and_reasons(
+    memories: MemoryStore, retrieval: RetrievalOrchestrator
+) -> None:
+    await memories.save_memory("The release is cut every Friday by Mika")
+    await memories.save_memory("Lunch is at noon")
+    best, *_ = await retrieval.retrieve(
+        query="When do we cut a release?", options=RetrievalOptions(limit=2)
+    )
+    assert isinstance(best, RetrievedMemory)
+    assert best.content == "The release is cut every Friday by Mika"
+    assert 0.3 < best.similarity <= 1
+    assert best.reasons["words"] > 0
+
+
+async def test_similarity_never_rises_down_the_list(
+    memories: MemoryStore, retrieval: RetrievalOrchestrator
+) -> None:
+    words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
+    rng = random.Random(7)
+    for _ in range(200):
+        await memories.save_memory(" ".join(rng.choices(words, k=5)))
+    found = await retrieval.retrieve("alpha theta eta", RetrievalOptions(limit=20))
+    values = [one.similarity for one in found]
+    assert values == sorted(values, reverse=True)
+    assert all(0 <= value <= 1 for value in values)
+
+
+@pytest.mark.contract("R54")
+async def test_an_answer_is_found_by_the_words_of_the_question_before_it(
+    memories: MemoryStore, retrieval: RetrievalOrchestrator
+) -> None:
+    await memories.save_many(
+        [
+            turn("1", "Good morning everybody, what a day", "Ana"),
+            turn("2", "Which instrument does your daughter play?", "Ben"),
+            turn("3", "The clarinet, since last autumn", "Ana"),
+            turn("4", "We should talk about lunch some time soon", "Ben"),
+        ]
+    )
+    assert "3" in (await ask(retrieval, "What instrument does Ana's daughter play?"))[:2]
+
+
+@pytest.mark.contract("R54")
+async def test_who_is_named_is_preferred_as_speaker(
+    memories: MemoryStore, retrieval: RetrievalOrchestrator
+) -> None:
+    await memories.save_many(
+        [
+            turn("ben", "I went hiking in the mountains", "Ben", session="a"),
+            turn("ana", "I went hiking in the mountains too", "Ana", session="b"),
+        ]
+    )
+    assert (await ask(retrieval, "Where did Ana go hiking?"))[0] == "ana"
+    assert (await ask(retrieval, "Where did Ben go hiking?"))[0] == "ben"
+
+
+@pytest.mark.contract("R54")
+@pytest.mark.parametrize(
+    "query",
+    ["What did we decide about the index last week?", "先週 index について何を決めましたか"],
+)
+async def test_a_time_in_the_question_prefers_memories_of_that_time(
+    memories: MemoryStore, retrieval: RetrievalOrchestrator, query: str
+) -> None:
+    for month, day in ((1, 7), (3, 3), (5, 13), (5, 20)):
+        at = datetime(2026, month, day, 9, tzinfo=UTC)
+        id = f"{month}-{day}"
+        await memories.save_many([turn(id, f"We decided on the index, round {day}", "A", at, id)])
+    assert (await ask(retrieval, query))[0] == "5-13"
+
+
+async def test_only_the_asked_kind_is_searched(
+    memories: MemoryStore, retrieval: RetrievalOrchestrator
+) -> None:
+    await memories.save_memory("heron now", MemoryType.WORKING)
+    await memories.save_memory("heron always", MemoryType.LONGTERM)
+    for kind, content in ((MemoryType.WORKING, "heron now"), (MemoryType.LONGTERM, "heron always")):
+        found = await retrieval.retrieve("heron", RetrievalOptions(memory_type=kind))
+        assert [one.content for one in found] == [content]
+
+
+async def test_duplicates_across_scopes_are_shown_once(
+    memories: MemoryStore, retrieval: RetrievalOrchestrator
+) -> None:
+    await memories.save_memory("Deploy on Fridays", project="/p")
+    await memories.save_memory("deploy on fridays", project="/p", user_id="ana")
+    found = await retrieval.retrieve("deploy", RetrievalOptions(project="/p", user_id="ana"))
+    assert len(found) == 1
+
+
+async def test_many_memories_are_ranked_like_few(
+    memories: MemoryStore, retrieval: RetrievalOrchestrator
+) -> None:
+    rng = random.Random(3)
+    words = [f"word{i}" for i in range(2000)]
+    noise = [turn(f"n{i}", " ".join(rng.choices(words, k=12)), "A", session=f"s{i // 20}")
+             for i in range(6000)]  # fmt: skip
+    noise[4321] = turn("needle", "The heron nests on the chimney", "B", session="x")
+    await memories.save_many(noise)
+    assert (await ask(retrieval, "Where does the heron nest?"))[0] == "needle"
+    await memories.save_many([turn("late", "A second heron nests in the barn", "B", session="y")])
+    assert set((await ask(retrieval, "Where does the heron nest?"))[:2]) == {"needle", "late"}
+
+
+HOSTILE = [
+    '"', "AND", "OR NOT", "(", ")", "*", "NEAR(", "NEAR(a b, 2)", "content:x", "a NEAR b", "^a",
+    "-a", "a*", '"a', "a\x00b", "{a b}", "'; DROP TABLE memories", "%", "_", "\\", "?", "！？",
+    "\ud800", "🦩" * 50, "a" * 100_000, "(" * 5_000, " ".join(map(str, range(30_000))), "é" * 999,
+    "漢" * 100_000,
+]  # fmt: skip
+
+
+@pytest.mark.case(116)
+@pytest.mark.parametrize("query", HOSTILE, ids=range(len(HOSTILE)))
+async def test_no_syntax_breaks_a_search(
+    memories: MemoryStore, retrieval: RetrievalOrchestrator, query: str
+) -> None:
+    await memories.save_memory("a heron AND an eagle")
+    await retrieval.retrieve(query)
+    assert (await retrieval.retrieve("heron"))[0].content == "a heron AND an eagle"
+
+
+@pytest.mark.case(117)
+async def test_a_runaway_query_is_interrupted_and_the_store_goes_on(
+    database: SqliteStore, memories: MemoryStore, retrieval: RetrievalOrchestrator
+) -> None:
+    await memories.save_memory("a heron")
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+    with pytest.raises(StoreTimeout):
+        await database.fetch_all(endless, seconds=0.2)
+    assert (await retrieval.retrieve("heron"))[0].content == "a heron"
+
+
+@pytest.mark.contract("R54", "N38")
+@pytest.mark.parametrize("seed", range(3))
+async def test_nothing_leaks_between_users_and_projects(
+    memories: MemoryStore, retrieval: RetrievalOrchestrator, seed: int
+) -> None:
+    """Every memory names its owner; every question asks for the others' words."""
+    rng = random.Random(seed)
+    users, projects = ["", "ana", "ben"], ["", "/p", "/q"]
+    words = ["heron", "eagle", "deploy", "token", "port", "先週", "決定"]
+    saved = []
+    for i in range(3_400):
+        user, project = rng.choice(users), rng.choice(projects)
+        text = f"{' '.join(rng.choices(words, k=4))} secret of <{user}|{project}> {i}"
+        saved.append(
+            Memory(f"m{i}", text, MemoryType.LONGTERM, SourceType.THOUGHT, stamp(NOW),
+                   user_id=user or None, project=project or None)
+        )  # fmt: skip
+    await memories.save_many(saved)
+    for user in users:
+        for project in projects:
+            allowed = {f"<|{project}>", f"<{user}|{project}>"} | ({f"<{user}|>"} if user else set())
+            options = RetrievalOptions(50, user or None, project or None)
+            for query in (*words, "secret of <ben|/q>", "ana /p secret"):
+                for found in await retrieval.retrieve(query, options):
+                    assert any(owner in found.content for owner in allowed), (user, project)
+            listed = await memories.list(user_id=user or None, project=project or None, limit=5_000)
+            assert len(listed) > 100
+            assert all(any(owner in one.content for owner in allowed) for one in listed)
+            exported = memories.export(user_id=user or None, project=project or None)
+            async for line in exported:
+                assert any(owner in line["content"] for owner in allowed)
+
+
+@pytest.mark.contract("R54")
+async def test_nobody_touches_what_they_cannot_see(memories: MemoryStore) -> None:
+    mine = await memories.save_memory("mine alone", user_id="ana", project="/p")
+    for user, project in (("ben", "/p"), ("ana", "/q"), (None, "/p"), (None, None)):
+        assert await memories.get(mine.id, user_id=user, project=project) is None
+        assert not await memories.forget(mine.id, user_id=user, project=project)
+        assert not await memories.archive(mine.id, user_id=user, project=project)
+    assert await memories.get(mine.id, user_id="ana", project="/p") == mine
+
+
+async def test_rarity_is_not_learnt_from_others(
+    memories: MemoryStore, retrieval: RetrievalOrchestrator
+) -> None:
+    await memories.save_memory("the heron and the eagle", user_id="ana")
+    await memories.save_memory("only the eagle", user_id="ana")
+    options = RetrievalOptions(user_id="ana")
+    before = await retrieval.retrieve("heron eagle", options)
+    for i in range(50):
+        await memories.save_memory(f"heron {i}", user_id="ben")
+    after = await retrieval.retrieve("heron eagle", options)
+    assert [one.similarity for one in before] == [one.similarity for one in after]
