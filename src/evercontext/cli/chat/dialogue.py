@@ -100,11 +100,10 @@ class Dialogue:
     def status(self) -> str:
         """The line below the input."""
         talk = self.talk
-        parts = [f"{talk.mode} mode (Shift+Tab)", talk.model.info.bare_name,
-                 f"context {self._filled:.0%}"]  # fmt: skip
+        parts = [f"{talk.mode} mode (Shift+Tab)", f"context {self._filled:.0%}"]
         parts += [f"${talk.spent_usd:.4f}"] if talk.spent_usd else []
         parts += [f"{waiting} queued"] if (waiting := self.keyboard.waiting()) else []
-        parts += ["Esc interrupts"] if self.working() else ["/help"]
+        parts += ["Esc interrupts" if self.working() else "/help", talk.model.info.bare_name]
         return " · ".join(parts)
 
     def say(self, text: str, *styles: str) -> None:
