@@ -43,6 +43,7 @@ COMMANDS = {
     "memory": Entry("Look", "memory", "Add, search, list, forget, export and import memories."),
     "context": Entry("Look", "context", "See what would be sent to the model for a task."),
     "trace": Entry("Look", "trace", "See what happened: list, show, tail."),
+    "kpi": Entry("Look", "kpi", "See how well it has been going."),
     "doctor": Entry("Look", "doctor", "Check this machine; say how to fix what is missing."),
     "model": Entry("Set up", "model", "See, choose, fetch and test models."),
     "config": Entry("Set up", "config", "See and change settings; trust a project's file."),

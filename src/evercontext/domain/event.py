@@ -227,6 +227,29 @@ class EvaluationState(Body):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RepairAttempt(Body):
+    """One try to make red checks green."""
+
+    type = "repair"
+    number: int
+    by: str
+    """A fixer's name, or the model's."""
+    failures_before: int
+    failures_after: int
+    green: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renamed(Body):
+    """A file was renamed, and the index was asked about it afterwards."""
+
+    type = "renamed"
+    old: str
+    new: str
+    found_only_under_new_path: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Notice(Body):
     """Something a person should know."""
 

@@ -1,0 +1,79 @@
+"""``evercontext kpi``: how well it has been going, computed from the event log."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from datetime import UTC, datetime, timedelta
+
+import click
+
+from evercontext.cli.options import json_option, settings_of
+from evercontext.cli.terminal import Screen
+from evercontext.errors import UsageError
+from evercontext.events import segments
+from evercontext.events.kpi import EVIDENCE_AT, Kpis, Share, compute
+
+_AGO = re.compile(r"(\d+)\s*([dhw])")
+_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+
+
+@click.command("kpi")
+@click.option("--since", metavar="WHEN", help="7d, 12h, 2w or a date such as 2026-05-01.")
+@click.option(
+    "--at", type=click.IntRange(1), default=EVIDENCE_AT, show_default=True,
+    help="Search results that count as evidence.",
+)  # fmt: skip
+@json_option
+def command(since: str | None, at: int, as_json: bool) -> None:
+    """Compute success, latency, refusals, plans, evidence and recovery from the event log."""
+    settings = settings_of()
+    begin = start_of(since, datetime.now(UTC)) if since else ""
+    places = segments.segments(settings.traces)
+    events = (event for place in places for event in segments.read(place) if event.at >= begin)
+    kpis = compute(events, at)
+    if as_json:
+        print(json.dumps(kpis.to_json(), indent=2))
+        return
+    screen = Screen(sys.stdout, no_color=settings.no_color)
+    for line in lines(kpis, at):
+        screen.line(line)
+
+
+def start_of(text: str, now: datetime) -> str:
+    """The moment a ``--since`` means, as the log writes moments."""
+    if ago := _AGO.fullmatch(text.strip()):
+        then = now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        return then.isoformat(timespec="microseconds")
+    try:
+        then = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--since {text!r} is no time", fix="Use 7d, 12h or 2026-05-01") from None
+    if then.tzinfo is None:
+        then = then.astimezone()
+    return then.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def lines(kpis: Kpis, at: int) -> list[str]:
+    """The figures as a person reads them."""
+    latency = "-" if kpis.latency_p95_ms is None else f"{kpis.latency_p95_ms / 1000:.1f} s"
+    steps = "-" if kpis.mean_recovery_steps is None else f"{kpis.mean_recovery_steps:.1f}"
+    rows = [
+        ("tasks", str(kpis.tasks)),
+        ("task success", _share(kpis.task_success)),
+        ("latency p95", latency),
+        ("policy refusals", str(kpis.policy_refusals)),
+        ("plan reproduction", _share(kpis.plan_reproduction)),
+        ("plans from cache", str(kpis.plan_cache_hits)),
+        ("partial failures", _share(kpis.partial_failure)),
+        (f"evidence match@{at}", _share(kpis.evidence_match)),
+        ("rename accuracy", _share(kpis.rename_accuracy)),
+        ("auto recovery", _share(kpis.auto_recovery)),
+        ("mean recovery steps", steps),
+    ]
+    return [f"{name:<22}{value}" for name, value in rows]
+
+
+def _share(share: Share) -> str:
+    return "-" if share.rate is None else f"{share.rate:.0%} ({share.hits} of {share.of})"

@@ -1,0 +1,166 @@
+"""KPIs: pure folds over the event log. Nothing is counted that the log does not say."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from evercontext.domain.event import (
+    Audit,
+    Body,
+    Event,
+    Evidence,
+    Final,
+    Plan,
+    Renamed,
+    RepairAttempt,
+    StepResult,
+    Task,
+)
+
+EVIDENCE_AT = 5
+POLICY_CODES = frozenset({
+    "policy", "path_escapes_root", "path_refused", "extension_not_allowed", "protected_path",
+    "read_only", "too_large", "not_utf8",
+})  # fmt: skip
+_REFUSED_STATUS = frozenset({400, 403, 413, 415})
+
+
+@dataclass(slots=True)
+class _Trace:
+    """What one trace said."""
+
+    task: Task | None = None
+    final: Final | None = None
+    plans: list[Plan] = field(default_factory=list)
+    shown: list[Evidence] = field(default_factory=list)
+    repairs: list[RepairAttempt] = field(default_factory=list)
+    refusals: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """So many of so many; ``None`` where nothing was counted."""
+
+    of: int
+    hits: int
+
+    @property
+    def rate(self) -> float | None:
+        """The share, or ``None`` if there was nothing to have a share of."""
+        return self.hits / self.of if self.of else None
+
+
+@dataclass(frozen=True, slots=True)
+class Kpis:
+    """The contract's figures (E48-E51)."""
+
+    tasks: int
+    task_success: Share
+    latency_p95_ms: int | None
+    policy_refusals: int
+    plan_reproduction: Share
+    plan_cache_hits: int
+    partial_failure: Share
+    evidence_match: Share
+    rename_accuracy: Share
+    auto_recovery: Share
+    mean_recovery_steps: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON, each share with its rate."""
+        told = asdict(self)
+        for name in told:
+            value = getattr(self, name)
+            if isinstance(value, Share):
+                told[name] = {"hits": value.hits, "of": value.of, "rate": value.rate}
+        return told
+
+
+def compute(events: Iterable[Event], at: int = EVIDENCE_AT) -> Kpis:
+    """Fold a log, in any order, into its figures; ``at`` is the k of evidence match@k."""
+    traces, renames = _gather(events)
+    ended = [trace for trace in traces.values() if trace.task and trace.final]
+    finals = [trace.final for trace in ended if trace.final]
+    planned = [final for final in finals if final.tasks > 1]
+    repaired = [trace for trace in traces.values() if trace.repairs]
+    recovered = [trace for trace in repaired if trace.repairs[-1].green]
+    steps = [len(trace.repairs) for trace in recovered]
+    shown = [trace for trace in ended if trace.shown and trace.final and trace.final.changed]
+    reproduced, cached = _plans(ended)
+    return Kpis(
+        tasks=len(ended),
+        task_success=Share(len(finals), sum(final.exit_code == 0 for final in finals)),
+        latency_p95_ms=_p95([final.duration_ms for final in finals]),
+        policy_refusals=sum(trace.refusals for trace in traces.values()),
+        plan_reproduction=reproduced,
+        plan_cache_hits=cached,
+        partial_failure=Share(len(planned), sum(_partial(final) for final in planned)),
+        evidence_match=Share(len(shown), sum(_matched(trace, at) for trace in shown)),
+        rename_accuracy=Share(len(renames), sum(r.found_only_under_new_path for r in renames)),
+        auto_recovery=Share(len(repaired), len(recovered)),
+        mean_recovery_steps=sum(steps) / len(steps) if steps else None,
+    )
+
+
+def _gather(events: Iterable[Event]) -> tuple[dict[str, _Trace], list[Renamed]]:
+    traces: dict[str, _Trace] = defaultdict(_Trace)
+    renames: list[Renamed] = []
+    for event in sorted(events, key=lambda event: event.id):
+        if isinstance(event.body, Renamed):
+            renames.append(event.body)
+        else:
+            _take(traces[event.trace_id], event.body)
+    return traces, renames
+
+
+def _take(trace: _Trace, body: Body) -> None:
+    match body:
+        case Task():
+            trace.task = body
+        case Final():
+            trace.final = body
+        case Plan():
+            trace.plans.append(body)
+        case Evidence():
+            trace.shown.append(body)
+        case RepairAttempt():
+            trace.repairs.append(body)
+        case StepResult(error=code) if code in POLICY_CODES:
+            trace.refusals += 1
+        case Audit(status=status, door="rest") if status in _REFUSED_STATUS:
+            # A request refused before any tool was reached leaves only its audit line.
+            trace.refusals += not trace.refusals
+
+
+def _plans(ended: Sequence[_Trace]) -> tuple[Share, int]:
+    """Of the plans made anew for a task planned before, how many came out the same."""
+    first: dict[tuple[str, str], tuple[Any, ...]] = {}
+    again = same = cached = 0
+    for trace in ended:
+        for plan in trace.plans[:1]:
+            if plan.source == "cache":
+                cached += 1
+            elif plan.source != "implicit" and trace.task:
+                key = (trace.task.text, trace.task.root)
+                if key in first:
+                    again += 1
+                    same += first[key] == plan.tasks
+                first.setdefault(key, plan.tasks)
+    return Share(again, same), cached
+
+
+def _partial(final: Final) -> bool:
+    return 0 < final.tasks_done < final.tasks
+
+
+def _matched(trace: _Trace, at: int) -> bool:
+    changed = set(trace.final.changed) if trace.final else set()
+    return any(changed & set(evidence.paths[:at]) for evidence in trace.shown)
+
+
+def _p95(values: Sequence[int]) -> int | None:
+    return sorted(values)[math.ceil(0.95 * len(values)) - 1] if values else None
