@@ -26,6 +26,8 @@ _JAPANESE = re.compile(
     r"|[\u3041-\u309f]+|[\uac00-\ud7a3]+"
 )
 _LONGEST = 40
+_LONGEST_PIECE = 14
+"""Longer pieces are whole words: looking for them inside unknown words finds next to nothing."""
 _MOST_PARTS = 12
 _UNKNOWN = -25.0
 """Score of a character that no piece covers: any cut with pieces is better."""
@@ -49,7 +51,7 @@ class Pieces:
     def __init__(self, pieces: Sequence[str], scores: Sequence[float]) -> None:
         self.ids = {piece: i for i, piece in enumerate(pieces)}
         self._scores = scores
-        self._longest = max(map(len, pieces), default=1)
+        self._longest = min(_LONGEST_PIECE, max(map(len, pieces), default=1))
 
     def cut(self, word: str) -> list[int]:
         """Return the pieces of a word; a known word is one piece."""
@@ -113,16 +115,18 @@ class StaticModel(StaticVectors):
         return [i for word in words_of(run) for i in self._vocabulary.cut(word)]
 
     def _sum(self, ids: Sequence[int], weights: Vector) -> Vector:
+        total: Vector
         if len(ids) == 1:
-            return self._numbers[ids[0]] * weights[ids[0]]
-        total: Vector = weights[ids] @ self._numbers[ids].astype(np.float32)
+            total = self._numbers[ids[0]] * weights[ids[0]]
+            return total
+        total = weights[ids] @ self._numbers[ids].astype(np.float32)
         return total
 
     def _learn(self, run: str) -> int:
         row = len(self._rows)
         if row == len(self._words):
             self._words = np.concatenate([self._words, np.zeros_like(self._words)])
-        ids = self._ids(run)
+        ids = self._ids_of(run)
         if ids:
             self._words[row] = self._sum(ids, self._document)
         self._rows[run] = row
