@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,11 +11,11 @@ from evercontext.domain.event import Event, Verification
 from evercontext.domain.outcome import Outcome
 
 GOOD = "def test_one() -> None:\n    assert 1 + 1 == 2\n"
-WRITE = {
+WRITE: dict[str, Any] = {
     "name": "write_file",
     "arguments": {"path": "a.py", "content": "x = 1\n", "mode": "create"},
 }
-SAID = {"text": "Done, and all tests pass!"}
+SAID: dict[str, Any] = {"text": "Done, and all tests pass!"}
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +24,7 @@ def _own_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def checked(
-    folder: Path, tests: str | None, turns: list[dict[str, object]], **flags: object
+    folder: Path, tests: str | None, turns: list[dict[str, Any]], **flags: Any
 ) -> tuple[Outcome, str | None, list[Verification]]:
     project = folder / "project"
     project.mkdir()

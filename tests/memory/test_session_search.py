@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from evercontext.domain.message import assistant, user
+from evercontext.domain.tool import Caller, Door
 from evercontext.memory.messages import MessageRepository
-from evercontext.memory.session_search import excerpt, search
+from evercontext.memory.session_search import excerpt, look_back_tool, search
 from evercontext.memory.sessions import SessionRepository
 from evercontext.storage.store import Store
 from evercontext.testing import memory_store
@@ -85,10 +86,22 @@ async def test_short_words_with_signs_are_taken_literally() -> None:
         assert await found(store, "%") == ["100% sure"]
 
 
+async def test_a_conversation_looks_back_into_itself_alone() -> None:
+    async with memory_store() as store:
+        id = await talk(store, HERE, "the port was 4711")
+        await talk(store, HERE, "another port: 4711")
+        tool = look_back_tool(store, HERE)
+        result = await tool.run({"query": "4711"}, Caller("t", Door.CHAT, session=id))
+        assert "the port was 4711" in result.text
+        assert "another" not in result.text
+        missing = await tool.run({"query": "unsaid"}, Caller("t", Door.CHAT, session=id))
+        assert "nothing" in missing.text
+
+
 def test_an_excerpt_shows_the_place() -> None:
-    text = "x " * 200 + "Needle" + " y" * 200
+    text = "x " * 900 + "Needle" + " y" * 900
     shown = excerpt(text, "needle")
     assert "Needle" in shown
     assert shown.startswith("…")
     assert shown.endswith("…")
-    assert len(shown) < 150
+    assert len(shown) < 600

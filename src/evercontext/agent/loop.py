@@ -35,6 +35,7 @@ from evercontext.errors import (
     BadReply,
     InvalidArguments,
     LimitReached,
+    ModeRefused,
     NobodyToAsk,
     PolicyError,
     UnknownTool,
@@ -74,7 +75,8 @@ class Progress:
 
     def note(self, call: ToolCall, result: ToolResult) -> None:
         """Take in one result."""
-        self.last_call_failed = not result.ok
+        # What the mode forbids is no failure: a plan is all that was asked for.
+        self.last_call_failed = not result.ok and not isinstance(result.error, ModeRefused)
         for change in result.changes:
             real = change.before != change.after
             self.changed[change.path] = real or self.changed.get(change.path, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evercontext.agent.conversation import Conversation
+from evercontext.agent.todo import todo_tool
 from evercontext.app.calibrations import Calibrations
 from evercontext.app.house import EverContext, limits
 from evercontext.app.models import open_model
@@ -10,6 +11,7 @@ from evercontext.app.prices import price
 from evercontext.domain.tool import Mode
 from evercontext.errors import UsageError
 from evercontext.memory.messages import MessageRepository
+from evercontext.memory.session_search import look_back_tool
 from evercontext.memory.sessions import Session, SessionRepository
 
 
@@ -56,7 +58,7 @@ async def open_conversation(
         session=session,
         model=model,
         window=await Calibrations(app.store).window(model.info),
-        toolbox=app.toolbox,
+        toolbox=app.toolbox.along_with([todo_tool(), look_back_tool(app.store, app.settings.root)]),
         events=app.events,
         sessions=sessions,
         messages=messages,

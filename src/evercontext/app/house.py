@@ -18,6 +18,7 @@ from evercontext.agent.verify import Checker, Verify
 from evercontext.app.calibrations import Calibrations
 from evercontext.app.equipment import ESSENTIAL, equip
 from evercontext.app.equipment import redactor as redactor
+from evercontext.app.instructions import LONGEST, NAMES, outer_instructions
 from evercontext.app.models import open_model
 from evercontext.app.prices import price
 from evercontext.app.recollection import Recollection
@@ -34,9 +35,6 @@ from evercontext.tools.approval import Gate
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.detection import Project
 from evercontext.workspace.workspace import Workspace
-
-INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md")
-_MOST_INSTRUCTIONS = 32_000
 
 
 @dataclass(slots=True)
@@ -132,12 +130,15 @@ class EverContext:
         )
 
     async def _instructions(self, caller: Caller) -> str:
-        for name in INSTRUCTIONS:
+        places = (self.settings.root, self.settings.home)
+        parts = [await asyncio.to_thread(outer_instructions, *places)]
+        for name in NAMES:
             try:
-                return (await self.workspace.read(name, caller)).content[:_MOST_INSTRUCTIONS]
+                parts.append((await self.workspace.read(name, caller)).content[:LONGEST])
+                break
             except (FileProblem, PolicyError):
                 continue
-        return ""
+        return "\n\n".join(part for part in parts if part)
 
     async def _open(self, stack: AsyncExitStack, name: str | None) -> Model:
         model = await open_model(self.settings, name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from evercontext.domain.tool import Arguments, Caller, Effect, Tool, ToolResult
 from evercontext.memory.sessions import real_path
 from evercontext.storage.store import Store
 
@@ -16,7 +17,8 @@ LEAST = 3
 """Letters that the index can find."""
 MOST_WORDS = 16
 _LONGEST_WORD = 200
-_AROUND = 60
+_AROUND = 240
+_LOOKED_BACK = 10
 
 _CATCH_UP = """
     INSERT INTO message_words (rowid, content)
@@ -30,6 +32,7 @@ _SEARCH = """
     ORDER BY m.id DESC LIMIT ?
 """
 _INDEXED = "AND m.id IN (SELECT rowid FROM message_words WHERE message_words MATCH ?)"
+_ONE_SESSION = "AND m.session_id = ?"
 _SHORT = "AND m.content LIKE ? ESCAPE '!'"
 
 
@@ -45,13 +48,19 @@ class Hit:
     message_id: int
 
 
-async def search(store: Store, project: Path, query: str, limit: int = 20) -> list[Hit]:
-    """Messages of this project's sessions that hold all the words, newest first."""
+async def search(
+    store: Store, project: Path, query: str, limit: int = 20, *, session: str | None = None
+) -> list[Hit]:
+    """Messages of this project's sessions, or of one of them, that hold all the words.
+
+    The newest come first.
+    """
     words = [word[:_LONGEST_WORD] for word in query.replace("\0", " ").split()][:MOST_WORDS]
     if not words:
         return []
     await store.execute(_CATCH_UP)
-    conditions, values = [], list[object]()
+    conditions = [_ONE_SESSION] if session else []
+    values: list[object] = [session] if session else []
     if long := [word for word in words if len(word) >= LEAST]:
         conditions.append(_INDEXED)
         values.append(" ".join(f'"{word.replace(chr(34), chr(34) * 2)}"' for word in long))
@@ -78,3 +87,31 @@ def excerpt(text: str, word: str) -> str:
 
 def _escaped(word: str) -> str:
     return "".join(f"!{letter}" if letter in "!%_" else letter for letter in word)
+
+
+def look_back_tool(store: Store, project: Path) -> Tool:
+    """A tool that finds the originals of what a handover only summarises."""
+
+    async def run(arguments: Arguments, caller: Caller) -> ToolResult:
+        if not caller.session:
+            return ToolResult("there is no session to look back in")
+        query = arguments["query"]
+        hits = await search(store, project, query, _LOOKED_BACK, session=caller.session)
+        found = [f"[{hit.timestamp} {hit.role}] {hit.excerpt}" for hit in hits]
+        return ToolResult("\n".join(found) or "nothing of this session holds these words")
+
+    return Tool(
+        name="look_back",
+        description=(
+            "Find earlier messages of this conversation by words they hold, those before a "
+            "handover too: the exact error, path or decision that a summary left out."
+        ),
+        arguments={
+            "type": "object",
+            "properties": {"query": {"type": "string", "minLength": 1, "description": "Words."}},
+            "required": ["query"],
+            "additionalProperties": False,
+        },
+        effects=Effect.READ,
+        run=run,
+    )

@@ -54,6 +54,10 @@ class Toolbox:
         """The same tools behind another gate."""
         return Toolbox(self._tools.values(), self._events, gate)
 
+    def along_with(self, more: Iterable[Tool]) -> Toolbox:
+        """A toolbox of these tools and some more, behind the same gate."""
+        return Toolbox([*self._tools.values(), *more], self._events, self._gate)
+
     def only(self, names: Iterable[str]) -> Toolbox:
         """A toolbox of fewer tools, for models that choose badly among many."""
         wanted = set(names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from evercontext.agent import todo
 from evercontext.cli.chat.markdown import MarkdownStream, rendered
 from evercontext.cli.render import (
     describe_call,
@@ -101,6 +102,9 @@ class ChatView:
         self._screen.line(f"  {call}  {mark}{self._screen.paint(took, 'dim')}")
         if not result.ok:
             self._screen.line(f"    {one_line(result.text)}")
+        elif step and step.tool == todo.NAME:
+            for line in todo.lines(step.arguments):
+                self._screen.line(f"    {one_line(line)}")
         elif step and "execute" in step.effects:
             self._output(result.text)
         self._show("… the model is thinking")

@@ -1,0 +1,98 @@
+"""Somebody at a terminal: types, and sees what a terminal would show."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+
+import pexpect
+import pyte
+
+from tests.cli.command import EVERCONTEXT
+
+NEBULA = str(Path(sys.executable).with_name("nebula"))
+ESCAPE, CTRL_C, CTRL_D, SHIFT_TAB = "\x1b", "\x03", "\x04", "\x1b[Z"
+_PATIENCE = 40
+_WHERE = "\x1b[6n"
+"""A program asks where the cursor is."""
+
+
+class Person:
+    """Use as ``with Person(project, "chat", …) as person``."""
+
+    def __init__(self, project: Path, *arguments: str, command: str = EVERCONTEXT,
+                 rows: int = 60, columns: int = 90, **environment: str) -> None:  # fmt: skip
+        told = {"TERM": "xterm-256color", **environment}
+        self.child: pexpect.spawn[str] = pexpect.spawn(
+            command,
+            list(arguments),
+            cwd=str(project),
+            env={**os.environ, **told},
+            encoding="utf-8",
+            timeout=_PATIENCE,
+            dimensions=(rows, columns),
+        )
+        self.screen = pyte.Screen(columns, rows)
+        self._stream = pyte.Stream(self.screen)
+        self.raw = ""
+
+    def __enter__(self) -> Person:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        if self.child.isalive():
+            self.child.terminate(force=True)
+        self.child.close()
+
+    @property
+    def shown(self) -> str:
+        """The screen as text."""
+        return "\n".join(line.rstrip() for line in self.screen.display)
+
+    def sees(self, *texts: str) -> None:
+        """Wait until all of these are on the screen."""
+        deadline = time.monotonic() + _PATIENCE
+        while not all(text in self.shown for text in texts):
+            missing = [text for text in texts if text not in self.shown]
+            assert time.monotonic() < deadline, f"never saw {missing} in:\n{self.shown}"
+            assert self._read(), f"it ended; never saw {missing} in:\n{self.shown}"
+
+    def presses(self, *keys: str) -> None:
+        """Press keys, without Enter."""
+        for key in keys:
+            self.child.send(key)
+
+    def says(self, text: str) -> None:
+        """Type a message and send it."""
+        self.child.send(text)
+        self.child.send("\r")
+
+    def leaves(self, key: str = CTRL_D) -> int:
+        """Leave and return the exit code."""
+        self.child.send(key)
+        while self._read():
+            pass
+        self.child.close()
+        assert self.child.exitstatus is not None, self.shown
+        return self.child.exitstatus
+
+    def _read(self) -> bool:
+        try:
+            piece = self.child.read_nonblocking(65_536, timeout=0.5)
+        except pexpect.TIMEOUT:
+            return True
+        except pexpect.EOF:
+            return False
+        self.raw += piece
+        self._stream.feed(piece)
+        if _WHERE in piece:
+            # As every terminal does: row and column, from 1.
+            cursor = self.screen.cursor
+            self.child.send(f"\x1b[{cursor.y + 1};{cursor.x + 1}R")
+        return True
