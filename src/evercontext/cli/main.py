@@ -41,6 +41,7 @@ COMMANDS = {
     "mcp": Entry("Doors", "mcp", "Serve the project's tools to an MCP client over stdio."),
     "sessions": Entry("Look", "sessions", "Find past conversations: list, search, show."),
     "memory": Entry("Look", "memory", "Add, search, list, forget, export and import memories."),
+    "tools": Entry("Look", "tools", "Find tools by what they do."),
     "context": Entry("Look", "context", "See what would be sent to the model for a task."),
     "trace": Entry("Look", "trace", "See what happened: list, show, tail."),
     "kpi": Entry("Look", "kpi", "See how well it has been going."),

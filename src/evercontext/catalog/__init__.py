@@ -1,0 +1,1 @@
+"""Tools of outside servers and our own, found by what they do and called through one door."""

@@ -1,0 +1,76 @@
+"""What is known of a tool before it is called: enough to find it and to fill its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evercontext.domain.tool import Tool
+from evercontext.errors import BadRequest
+
+OURS = "evercontext"
+"""The server name of our own tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One tool in the catalog; ``key`` is always ``server:tool``."""
+
+    key: str
+    server: str
+    name: str
+    description: str = ""
+    schema: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> str:
+        """Names and descriptions of the arguments, for searching."""
+        found = self.schema.get("properties")
+        properties = found if isinstance(found, Mapping) else {}
+        return " ".join(f"{name} {_description(about)}" for name, about in properties.items())
+
+    def to_json(self) -> dict[str, Any]:
+        """The card as discovery shows it."""
+        return {
+            "toolKey": self.key,
+            "toolName": self.name,
+            "serverName": self.server,
+            "description": self.description,
+            "inputSchema": dict(self.schema),
+        }
+
+
+def card_of(tool: Tool) -> Card:
+    """Return the card of one of our own tools."""
+    return Card(f"{OURS}:{tool.name}", OURS, tool.name, tool.description, tool.arguments)
+
+
+def read_card(value: Any) -> Card:
+    """Read a card from JSON: toolKey, serverName, toolName, description, params or inputSchema."""
+    if not isinstance(value, Mapping):
+        raise BadRequest("each tool of a catalog must be an object")
+    name, server = value.get("toolName"), value.get("serverName", "")
+    if not isinstance(name, str) or not isinstance(server, str):
+        raise BadRequest("a tool of the catalog has no toolName or serverName")
+    given = value.get("inputSchema")
+    schema = given if isinstance(given, Mapping) else _schema_of(value.get("params"))
+    key = str(value.get("toolKey") or f"{server}:{name}")
+    return Card(key, server, name, str(value.get("description") or ""), schema)
+
+
+def _schema_of(parameters: Any) -> dict[str, Any]:
+    """Return a schema for a plain list of parameters, as catalogs in files often have."""
+    named = parameters if isinstance(parameters, Sequence) else ()
+    return {
+        "type": "object",
+        "properties": {
+            str(one["name"]): {"description": str(one.get("description") or "")}
+            for one in named
+            if isinstance(one, Mapping) and "name" in one
+        },
+    }
+
+
+def _description(about: Any) -> str:
+    return str(about.get("description") or "") if isinstance(about, Mapping) else ""

@@ -1,0 +1,244 @@
+"""Which tool does this? Words, meaning and Japanese-English terms over a list of cards.
+
+A request for a tool is short, or it is a whole task of several steps. So every clause of it is
+also asked for itself, and a server whose tools are about the matter speaks for each of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evercontext.catalog.card import Card
+from evercontext.retrieval.fusion import standardise
+from evercontext.retrieval.japanese import expand
+from evercontext.retrieval.postings import Floats
+from evercontext.retrieval.tokens import content_words, count_terms, fold, has_cjk, query_terms
+from evercontext.retrieval.vectors import StaticVectors, load_static_vectors, normalise
+
+MOST_CLAUSES = 12
+LONGEST_QUESTION = 4_000
+"""Characters of a question that are read; a pasted document is no question."""
+_WORTH = {"name": 3.0, "server": 1.5, "description": 1.0, "parameters": 0.5}
+_LENGTH = {"name": 0.3, "server": 0.3, "description": 0.75, "parameters": 0.75}
+_SATURATION = 1.2
+_WORDS, _SERVER, _CLAUSES, _CONTEXT = 0.4, 0.4, 0.4, 0.25
+_PARAMETERS_READ = 300
+_CUT = re.compile(r"(?<=[.!?;。！？])\s*|,\s+|、|\n|\band\b|\bthen\b")
+_PATH = re.compile(r"(?:[A-Za-z]:|~)?(?:[/\\][\w.\-]+){2,}/?|\b[\w\-]+\.[a-z]{2,5}\b", re.ASCII)
+
+
+class Strategy(StrEnum):
+    """How tools are looked for."""
+
+    HYBRID = "hybrid"
+    BM25 = "bm25"
+    NULL = "null"
+    """Not at all: every tool is listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A tool that may do it, and what spoke for it."""
+
+    card: Card
+    relevance: float
+    """Between 0 and 1."""
+    explanation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scores:
+    total: Floats
+    words: Floats
+    meaning: Floats
+    terms: Mapping[str, float] = field(default_factory=dict)
+
+
+class ToolSearch:
+    """A searchable list of cards. Building reads every card once; asking is quick."""
+
+    def __init__(
+        self,
+        cards: Sequence[Card],
+        strategy: Strategy = Strategy.HYBRID,
+        vectors: StaticVectors | None = None,
+    ) -> None:
+        self.cards = tuple(cards)
+        self.strategy = strategy
+        self._terms = _weigh(self.cards)
+        wanted = strategy is Strategy.HYBRID and bool(self.cards)
+        self._vectors = (vectors or load_static_vectors()) if wanted else None
+        if self._vectors is not None:
+            self._meanings = _meanings(self.cards, self._vectors)
+            self._servers, self._server_of = _server_meanings(self.cards, self._meanings)
+
+    def search(
+        self,
+        queries: Sequence[str],
+        limit: int = 20,
+        *,
+        context: str | None = None,
+        allow: Callable[[Card], bool] | None = None,
+    ) -> list[Found]:
+        """Return the best tools, best first; a tool good for any of the queries is good."""
+        alive = np.array([allow is None or allow(card) for card in self.cards], np.bool_)
+        if not alive.any():
+            return []
+        if self.strategy is Strategy.NULL:
+            kept = [card for card, ok in zip(self.cards, alive, strict=True) if ok]
+            return [Found(card, 1.0) for card in kept[:limit]]
+        asked = [self._ask(text, alive) for text in queries if text.strip()]
+        if not asked:
+            return []
+        best = asked[0] if len(asked) == 1 else _best_of(asked)
+        total = best.total
+        if context and context.strip():
+            total = total + np.float32(_CONTEXT) * self._ask(context, alive).total
+        return self._ranked(total, best, alive, limit)
+
+    def _ask(self, text: str, alive: NDArray[np.bool_]) -> _Scores:
+        text = _PATH.sub(_kind_of_path, fold(text[:LONGEST_QUESTION]))
+        whole = self._score(text, alive)
+        parts = [part for part in _CUT.split(text) if part and len(content_words(part)) > 1]
+        if len(parts) < 2:
+            return whole
+        each = np.stack([self._score(part, alive).total for part in parts[:MOST_CLAUSES]])
+        # A soft maximum: one clause that fits well is enough, two are better.
+        clauses = np.log(np.exp(each).mean(axis=0))
+        total = whole.total + np.float32(_CLAUSES) * clauses
+        return _Scores(total, whole.words, whole.meaning, whole.terms)
+
+    def _score(self, text: str, alive: NDArray[np.bool_]) -> _Scores:
+        terms = question_terms(text)
+        words = self._words(terms)
+        if self._vectors is None:
+            return _Scores(_over(alive, words), words, np.zeros_like(words), terms)
+        question = self._vectors.encode_questions([text])[0]
+        meaning: Floats = self._meanings @ question
+        server: Floats = standardise(self._servers @ question)[self._server_of]
+        total = (
+            _over(alive, meaning)
+            + np.float32(_WORDS) * _over(alive, words)
+            + np.float32(_SERVER) * server
+        )
+        return _Scores(total, words, meaning, terms)
+
+    def _words(self, terms: Mapping[str, float]) -> Floats:
+        """The share of what the question could have found in a tool that has every word."""
+        scores = np.zeros(len(self.cards), np.float32)
+        possible = 0.0
+        for term, weight in terms.items():
+            found = self._terms.get(term)
+            if found is not None:
+                rarity, documents, parts = found
+                scores[documents] += np.float32(weight * rarity) * parts
+                possible += weight * rarity
+        return scores / np.float32(possible) if possible else scores
+
+    def _ranked(
+        self, total: Floats, best: _Scores, alive: NDArray[np.bool_], limit: int
+    ) -> list[Found]:
+        says = alive & ((best.words > 0) | (best.meaning > 0))
+        order = [i for i in np.argsort(-total, kind="stable").tolist() if says[i]][:limit]
+        if not order:
+            return []
+        low, high = float(total[alive].min()), float(total[order[0]])
+        strength = min(1.0, max(float(best.words[order[0]]), float(best.meaning[order[0]])))
+        spread = high - low
+        found = []
+        for i in order:
+            share = (float(total[i]) - low) / spread if spread > 1e-9 else 1.0
+            found.append(Found(self.cards[i], round(strength * share, 4), self._why(i, best)))
+        return found
+
+    def _why(self, i: int, best: _Scores) -> str:
+        shared = [term for term in best.terms if self._holds(term, i)]
+        said = f"words: {', '.join(shared[:6])}" if shared else "no word in common"
+        return f"{said}; meaning {best.meaning[i]:.2f}" if self._vectors is not None else said
+
+    def _holds(self, term: str, i: int) -> bool:
+        found = self._terms.get(term)
+        return found is not None and bool(np.any(found[1] == i))
+
+
+def question_terms(text: str) -> dict[str, float]:
+    """Return the terms of a question with weights; Japanese as the English words behind it.
+
+    Pairs of Japanese characters are left out beside those: they meet other pairs by accident.
+    """
+    english = expand(text)
+    weights = {t: w for t, w in query_terms(text).items() if not (english and has_cjk(t))}
+    for term, weight in english.items():
+        weights[term] = max(weight, weights.get(term, 0.0))
+    return weights
+
+
+def _kind_of_path(found: re.Match[str]) -> str:
+    """A path in a task says that a file is meant, and of which kind; its name is noise."""
+    _, dot, kind = found[0].rpartition(".")
+    return f" file {kind} " if dot and "/" not in kind else " folder directory "
+
+
+def _over(alive: NDArray[np.bool_], values: Floats) -> Floats:
+    """Standard scores among the tools that count."""
+    if alive.all():
+        return standardise(values)
+    scores = np.zeros_like(values)
+    scores[alive] = standardise(values[alive])
+    return scores
+
+
+def _best_of(asked: Sequence[_Scores]) -> _Scores:
+    return _Scores(
+        np.max([one.total for one in asked], axis=0),
+        np.max([one.words for one in asked], axis=0),
+        np.max([one.meaning for one in asked], axis=0),
+        {term: weight for one in asked for term, weight in one.terms.items()},
+    )
+
+
+_Posting = tuple[float, NDArray[np.int32], Floats]
+
+
+def _weigh(cards: Sequence[Card]) -> dict[str, _Posting]:
+    """Return for each term its rarity, the cards that hold it and how much it says of each."""
+    frequency: dict[str, dict[int, float]] = {}
+    for part, worth in _WORTH.items():
+        counts = [count_terms(fold(str(getattr(card, part)))) for card in cards]
+        sizes = [count.total() for count in counts]
+        average = max(1.0, sum(sizes) / max(1, len(sizes)))
+        for i, (count, size) in enumerate(zip(counts, sizes, strict=True)):
+            norm = 1.0 - _LENGTH[part] + _LENGTH[part] * size / average
+            for term, n in count.items():
+                held = frequency.setdefault(term, {})
+                held[i] = held.get(i, 0.0) + worth * n / norm
+    return {term: _posting(held, len(cards)) for term, held in frequency.items()}
+
+
+def _posting(held: Mapping[int, float], size: int) -> _Posting:
+    rarity = float(np.log(1.0 + (size - len(held) + 0.5) / (len(held) + 0.5)))
+    counts = np.fromiter(held.values(), np.float32, len(held))
+    documents = np.fromiter(held, np.int32, len(held))
+    return rarity, documents, counts / (counts + np.float32(_SATURATION))
+
+
+def _meanings(cards: Sequence[Card], vectors: StaticVectors) -> Floats:
+    """Return one vector per card: once with its arguments, once without, added."""
+    short = [f"{card.server} {card.name} {card.description}" for card in cards]
+    more = [f"{card.name} {card.parameters[:_PARAMETERS_READ]}" for card in cards]
+    full = [f"{one} {rest}" for one, rest in zip(short, more, strict=True)]
+    return normalise(vectors.encode(short) + vectors.encode(full))
+
+
+def _server_meanings(cards: Sequence[Card], meanings: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    names = {name: i for i, name in enumerate(dict.fromkeys(card.server for card in cards))}
+    server_of = np.array([names[card.server] for card in cards], np.int64)
+    sums = np.zeros((len(names), meanings.shape[1]), np.float32)
+    np.add.at(sums, server_of, meanings)
+    return normalise(sums), server_of

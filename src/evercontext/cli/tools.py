@@ -1,0 +1,126 @@
+"""``evercontext tools``: which tool does this?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.options import json_option, root_option, settings_of
+from evercontext.cli.terminal import Screen, clip, one_line
+from evercontext.domain.outcome import Outcome
+from evercontext.errors import EverContextError, UsageError
+
+if TYPE_CHECKING:
+    from evercontext.catalog.card import Card
+    from evercontext.catalog.search import Found, ToolSearch
+
+LARGEST_CATALOG = 64 * 1024 * 1024
+"""Bytes of a catalog in a file."""
+
+
+@click.group("tools")
+def command() -> None:
+    """Find tools by what they do."""
+
+
+@command.command("discover")
+@click.argument("query", required=False)
+@click.option("-n", "--limit", type=click.IntRange(1, 100), default=20, show_default=True)
+@click.option("--strategy", type=click.Choice(["hybrid", "bm25", "null"]), default="hybrid")
+@click.option("--catalog", metavar="FILE", help="Look in a list of tools in a JSON file.")
+@click.option("--stdin", "from_stdin", is_flag=True, help="Read one question per line.")
+@json_option
+@root_option
+def discover(
+    query: str | None,
+    limit: int,
+    strategy: str,
+    catalog: str | None,
+    from_stdin: bool,
+    as_json: bool,
+    **place: Any,
+) -> int:
+    """Find the tools that do QUERY, best first, each with why.
+
+    A catalog FILE is a list of {toolKey, serverName, toolName, description, params or inputSchema}.
+    """
+    from evercontext.catalog.search import Strategy, ToolSearch
+
+    if (query is None) != from_stdin:
+        raise UsageError("say what to look for", fix="Give a QUERY, or --stdin")
+    settings = settings_of(place["root"], allow_wide_root=place["allow_wide_root"])
+    cards = read_catalog(Path(catalog)) if catalog else run_until_stopped(_gather(settings))
+    tools = ToolSearch(cards, Strategy(strategy))
+    return int(
+        _answer(tools, query, limit, as_json, Screen(sys.stdout, no_color=settings.no_color))
+    )
+
+
+def _answer(
+    tools: ToolSearch, query: str | None, limit: int, as_json: bool, screen: Screen
+) -> Outcome:
+    found = False
+    for question in _questions(query):
+        results = tools.search([question], limit)
+        found = found or bool(results)
+        _show(question, results, as_json, screen)
+    return Outcome.DONE if found or query is None else Outcome.FAILED
+
+
+def _questions(query: str | None) -> Iterator[str]:
+    if query is not None:
+        yield query
+        return
+    for line in sys.stdin:
+        yield line.rstrip("\n")
+
+
+async def _gather(settings: Any) -> Sequence[Card]:
+    from evercontext.app import EverContext
+    from evercontext.catalog.card import card_of
+
+    async with EverContext.open(settings) as app:
+        return [card_of(tool) for tool in app.toolbox]
+
+
+def read_catalog(path: Path) -> list[Card]:
+    """Read a list of tools from a JSON file."""
+    from evercontext.catalog.card import read_card
+
+    try:
+        if path.stat().st_size > LARGEST_CATALOG:
+            raise UsageError(f"{path} is larger than {LARGEST_CATALOG} bytes")
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as problem:
+        raise UsageError(f"{path} is no list of tools: {one_line(str(problem))}") from None
+    if not isinstance(content, list):
+        raise UsageError(f"{path} is no list of tools")
+    try:
+        return [read_card(value) for value in content]
+    except EverContextError as problem:
+        raise UsageError(f"{path}: {problem}") from None
+
+
+def _show(question: str, results: Sequence[Found], as_json: bool, screen: Screen) -> None:
+    if as_json:
+        told = {"query": question, "results": [as_plain(found) for found in results]}
+        print(json.dumps(told, ensure_ascii=False), flush=True)
+        return
+    for found in results:
+        screen.line(f"{found.relevance:.2f}  {one_line(found.card.key)}", "bold")
+        screen.line(f"      {clip(one_line(found.card.description), screen.width - 8)}")
+        screen.line(f"      {one_line(found.explanation)}", "dim")
+    if not results:
+        print("no tool does that", file=sys.stderr)
+
+
+def as_plain(found: Found) -> dict[str, Any]:
+    """A found tool as JSON."""
+    explained = {"relevance": found.relevance, "explanation": found.explanation}
+    return {**found.card.to_json(), **explained}
