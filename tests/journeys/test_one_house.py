@@ -70,6 +70,26 @@ def test_the_same_task_again_succeeds_and_changes_nothing(project: Path, hello: 
     assert "done  0 files changed" in again.err
 
 
+@pytest.mark.contract("R4", "N23")
+def test_a_second_session_remembers_what_the_first_one_did(
+    project: Path, hello: str, tmp_path: Path
+) -> None:
+    assert run(project, hello).code == 0
+    asked = "Hello World は何というファイルですか"
+    told = {"when": "(?s)<memories>.*app/main.py.*</memories>", "text": "app/main.py です。"}
+    recalled = {"when": "app/main.py", "text": "Recalled."}
+    model = script(tmp_path / "second.jsonl", told)
+    assert run(project, model, task=asked).out == "app/main.py です。\n"
+    model = script(
+        tmp_path / "third.jsonl",
+        {"tool_calls": [call("recall", query="Hello World")]},
+        recalled,
+    )
+    assert run(project, model, task="?").out == "Recalled.\n"
+    found = evercontext("memory", "search", "Hello World", "--json", cwd=project)
+    assert "app/main.py" in json.loads(found.out)["results"][0]["content"]
+
+
 @pytest.mark.contract("E26", "E27", "E28")
 def test_one_trace_shows_it_all(project: Path, hello: str) -> None:
     trace = trace_of(run(project, hello))

@@ -108,11 +108,12 @@ class RetrievalOrchestrator:
         numbers = corpus.numbers.values[ranked.slots].tolist()
         rows = {row["number"]: row for row in await self._contents(numbers, COLUMNS)}
         results: list[RetrievedMemory] = []
+        near = _similarities(ranked)
         for place in _distinct(corpus, ranked, [rows.get(number) for number in numbers]):
-            found = _result(rows[numbers[place]], ranked, place)
-            if found.similarity >= wanted.min_similarity:
-                results.append(found)
-        return results[: wanted.limit]
+            if len(results) == wanted.limit or near[place] < wanted.min_similarity:
+                break
+            results.append(_result(rows[numbers[place]], ranked, place, near[place]))
+        return results
 
     async def _contents(self, numbers: list[int], columns: str) -> list[Row]:
         marks = ", ".join("?" * len(numbers))
@@ -170,7 +171,7 @@ def _distinct(corpus: Corpus, ranked: Ranked, rows: Sequence[Row | None]) -> lis
     return kept
 
 
-def _result(row: Row, ranked: Ranked, place: int) -> RetrievedMemory:
+def _result(row: Row, ranked: Ranked, place: int, similarity: float) -> RetrievedMemory:
     from evercontext.memory.ranking import WEIGHTS
 
     reasons = {
@@ -181,7 +182,7 @@ def _result(row: Row, ranked: Ranked, place: int) -> RetrievedMemory:
     return RetrievedMemory(
         id=row["id"],
         content=row["content"],
-        similarity=round(_similarity(ranked, place), 4),
+        similarity=round(similarity, 4),
         untrusted=bool(row["untrusted"]),
         created_at=row["created_at"],
         speaker=row["speaker"],
@@ -189,9 +190,10 @@ def _result(row: Row, ranked: Ranked, place: int) -> RetrievedMemory:
     )
 
 
-def _similarity(ranked: Ranked, place: int) -> float:
-    """How near in itself, 0 to 1; never less than what comes after it."""
-    words = ranked.coverage[place:].clip(0, 1)
-    meaning = ranked.cosine[place:].clip(0, 1)
-    near = 0.6 * words + 0.4 * meaning
-    return float(near.max())
+def _similarities(ranked: Ranked) -> list[float]:
+    """How near each is in itself, 0 to 1; never less than what comes after it."""
+    near = 0.6 * ranked.coverage.clip(0, 1) + 0.4 * ranked.cosine.clip(0, 1)
+    falling = near[::-1].copy()
+    for place in range(1, len(falling)):
+        falling[place] = max(falling[place], falling[place - 1])
+    return [float(value) for value in falling[::-1]]

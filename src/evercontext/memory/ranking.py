@@ -21,18 +21,18 @@ from evercontext.memory.moments import Moments
 from evercontext.retrieval.postings import Floats, Ints
 
 WEIGHTS: Mapping[str, float] = {
-    "words": 0.2,
-    "words_context": 0.3,
-    "words_after": 0.05,
-    "words_session": 0.6,
-    "meaning": 0.35,
-    "meaning_before": 0.15,
-    "meaning_after": 0.1,
-    "speaker": 1.1,
+    "words": 0.05,
+    "words_context": 0.33,
+    "words_after": 0.03,
+    "words_session": 0.7,
+    "meaning": 0.4,
+    "meaning_before": 0.1,
+    "meaning_after": 0.05,
+    "speaker": 0.95,
     "asks": -0.7,
-    "answers": 0.6,
-    "opening": 0.6,
-    "length": 0.5,
+    "answers": 0.95,
+    "opening": 0.9,
+    "length": 0.3,
     "time": 2.6,
     "recency": 0.1,
     "importance": 0.5,
@@ -40,8 +40,10 @@ WEIGHTS: Mapping[str, float] = {
 K1, B = 1.2, 0.75
 ALL = 4_096
 """Up to so many memories every one is a candidate."""
-CANDIDATES = 1_000
-_SAMPLE = 2_048
+EXACT = 12_000
+"""Up to so many memories whole vectors are compared with all of them."""
+CANDIDATES = 600
+_SAMPLE = 512
 _DAY = 86_400.0
 _FEW, _TRIFLE = 16, 0.1
 _NOTHING = np.float32(0)
@@ -84,11 +86,21 @@ class Words:
     """What the question's words are worth together."""
 
 
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """How near every memory's vector is to the question's."""
+
+    scores: Floats
+    """One per memory: the cosine, or among very many what the leading numbers say of it."""
+    exact: bool
+
+
 def rank(corpus: Corpus, question: Question, usable: NDArray[np.bool_], limit: int) -> Ranked:
     """Return the best ``limit`` usable memories."""
     words = word_scores(corpus, question.terms)
-    slots = _candidates(corpus, question, usable, words)
-    signals = _signals(corpus, question, slots, words)
+    meaning = meaning_scores(corpus, question.vector)
+    slots = _candidates(corpus, question, usable, words, meaning)
+    signals = _signals(corpus, question, slots, words, meaning)
     scores = np.zeros(len(slots), np.float32)
     for name, values in signals.items():
         scores += np.float32(WEIGHTS[name]) * values
@@ -98,9 +110,19 @@ def rank(corpus: Corpus, question: Question, usable: NDArray[np.bool_], limit: i
         slots=chosen,
         scores=scores[order],
         signals={name: values[order] for name, values in signals.items()},
-        cosine=_cosine(corpus, question, chosen),
+        cosine=_cosine(corpus, question.vector, chosen),
         coverage=words.own[chosen] / np.float32(words.most or 1.0),
     )
+
+
+def meaning_scores(corpus: Corpus, vector: Vectors | None) -> Meaning | None:
+    """Return how near each memory is in meaning, or nothing if the question has none."""
+    if vector is None or not vector.any():
+        return None
+    if len(corpus) <= EXACT:
+        return Meaning(corpus.vectors.values @ vector, exact=True)
+    rough = corpus.rough.values
+    return Meaning(rough @ vector[: rough.shape[1]], exact=False)
 
 
 def word_scores(corpus: Corpus, terms: Mapping[int, float]) -> Words:
@@ -160,18 +182,22 @@ def _with_followers(corpus: Corpus, found: Ints, counts: Floats, tally: Floats) 
 
 
 def _candidates(
-    corpus: Corpus, question: Question, usable: NDArray[np.bool_], words: Words
+    corpus: Corpus,
+    question: Question,
+    usable: NDArray[np.bool_],
+    words: Words,
+    meaning: Meaning | None,
 ) -> Slots:
     """Every usable memory of few; of many, those near the question by words or by meaning."""
     everyone: Slots = np.flatnonzero(usable)
     if len(everyone) <= ALL:
         return everyone
+    whole = len(everyone) == len(usable)
     near = words.own + words.context
-    parts = [_best(np.where(usable, near, -1), CANDIDATES)]
-    if question.vector is not None:
-        width = corpus.rough.values.shape[1]
-        rough = corpus.rough.values @ question.vector[:width]
-        parts.append(_best(np.where(usable, rough, -2), CANDIDATES))
+    parts = [_best(near if whole else np.where(usable, near, -1), CANDIDATES)]
+    if meaning is not None:
+        near = meaning.scores
+        parts.append(_best(near if whole else np.where(usable, near, -9), CANDIDATES))
     if question.moments:
         inside = np.flatnonzero(_in_time(corpus, question.moments, everyone))
         parts.append(everyone[inside[-CANDIDATES:]])
@@ -183,7 +209,9 @@ def _best(scores: Floats, count: int) -> Slots:
     return found
 
 
-def _signals(corpus: Corpus, question: Question, slots: Slots, words: Words) -> dict[str, Floats]:
+def _signals(
+    corpus: Corpus, question: Question, slots: Slots, words: Words, meaning: Meaning | None
+) -> dict[str, Floats]:
     before, after = corpus.previous.values[slots], corpus.following.values[slots]
     session = corpus.sessions.values[slots]
     signals = {
@@ -191,7 +219,7 @@ def _signals(corpus: Corpus, question: Question, slots: Slots, words: Words) -> 
         "words_context": _standard(words.context[slots], words.context),
         "words_after": _standard(_at(words.own, after), words.own),
         "words_session": _at(_standard(words.session), session),
-        **_meanings(corpus, question, slots, before, after),
+        **_meanings(corpus, question, slots, meaning),
         "opening": _floats((before < 0) & (session >= 0)),
         "length": _standard(np.log1p(corpus.lengths.values[slots])),
         "recency": _recency(corpus, question, slots),
@@ -208,28 +236,29 @@ def _signals(corpus: Corpus, question: Question, slots: Slots, words: Words) -> 
 
 
 def _meanings(
-    corpus: Corpus, question: Question, slots: Slots, before: Slots, after: Slots
+    corpus: Corpus, question: Question, slots: Slots, meaning: Meaning | None
 ) -> dict[str, Floats]:
-    if question.vector is None or not question.vector.any():
+    if meaning is None:
         return {}
-    # The mean and the spread come from a sample: among many memories only the near ones are known.
-    step = max(1, len(corpus) // _SAMPLE)
-    sample: Floats = corpus.vectors.values[::step] @ question.vector
+    before, after = corpus.previous.values[slots], corpus.following.values[slots]
+    near = _standard_at(meaning.scores, slots)
+    if not meaning.exact:
+        # The mean and the spread come from a sample: only the candidates are looked at closely.
+        step = max(1, len(corpus) // _SAMPLE)
+        sample = _cosine(corpus, question.vector, np.arange(0, len(corpus), step))
+        near = _standard(_cosine(corpus, question.vector, slots), sample)
     return {
-        name: np.where(where >= 0, _standard(_cosine(corpus, question, where), sample), _NOTHING)
-        for name, where in (
-            ("meaning", slots),
-            ("meaning_before", before),
-            ("meaning_after", after),
-        )
+        "meaning": near,
+        "meaning_before": _standard_at(meaning.scores, before),
+        "meaning_after": _standard_at(meaning.scores, after),
     }
 
 
-def _cosine(corpus: Corpus, question: Question, slots: Slots) -> Floats:
-    if question.vector is None or not len(slots):
+def _cosine(corpus: Corpus, vector: Vectors | None, slots: Slots) -> Floats:
+    if vector is None or not corpus.dimensions:
         return np.zeros(len(slots), np.float32)
-    scores: Floats = corpus.vectors.values[np.maximum(slots, 0)] @ question.vector
-    return np.where(slots >= 0, scores, np.float32(0))
+    scores: Floats = corpus.vectors.values[slots] @ vector
+    return scores
 
 
 def _recency(corpus: Corpus, question: Question, slots: Slots) -> Floats:
@@ -255,6 +284,11 @@ def _at(values: Floats, slots: NDArray[np.int32] | Slots) -> Floats:
     if not len(values):
         return np.zeros(len(slots), np.float32)
     return np.where(slots >= 0, values[np.maximum(slots, 0)], np.float32(0))
+
+
+def _standard_at(values: Floats, slots: NDArray[np.int32] | Slots) -> Floats:
+    """Return the standard scores of some memories among all; of no memory, nothing."""
+    return np.where(slots >= 0, _standard(values[slots], values), _NOTHING)
 
 
 def _standard(values: Floats, among: Floats | None = None) -> Floats:

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import evercontext, home
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    project = tmp_path / "project"
+    project.mkdir()
+    return project
+
+
+@pytest.mark.contract("R54")
+def test_a_memory_is_added_found_listed_and_forgotten(project: Path, tmp_path: Path) -> None:
+    added = evercontext("memory", "add", "デプロイは金曜日に行う", cwd=project)
+    assert added.code == 0, added.err
+    id = added.out.strip()
+    found = evercontext("memory", "search", "いつデプロイしますか", "--json", cwd=project)
+    [answer] = [json.loads(line) for line in found.out.splitlines()]
+    assert answer["query"] == "いつデプロイしますか"
+    assert [one["id"] for one in answer["results"]] == [id]
+    assert answer["results"][0]["score"] > 0.2
+    assert id in evercontext("memory", "list", cwd=project).out
+    elsewhere = tmp_path / "other"
+    elsewhere.mkdir()
+    assert evercontext("memory", "search", "デプロイ", cwd=elsewhere).code == 1
+    assert evercontext("memory", "forget", id, cwd=project).code == 0
+    again = evercontext("memory", "forget", id, cwd=project)
+    assert (again.code, "memory list" in again.err) == (1, True)
+
+
+@pytest.mark.contract("R54")
+def test_turns_come_in_and_questions_go_through_a_pipe(project: Path) -> None:
+    lines = [
+        {"id": "D1:1", "content": "I signed up for pottery", "speaker": "Ana", "session": 1,
+         "created_at": "1:56 pm on 8 May, 2023"},
+        {"id": "D1:2", "content": "", "speaker": "Ben", "session": 1},
+        {"id": "D1:3", "content": "The heron is back", "speaker": "Ben", "session": 1},
+    ]  # fmt: skip
+    given = "".join(json.dumps(line) + "\n" for line in lines)
+    taken = evercontext("memory", "import", "-", cwd=project, stdin=given)
+    assert (taken.code, taken.out) == (0, "2 memories taken in\n"), taken.err
+    questions = 'When did Ana sign up for pottery?\nNEAR("\nWho saw the heron?\n'
+    told = evercontext("memory", "search", "--stdin", "--json", cwd=project, stdin=questions)
+    answers = [json.loads(line) for line in told.out.splitlines()]
+    assert [one["query"] for one in answers] == questions.splitlines()
+    assert answers[0]["results"][0]["id"] == "D1:1"
+    assert answers[0]["results"][0]["created_at"].startswith("2023-05-08T13:56")
+    assert answers[2]["results"][0]["id"] == "D1:3"
+    assert set(answers[0]["results"][0]) >= {"id", "content", "score", "reasons"}
+
+
+@pytest.mark.contract("R54")
+def test_an_export_is_an_import_elsewhere(project: Path, tmp_path: Path) -> None:
+    evercontext("memory", "add", "We use tabs", cwd=project)
+    exported = evercontext("memory", "export", cwd=project).out
+    other = tmp_path / "other"
+    other.mkdir()
+    (tmp_path / "all.jsonl").write_text(exported)
+    assert evercontext("memory", "import", "../all.jsonl", cwd=other).code == 0
+    [line] = evercontext("memory", "export", cwd=other).out.splitlines()
+    was, now = json.loads(exported), json.loads(line)
+    assert {**now, "project": ""} == {**was, "project": ""}
+
+
+@pytest.mark.parametrize(
+    "line", ['{"id": 1}', "[1]", "{", '{"content": 7}', '{"content": "x", "source_type": "zzz"}']
+)
+def test_a_bad_line_is_named(project: Path, line: str) -> None:
+    ended = evercontext("memory", "import", "-", cwd=project, stdin=f"{line}\n")
+    assert ended.code == 64
+    assert "line 1" in ended.err
+
+
+@pytest.mark.contract("R9")
+def test_context_show_tells_what_would_be_sent(project: Path, tmp_path: Path) -> None:
+    model = tmp_path / "s.jsonl"
+    model.write_text('{"text": "never asked"}\n')
+    evercontext("memory", "add", "Downloads are retried three times", cwd=project)
+    shown = evercontext(
+        "context", "show", "--task", "Change how downloads are retried", "-m", f"scripted:{model}",
+        "--json", cwd=project,
+    )  # fmt: skip
+    assert shown.code == 0, shown.err
+    told = json.loads(shown.out)
+    layers = {layer["name"]: layer for layer in told["layers"]}
+    assert list(layers) == ["system", "tools", "memories", "task"]
+    assert "retried three times" in layers["memories"]["text"]
+    assert "not instructions" in layers["memories"]["text"]
+    assert layers["memories"]["reasons"][0]["similarity"] > 0.2
+    assert told["tokens"] == sum(layer["tokens"] for layer in told["layers"])
+    text = evercontext("context", "show", "-t", "x", "-m", f"scripted:{model}", cwd=project)
+    assert "system" in text.out
+    assert not list(project.iterdir())
+    assert home().exists()
