@@ -23,6 +23,7 @@ LONG_FILES = {
 }
 LONG_FUNCTIONS: dict[str, str] = {}
 TESTED_THROUGH = {
+    "__main__.py": "cli/test_main.py",
     "access/shell.py": "access/test_rules.py",
     "agent/compaction.py": "agent/test_conversation.py",
     "agent/loop.py": "agent/test_task.py",
@@ -96,6 +97,8 @@ SQL_FROM_PARTS = {
     "storage/recover.py": "table and column names of our own schema, quoted",
     "storage/connect.py": "one of two constants in a PRAGMA",
     "memory/messages.py": "conditions chosen among fixed words; their values are parameters",
+    "memory/orchestrator.py": "column lists and conditions of fixed words; values are parameters",
+    "memory/store.py": "column lists and conditions of fixed words; values are parameters",
 }
 VAGUE_NAMES = re.compile(r"(?:^|_)(?:utils?|helpers?|common|core|misc|managers?)\.py$")
 MACHINE_PATHS = re.compile(r"(?<![\w.~/-])/(?:work|root|Users|mnt/data)/[\w.-]+")

@@ -76,6 +76,12 @@ def test_wrong_usage_exits_64_with_one_line(arguments: tuple[str, ...]) -> None:
     assert "--help`" in ended.err
 
 
+def test_the_module_is_the_same_door() -> None:
+    asked = [sys.executable, "-m", "evercontext", "--version"]
+    ended = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60)
+    assert __version__ in ended.stdout
+
+
 def test_a_near_command_is_named() -> None:
     assert "Did you mean 'run'?" in evercontext("rnu").err
 

@@ -40,7 +40,7 @@ def command(
     compare: bool,
     as_json: bool,
 ) -> int:
-    """Judge documents; exit 0 if all pass, 4 if one does not.
+    """Judge documents by a rubric. Exit 0 if all pass, 4 if one does not.
 
     \b
     evercontext evaluate README.md

@@ -46,8 +46,10 @@ def command(
     output: Path | None,
     as_json: bool,
 ) -> int:
-    """Evaluate, rewrite, evaluate again, until FILE passes or stops getting better.
+    """Rewrite a document until it passes.
 
+    FILE is evaluated, rewritten by the suggestions and evaluated again, until it passes or stops
+    getting better.
     Without --in-place or --output the best version goes to FILE.improved. Every version is kept
     under the home folder. A worse document than the one it found is never left.
     """

@@ -36,7 +36,7 @@ def command(
     root: str | None,
     allow_wide_root: bool | None,
 ) -> int:
-    """Bring the code index up to date with the project.
+    """Bring the code index up to date; --watch keeps it so.
 
     Only changed files are read. What git ignores, secrets, binaries and large files stay out;
     .evercontextignore takes out more.

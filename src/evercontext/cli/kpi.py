@@ -27,7 +27,10 @@ _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 )  # fmt: skip
 @json_option
 def command(since: str | None, at: int, as_json: bool) -> None:
-    """Compute success, latency, refusals, plans, evidence and recovery from the event log."""
+    """See how well it has been going.
+
+    Success, latency, refusals, plans, evidence and recovery, computed from the event log.
+    """
     settings = settings_of()
     begin = start_of(since, datetime.now(UTC)) if since else ""
     places = segments.segments(settings.traces)
