@@ -58,7 +58,7 @@ def lines(arguments: Arguments) -> list[str]:
     """The list as a person reads it."""
     todos = arguments.get("todos")
     return [
-        f"[{MARKS.get(todo.get('status'), '?')}] {todo.get('text', '')}"
+        f"[{MARKS.get(str(todo.get('status')), '?')}] {todo.get('text', '')}"
         for todo in (todos if isinstance(todos, list | tuple) else ())
         if isinstance(todo, dict)
     ]
