@@ -27,7 +27,8 @@ def test_text_has_one_line_for_each(tmp_path: Path) -> None:
     ended = evercontext("config", "show", "--origin", cwd=tmp_path)
     lines = ended.out.splitlines()
     assert len(lines) == len(rows())
-    assert all(line.endswith(("default", "environment EC_HOME", "environment MCP_PORT")) for line in lines)
+    ends = ("default", "environment EC_HOME", "environment MCP_PORT")
+    assert all(line.endswith(ends) for line in lines)
 
 
 @pytest.mark.case(135)
