@@ -106,8 +106,9 @@ class Loop:
         """Go on from ``history`` until the model answers without calls; return that answer."""
         while True:
             self.meter.begin_turn()
-            reply = await self._ask(history)
+            reply, told = await self._ask(history)
             await self._say(history, reply.as_message())
+            self._emit(told)
             if reply.tool_calls:
                 async for message in self._make(reply.tool_calls):
                     await self._say(history, message)
@@ -120,7 +121,8 @@ class Loop:
         await self.remember(message)
         history.append(message)
 
-    async def _ask(self, history: Sequence[Message]) -> Reply:
+    async def _ask(self, history: Sequence[Message]) -> tuple[Reply, ModelReply]:
+        """Return the answer, and the event that tells of it once it is kept."""
         started = time.monotonic()
         try:
             async with asyncio.timeout(self.meter.seconds_left):
@@ -130,8 +132,7 @@ class Loop:
         name = reply.model or self.model.info.bare_name
         cost = self.price(name, reply.usage)
         self.meter.add(reply.usage, cost)
-        self._emit_reply(reply, name, cost, started)
-        return reply
+        return reply, self._told(reply, name, cost, started)
 
     async def _stream(self, history: Sequence[Message]) -> Reply:
         builder = ReplyBuilder()
@@ -212,21 +213,19 @@ class Loop:
     def _emit(self, body: TextPiece | Notice | ModelReply) -> None:
         self.events.emit(body, trace_id=self.caller.trace_id, parent=self.caller.parent)
 
-    def _emit_reply(self, reply: Reply, name: str, cost: float | None, started: float) -> None:
-        self._emit(
-            ModelReply(
-                model=name,
-                turn=self.meter.turns,
-                text=reply.text,
-                calls=tuple({"name": c.name, "arguments": c.arguments} for c in reply.tool_calls),
-                stop=reply.stop,
-                input_tokens=reply.usage.input_tokens,
-                output_tokens=reply.usage.output_tokens,
-                cached_tokens=reply.usage.cached_tokens,
-                estimated_tokens=self._estimated,
-                cost_usd=cost,
-                duration_ms=round((time.monotonic() - started) * 1000),
-            )
+    def _told(self, reply: Reply, name: str, cost: float | None, started: float) -> ModelReply:
+        return ModelReply(
+            model=name,
+            turn=self.meter.turns,
+            text=reply.text,
+            calls=tuple({"name": c.name, "arguments": c.arguments} for c in reply.tool_calls),
+            stop=reply.stop,
+            input_tokens=reply.usage.input_tokens,
+            output_tokens=reply.usage.output_tokens,
+            cached_tokens=reply.usage.cached_tokens,
+            estimated_tokens=self._estimated,
+            cost_usd=cost,
+            duration_ms=round((time.monotonic() - started) * 1000),
         )
 
 
