@@ -149,16 +149,22 @@ def _merge_short(pieces: list[tuple[int, int]], lines: Sequence[str]) -> list[tu
     """Join pieces of a line or two to the piece before, so that no chunk is a lone brace."""
     merged: list[tuple[int, int]] = []
     for first, last in pieces:
-        filled = sum(1 for line in lines[first - 1 : last] if line.strip())
-        if (
-            merged
-            and (filled < SHORTEST or _is_short(merged[-1]))
-            and last - merged[-1][0] < WINDOW
-        ):
+        room = bool(merged) and last - merged[-1][0] < WINDOW
+        if room and (_is_short(merged[-1]) or _is_thin(lines[first - 1 : last])):
             merged[-1] = (merged[-1][0], last)
         else:
             merged.append((first, last))
     return merged
+
+
+def _is_thin(lines: Sequence[str]) -> bool:
+    """True if fewer lines than a chunk should have hold anything."""
+    filled = 0
+    for line in lines:
+        filled += bool(line.strip())
+        if filled == SHORTEST:
+            return False
+    return True
 
 
 def _is_short(piece: tuple[int, int]) -> bool:

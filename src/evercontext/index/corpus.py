@@ -6,6 +6,7 @@ appended, old ones marked dead, and frequencies corrected by the terms of that o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from evercontext.retrieval.tokens import split_identifier, stem, whole
 from evercontext.retrieval.vectors import StaticVectors, normalise
 
 PATH_FIELDS = ("stem", "directory", "parent")
+_LAST_NAME = re.compile(r"[.:\\#]+")
 SLOTS = 8
 """Fields per file in the field postings, the body last."""
 PRIORS = (
@@ -39,7 +41,8 @@ class FileEntry:
     spans: NDArray[np.int32]
     """First and last line of each chunk."""
     symbols: tuple[str | None, ...]
-    kinds: tuple[str | None, ...]
+    types: frozenset[str]
+    """Names of the classes, structs and interfaces that its chunks show."""
     names: tuple[str, ...]
     first_chunk: int
     term_ids: Ints
@@ -257,7 +260,11 @@ class Corpus:
             language=analysis.language,
             spans=np.array([(s.start, s.end) for s in analysis.spans], np.int32).reshape(-1, 2),
             symbols=tuple(s.symbol for s in analysis.spans),
-            kinds=tuple(s.kind for s in analysis.spans),
+            types=frozenset(
+                _LAST_NAME.split(s.symbol)[-1]
+                for s in analysis.spans
+                if s.kind == "type" and s.symbol
+            ),
             names=analysis.names,
             first_chunk=first,
             term_ids=np.unique(np.concatenate([ids, path_ids])),

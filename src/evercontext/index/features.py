@@ -18,7 +18,7 @@ from evercontext.index.stems import StemMatcher
 from evercontext.retrieval.postings import Floats, Ints
 from evercontext.retrieval.tokens import has_cjk, stem, whole
 
-CANDIDATES = 60
+CANDIDATES = 50
 BY_MEANING = 10
 """Candidates that a question's meaning may add to those found by its words."""
 # (k1, b) per field slot: stem, directory, parent, types, functions, others, header, body.
@@ -207,7 +207,7 @@ class Scorer:
                     1.0 if question.symbol in entries[i].names else 0.6
                 )
                 out[i, COLUMN["symbol_unique"]] = 1.0 / len(definers)
-                out[i, COLUMN["symbol_type"]] = defines_type(entries[i], question.symbol)
+                out[i, COLUMN["symbol_type"]] = question.symbol in entries[i].types
         for name in question.names:
             target = whole(name)
             out[:, COLUMN["name_stem"]] += [stem(e.facts.stem) == target for e in entries]
@@ -229,7 +229,7 @@ class Scorer:
                     continue
                 out[i, COLUMN[column]] += 1.0 / len(definers) ** 0.5 / len(names)
                 if column == "name_defined":
-                    out[i, COLUMN["name_type"]] += defines_type(entries[i], name) / len(names)
+                    out[i, COLUMN["name_type"]] += (name in entries[i].types) / len(names)
 
     def _definition_signals(
         self, out: NDArray[np.float32], entries: list[FileEntry], weights: dict[str, float]
@@ -307,11 +307,3 @@ def by_owner(values: Floats, owner: Ints, size: int) -> tuple[Floats, Floats, Fl
         if rank == 0:
             best[has] = at
     return best, top3, np.bincount(owner, weights=values, minlength=size).astype(np.float32)
-
-
-def defines_type(entry: FileEntry, name: str) -> bool:
-    """True if a chunk of the file shows a class, struct or interface of that name."""
-    return any(
-        kind == "type" and symbol is not None and symbol.endswith(name)
-        for kind, symbol in zip(entry.kinds, entry.symbols, strict=True)
-    )

@@ -21,10 +21,9 @@ _MARKS = re.compile(
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
 )
-_ASSIGNED = re.compile(
-    r"(?i)((?:api[_-]?key|secret|token|passw(?:or)?d|credential)\w*[\"']?\s*[:=]\s*[\"'])"
-    r"([^\"'\s]{12,})(?=[\"'])"
-)
+_ASSIGNED = re.compile(r"([:=]\s{0,4}[\"'])([^\"'\s]{12,200})(?=[\"'])")
+_SECRET_NAME = re.compile(r"(?i)(?:api[_-]?key|secret|token|passw(?:or)?d|credential)\w*[\"']?\s*$")
+_NAME_LENGTH = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +65,30 @@ class Reader:
         key = hashlib.sha256(content.data).hexdigest()[:40] + ":" + language
         return Source(self.redact(text), key, len(content.data), content.stamp.modified)
 
+    def show(self, path: str, first: int, last: int) -> str:
+        """Return some lines of a file as they are now, without secrets."""
+        try:
+            with explained(), self._root.file(path, self._policy) as safe:
+                text = io.read(safe, self._policy).text()
+        except EverContextError as problem:
+            raise Unfit(str(problem)) from None
+        if "PRIVATE KEY" in text:
+            # Its lines only look like a key together with the line that begins it.
+            text = self.redact(text)
+        return self.redact("\n".join(text.split("\n")[first - 1 : last]))
+
     def redact(self, text: str) -> str:
         """Mask credentials and keep every line where it is."""
-        text = _ASSIGNED.sub(lambda m: m[1] + MASK, text)
+        text = _ASSIGNED.sub(_mask_assigned, text)
         if not _MARKS.search(text):
             return text
         text = _PRIVATE_KEY.sub(lambda m: MASK + "\n" * m[0].count("\n"), text)
         return "\n".join(
             self._redactor.text(line) if _MARKS.search(line) else line for line in text.split("\n")
         )
+
+
+def _mask_assigned(found: re.Match[str]) -> str:
+    """Mask a quoted value if the name it is given to says that it is a secret."""
+    before = found.string[max(0, found.start() - _NAME_LENGTH) : found.start()]
+    return found[1] + MASK if _SECRET_NAME.search(before) else found[0]

@@ -178,12 +178,10 @@ class CodeIndex:
     def _vector_of(self, question: Question) -> Floats | None:
         if self._vectors is None:
             return None
-        words = [
-            run
-            for run in runs(fold(question.text))
-            if run.lower() not in STOP_WORDS and not has_cjk(run)
-        ]
-        return self._vectors.pool(dict.fromkeys((*words, *question.translated), 1.0))
+        words = [run for run in runs(fold(question.text)) if run.lower() not in STOP_WORDS]
+        if not self._vectors.bilingual:
+            words = [*(run for run in words if not has_cjk(run)), *question.translated]
+        return self._vectors.pool(dict.fromkeys(words, 1.0))
 
     async def _freshen(self) -> None:
         if time.monotonic() - self._looked < LOOK_EVERY:
@@ -226,11 +224,10 @@ class CodeIndex:
             entry = corpus.files[found.slot]
             first, last = (int(n) for n in entry.spans[found.chunk])
             try:
-                lines = self.indexer.reader.read(entry.path).text.split("\n")
+                text = self.indexer.reader.show(entry.path, first, last)
             except Unfit:
                 self._stale = True
                 continue
-            text = "\n".join(lines[first - 1 : last])
             symbol = entry.symbols[found.chunk]
             signals = _signals(found.shares) if explain else ()
             hits.append(
