@@ -85,6 +85,8 @@ class Pieces:
 class StaticModel(StaticVectors):
     """Vectors of the packaged file; remembers every run of text it has met."""
 
+    bilingual = True
+
     def __init__(self, path: Path) -> None:
         content = np.memmap(path, np.uint8, mode="r").view(np.ndarray)
         if bytes(content[:4]) != MAGIC:

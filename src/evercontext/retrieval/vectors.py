@@ -27,6 +27,8 @@ class StaticVectors:
     """A table of word pieces and the sums over it; remembers every word it has met."""
 
     name = "wordllama-256"
+    bilingual = False
+    """True if Japanese words have vectors of their own, and need no dictionary before."""
 
     def __init__(self, pieces: Mapping[str, int], table: Vector) -> None:
         self._pieces = pieces
