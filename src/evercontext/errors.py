@@ -61,6 +61,9 @@
     │   ├── WrongMediaType        a body that is not JSON
     │   ├── RequestTimeout        the request did not arrive in time
     │   └── GatewayUnreachable    the gateway that calls should go to does not answer
+    ├── ServerProblem             an outside tool server
+    │   ├── ServerGone            it is not running, or its connection closed
+    │   └── ServerTimeout         it did not answer in time
     ├── AuditUnavailable          the audit line could not be written: no write without it
     └── Cancelled                 the user stopped it
         └── Terminated            the system asked it to stop
@@ -440,6 +443,24 @@ class GatewayUnreachable(DoorProblem):
     """The gateway that calls should go to does not answer."""
 
     code = "gateway_unreachable"
+
+
+class ServerProblem(EverContextError):
+    """An outside tool server answered with an error, or with nothing one can use."""
+
+    code = "server_problem"
+
+
+class ServerGone(ServerProblem):
+    """An outside tool server is not running, or its connection closed."""
+
+    code = "server_gone"
+
+
+class ServerTimeout(ServerProblem):
+    """An outside tool server did not answer in time."""
+
+    code = "server_timeout"
 
 
 class AuditUnavailable(EverContextError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Flag, StrEnum, auto
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from evercontext.domain.principal import Principal
 from evercontext.errors import EverContextError
@@ -76,6 +76,22 @@ class ToolResult:
         return cls(text=str(error), error=error)
 
 
+class Road(Protocol):
+    """The toolbox that a call came through, for tools that call tools."""
+
+    def offered(self, mode: Mode) -> list[Tool]:
+        """The tools that this caller is shown."""
+        ...
+
+    async def call(self, name: str, arguments: Arguments, caller: Caller) -> ToolResult:
+        """Call one of the toolbox's own tools."""
+        ...
+
+    async def call_adopted(self, tool: Tool, arguments: Arguments, caller: Caller) -> ToolResult:
+        """Call a tool that is not in the toolbox, by the same road."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who calls, through which door, in which mode, as part of which trace."""
@@ -87,6 +103,8 @@ class Caller:
     parent: str | None = None
     """The event that this call is part of."""
     session: str | None = None
+    road: Road | None = field(default=None, repr=False, compare=False)
+    """Filled in on the way to the tool."""
 
 
 Shown = Literal["any", "native", "json"]

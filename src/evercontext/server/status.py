@@ -52,6 +52,8 @@ _TABLE: dict[type[EverContextError], tuple[int, int]] = {
     errors.WrongMediaType: (415, JSON_RPC_SERVER),
     errors.RequestTimeout: (408, JSON_RPC_SERVER),
     errors.GatewayUnreachable: (502, JSON_RPC_SERVER),
+    errors.ServerProblem: (502, JSON_RPC_SERVER),
+    errors.ServerTimeout: (504, JSON_RPC_SERVER),
     errors.AuditUnavailable: (503, JSON_RPC_SERVER),
     errors.Cancelled: (503, JSON_RPC_SERVER),
 }

@@ -87,11 +87,18 @@ class Toolbox:
         """Make one call. Failures come back in the result, so that a model can read them."""
         try:
             tool = self.find(name)
+        except EverContextError as error:
+            return self._refused(name, arguments, caller, error)
+        return await self.call_adopted(tool, arguments, caller)
+
+    async def call_adopted(self, tool: Tool, arguments: Arguments, caller: Caller) -> ToolResult:
+        """Make one call of a tool at hand: one of these, or one that an outside server offers."""
+        try:
             _refuse_by_mode(tool, caller)
             arguments = checked(tool, arguments)
             changes = await self._consent(tool, arguments, caller)
         except EverContextError as error:
-            return self._refused(name, arguments, caller, error)
+            return self._refused(tool.name, arguments, caller, error)
         try:
             step = await self._announce(tool, arguments, caller)
         except EverContextError as error:
@@ -100,7 +107,9 @@ class Toolbox:
         if caller.mode is Mode.DRY_RUN and tool.writes:
             result = _would(tool, changes)
         else:
-            result = await _run(tool, arguments, dataclasses.replace(caller, parent=step))
+            result = await _run(
+                tool, arguments, dataclasses.replace(caller, parent=step, road=self)
+            )
         return self._record(tool, result, caller, step, started)
 
     async def _consent(
