@@ -125,7 +125,7 @@ async def rewind(dialogue: Dialogue, given: str) -> None:
     words = given.split()
     if not words:
         for number, turn in enumerate(found[:10], start=1):
-            line = f"  {number}  {turn.at}  {one_line(turn.text)}"
+            line = f"  {number}  {turn.at}  {one_line(turn.text.partition(chr(10))[0])}"
             dialogue.screen.line(clip(line, dialogue.screen.width))
         dialogue.say("Go back to before one: /rewind N code, chat or both", "dim")
         return
