@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import random
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -62,3 +64,30 @@ def test_hostile_content_cannot_stall_the_comparison() -> None:
     event = describe(FileChange("f.txt", old, new))
     assert event.added > 0
     assert event.removed > 0
+
+
+@pytest.mark.contract("E34")
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("a\r\nb\r\n", "a\r\nB\r\n"),
+        ("a\r\nb\r\n", "a\nb\n"),
+        ("x\n\fy\nz\n", "x\n\fy\nZ\n"),
+        ("a\u2028b\n", "a\nb\n"),
+        ("no end", "still no end"),
+        ("no end", "no end\n"),
+        ("an end\n", "an end"),
+        (None, "new"),
+        ("gone", None),
+    ],
+)
+def test_git_applies_the_diff_whatever_ends_a_line(
+    before: str | None, after: str | None, tmp_path: Path
+) -> None:
+    place = tmp_path / "f.txt"
+    if before is not None:
+        place.write_bytes(before.encode())
+    event = describe(FileChange("f.txt", before, after))
+    git = ["git", "-C", str(tmp_path), "apply", "--whitespace=nowarn"]
+    subprocess.run(git, input=event.diff.encode(), check=True, timeout=20)
+    assert (place.read_bytes().decode() if place.exists() else None) == after

@@ -40,7 +40,7 @@ def _kind(change: FileChange) -> str:
 
 
 def _unified(change: FileChange) -> list[str]:
-    old, new = (change.before or "").splitlines(), (change.after or "").splitlines()
+    old, new = _lines(change.before), _lines(change.after)
     names = (
         "/dev/null" if change.before is None else f"a/{change.path}",
         "/dev/null" if change.after is None else f"b/{change.path}",
@@ -48,16 +48,30 @@ def _unified(change: FileChange) -> list[str]:
     start, old_end, new_end = _changed_region(old, new)
     middle = old[start:old_end], new[start:new_end]
     compare = _replacement if len(middle[0]) * len(middle[1]) > _MOST_COMPARISONS else _compared
-    return [f"{_moved(line, start)}\n" for line in compare(*middle, *names)]
+    return [_ended(_moved(line, start)) for line in compare(*middle, *names)]
+
+
+def _lines(text: str | None) -> list[str]:
+    """Lines as patch and git see them, with their ends: only a line feed ends one.
+
+    Otherwise a change of line ends would look like none, and the patch would not apply.
+    """
+    *whole, rest = (text or "").split("\n")
+    return [*(f"{line}\n" for line in whole), *([rest] if rest else [])]
+
+
+def _ended(line: str) -> str:
+    return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
 def _compared(old: list[str], new: list[str], old_name: str, new_name: str) -> Iterable[str]:
-    return difflib.unified_diff(old, new, old_name, new_name, lineterm="")
+    return difflib.unified_diff(old, new, old_name, new_name)
 
 
 def _replacement(old: list[str], new: list[str], old_name: str, new_name: str) -> Iterable[str]:
     """One hunk that replaces everything: correct, and never slow."""
-    yield from (f"--- {old_name}", f"+++ {new_name}", f"@@ -1,{len(old)} +1,{len(new)} @@")
+    yield from (f"--- {old_name}\n", f"+++ {new_name}\n")
+    yield f"@@ -1,{len(old)} +1,{len(new)} @@\n"
     yield from (f"-{line}" for line in old)
     yield from (f"+{line}" for line in new)
 
@@ -82,4 +96,4 @@ def _moved(line: str, offset: int) -> str:
     if not offset or not (hunk := _HUNK.match(line)):
         return line
     old, old_count, new, new_count = hunk.groups(default="")
-    return f"@@ -{int(old) + offset}{old_count} +{int(new) + offset}{new_count} @@"
+    return f"@@ -{int(old) + offset}{old_count} +{int(new) + offset}{new_count} @@\n"
