@@ -82,3 +82,19 @@ async def test_without_a_terminal_nobody_says_yes() -> None:
     assert gate.policy(WRITE, {}, QUESTION.caller) == "ask"
     with pytest.raises(NobodyToAsk):
         await gate.ask(QUESTION)
+
+
+@pytest.mark.contract("N20")
+@pytest.mark.parametrize(
+    "command", ["echo hello # a greeting\nrm -f a.py", f"echo {'a' * 400}; rm -f a.py"]
+)
+async def test_a_command_is_asked_for_in_full(command: str, keyboard: tuple[int, int]) -> None:
+    person, terminal = keyboard
+    shown = io.StringIO()
+    os.write(person, b"1\n")
+    tool = Tool("run_command", "Runs.", {}, Effect.EXECUTE, _never)
+    question = Question(tool, {"command": command}, (), QUESTION.caller)
+    await TerminalAsk(Screen(shown), terminal, lambda: None)(question)
+    lines = [line.strip() for line in shown.getvalue().split("\n")]
+    assert all(any(part in line for line in lines) for part in command.split("\n"))
+    assert not any("greeting rm" in line for line in lines)

@@ -5,7 +5,14 @@ import itertools
 
 import pytest
 
-from evercontext.cli.render import TextView, describe_final, seconds, subject, verdict
+from evercontext.cli.render import (
+    TextView,
+    describe_final,
+    painted_diff,
+    seconds,
+    subject,
+    verdict,
+)
 from evercontext.cli.terminal import Screen, columns_of
 from evercontext.domain.event import (
     Body,
@@ -144,6 +151,21 @@ def test_a_write_of_the_same_content_is_no_change() -> None:
     shown = Shown()
     shown.tell(Diff(path="a.py", kind="changed", added=0, removed=0, diff=""))
     assert shown.err.getvalue() == "    a.py unchanged\n"
+
+
+def test_an_empty_new_file_is_a_change() -> None:
+    shown = Shown()
+    shown.tell(Diff(path="a.py", kind="created", added=0, removed=0, diff=""))
+    assert shown.err.getvalue().startswith("    a.py created +0 -0\n")
+
+
+def test_line_ends_show_where_they_differ_and_a_patch_keeps_them() -> None:
+    head = "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n"
+    everywhere, mixed = f"{head}-old\r\n+new\r\n", f"{head}-old\r\n+old\n"
+    terminal, file = Screen(Terminal(), no_color=True), Screen(io.StringIO())
+    assert painted_diff(terminal, everywhere)[3:] == ["-old", "+new"]
+    assert painted_diff(terminal, mixed)[3:] == ["-old\\x0d", "+old"]
+    assert painted_diff(file, mixed)[3:] == ["-old\r", "+old"]
 
 
 def test_another_trace_is_none_of_its_business() -> None:

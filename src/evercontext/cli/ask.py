@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from evercontext.cli.render import describe_diff, painted_diff, subject
-from evercontext.cli.terminal import Screen, one_line
+from evercontext.cli.render import describe_diff, painted_diff, whole_call
+from evercontext.cli.terminal import Screen
 from evercontext.tools.approval import Answer, Ask, Gate, Question, ask_for_writes, nobody
 from evercontext.tools.diff import describe
 
@@ -63,8 +63,10 @@ class TerminalAsk:
                     return Answer(False, _BY)
 
     def _show(self, question: Question) -> None:
-        call = f"{question.tool.name} {subject(question.arguments)}"
-        self._screen.line(f"  {one_line(call)} needs your approval", "bold")
+        first, *more = whole_call(question.tool.name, question.arguments)
+        self._screen.line(f"  {first} needs your approval", "bold")
+        for line in more:
+            self._screen.line(f"  {line}")
         for change in question.changes:
             diff = describe(change, applied=False)
             self._screen.line(f"    {describe_diff(diff)}", "bold")

@@ -215,6 +215,21 @@ def describe_call(step: Step) -> str:
 
 def subject(arguments: Mapping[str, Any]) -> str:
     """The argument that says most: the path, else the first short one."""
+    return one_line(_telling(arguments)[:300])
+
+
+def whole_call(tool: str, arguments: Mapping[str, Any]) -> list[str]:
+    """A call that somebody has to judge: nothing cut, and no two lines made into one.
+
+    A cut could hide a second command, and a line break that is not shown ends a comment.
+    """
+    first, *more = visible(_telling(arguments)).split("\n")
+    if not more:
+        return [f"{one_line(tool)} {first}".rstrip()]
+    return [one_line(tool), *(f"  {line}" for line in (first, *more))]
+
+
+def _telling(arguments: Mapping[str, Any]) -> str:
     for name in ("path", "directory", "command", "query", "url"):
         if isinstance(arguments.get(name), str | list | tuple):
             return _words(arguments[name])
@@ -222,8 +237,7 @@ def subject(arguments: Mapping[str, Any]) -> str:
 
 
 def _words(value: Any) -> str:
-    words = [str(v) for v in value] if isinstance(value, list | tuple) else [str(value)]
-    return one_line(" ".join(words)[:300])
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def verdict(result: StepResult) -> tuple[str, str]:
@@ -238,7 +252,7 @@ def verdict(result: StepResult) -> tuple[str, str]:
 
 def describe_diff(diff: Diff) -> str:
     """A change in a few words."""
-    if not diff.diff:
+    if not diff.diff and diff.kind == "changed":
         return f"{one_line(diff.path)} unchanged"
     kind = diff.kind if diff.applied else f"would be {diff.kind}"
     return f"{one_line(diff.path)} {kind} +{diff.added} -{diff.removed}"
@@ -278,10 +292,15 @@ def seconds(milliseconds: int) -> str:
 
 
 def painted_diff(screen: Screen, diff: str) -> list[str]:
-    """The lines of a diff in colours."""
-    return [
-        screen.paint(visible(line), *_diff_style(line)) for line in diff.rstrip("\n").split("\n")
-    ]
+    """The lines of a diff in colours; outside a terminal it stays a patch that applies."""
+    lines = diff.rstrip("\n").split("\n")
+    everywhere = all(line.endswith("\r") for line in lines[2:] if line[:1] in ("+", "-", " "))
+    end = "\r" if not screen.is_terminal else "" if everywhere else "\\x0d"
+    return [screen.paint(_line_of_diff(line, end), *_diff_style(line)) for line in lines]
+
+
+def _line_of_diff(line: str, end: str) -> str:
+    return visible(line[:-1]) + end if line.endswith("\r") else visible(line)
 
 
 def _diff_style(line: str) -> tuple[str, ...]:
