@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from evercontext.retrieval.hybrid import Field, TextIndex
+from evercontext.retrieval.static_model import load_static_model
 from evercontext.retrieval.vectors import StaticVectors, load_wordllama, normalise
 
 
@@ -21,6 +23,18 @@ def test_it_finds_the_nearest_of_two(spare: StaticVectors) -> None:
     asked = spare.encode_questions(["write a letter to somebody"])[0]
     assert texts[0] @ asked > texts[1] @ asked
     assert not spare.bilingual
+
+
+@pytest.mark.contract("E38")
+def test_one_index_takes_either_table(spare: StaticVectors) -> None:
+    ours = load_static_model()
+    assert ours is not None
+    assert ours.name != spare.name
+    for vectors in (spare, ours):
+        index = TextIndex({"text": Field()}, vectors)
+        index.put("mail", {"text": "send an email to a friend"})
+        index.put("kernel", {"text": "compile the kernel from source"})
+        assert index.search("write a letter to somebody")[0].key == "mail"
 
 
 def test_rows_keep_their_place_while_the_table_grows(spare: StaticVectors) -> None:
