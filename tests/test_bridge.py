@@ -11,6 +11,8 @@ from evercontext.bridge import KanaAIBridge, for_claude
 from evercontext.context.assembler import ContextAssemblerService
 from evercontext.domain.memory import RetrievalOptions, RetrievedMemory
 from evercontext.memory.messages import MessageCreate, MessageRepository
+from evercontext.memory.orchestrator import RetrievalOrchestrator
+from evercontext.memory.store import MemoryStore
 from evercontext.settings import Settings
 from evercontext.storage.sqlite import SqliteStore
 from tests.models.wire_server import Answer, WireServer, wire_server
@@ -139,3 +141,25 @@ def test_claude_gets_system_apart_and_roles_in_turn() -> None:
     assert system == "s"
     assert [turn["role"] for turn in turns] == ["user", "assistant", "user"]
     assert turns[-1]["content"] == "a\n\nb"
+
+
+@pytest.mark.contract("R2", "R4", "R54")
+async def test_a_kept_memory_is_found_and_sent(server: WireServer, tmp_path: Path) -> None:
+    server.will(ok())
+    store = await SqliteStore.open(tmp_path / "memory.db")
+    memories = MemoryStore(store)
+    await memories.save_memory("好きな色は青です", user_id="ann")
+    await memories.save_memory("好きな色は赤です", user_id="bob")
+    assembler = ContextAssemblerService(
+        RetrievalOrchestrator(store), MessageRepository(store), None
+    )
+    bridge = KanaAIBridge("sk-ant-test", context_assembler=assembler,
+                          settings=configured(server, tmp_path))  # fmt: skip
+    answer = await bridge.process_intent({"content": "好きな色は？", "user_id": "ann"})
+    await bridge.aclose()
+    await store.close()
+    assert answer["status"] == "ok"
+    assert answer["context_metadata"]["semantic_memory_count"] == 1
+    sent = json.dumps(server.asked[0].body, ensure_ascii=False)
+    assert "好きな色は青です" in sent
+    assert "赤" not in sent

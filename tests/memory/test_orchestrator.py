@@ -220,3 +220,13 @@ async def test_rarity_is_not_learnt_from_others(
         await memories.save_memory(f"heron {i}", user_id="ben")
     after = await retrieval.retrieve("heron eagle", options)
     assert [one.similarity for one in before] == [one.similarity for one in after]
+
+
+async def test_memories_with_vectors_of_another_encoder_get_the_present_ones(
+    database: SqliteStore, memories: MemoryStore, retrieval: RetrievalOrchestrator
+) -> None:
+    await memories.save_memory("The heron nests on the chimney")
+    [before] = await retrieval.retrieve("heron nesting")
+    await database.execute("UPDATE memories SET encoder = 'older', vector = x'0102'")
+    [after] = await RetrievalOrchestrator(database).retrieve("heron nesting")
+    assert after.similarity == before.similarity > 0.3

@@ -16,7 +16,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evercontext.retrieval.static_model import load_static_model
 from evercontext.retrieval.tokens import LONGEST_WORD, fold, runs, terms_of
 from evercontext.retrieval.vectors import load_static_vectors
 
@@ -53,7 +52,7 @@ class Encoder(Protocol):
 @lru_cache(maxsize=1)
 def load_encoder() -> Encoder | None:
     """Return the best vectors this installation has, or ``None``: words alone will do."""
-    return load_static_model() or load_static_vectors()
+    return load_static_vectors()
 
 
 @lru_cache(maxsize=200_000)
