@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from evercontext.access.floor import reason_to_ask
 from evercontext.cli.render import describe_diff, painted_diff, whole_call
 from evercontext.cli.terminal import Screen
 from evercontext.tools.approval import Answer, Ask, Gate, Question, ask_for_writes, nobody
@@ -44,7 +45,9 @@ class TerminalAsk:
     async def __call__(self, question: Question) -> Answer:
         """Show what would change and wait for an answer."""
         tool = question.tool.name
-        if tool in self._allowed:
+        command = str(question.arguments.get("command", ""))
+        # What undo cannot bring back is asked for each time, whatever was answered before.
+        if tool in self._allowed and not reason_to_ask(command):
             return Answer(True, f"{_BY}, for this run")
         self._pause()
         self._show(question)

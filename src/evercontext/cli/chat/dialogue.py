@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import unicodedata
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _MENTION = re.compile(r"(?:^|(?<=\s))@([^\s@]+)")
 _MOST_MENTIONS = 10
+Obey = Callable[["Dialogue", str], Coroutine[Any, Any, None]]
+"""Does what one message asks for."""
 
 
 @dataclass(slots=True)
@@ -47,14 +49,12 @@ class Dialogue:
     _filled: float = 0.0
     _work: asyncio.Task[Any] | None = None
 
-    async def run(self) -> Outcome:
+    async def run(self, obey: Obey) -> Outcome:
         """Answer until there is nothing more to answer."""
-        from evercontext.cli.chat import words
-
         self.measure()
         while not self.leaving and (text := await self.keyboard.read()) is not None:
             text = unicodedata.normalize("NFC", text.strip())
-            await self._guarded(words.obey(self, text))
+            await self._guarded(obey(self, text))
         return Outcome.DONE if self.keyboard.interactive else self.outcome
 
     async def ask(self, text: str) -> None:

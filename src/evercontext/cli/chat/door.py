@@ -104,6 +104,7 @@ async def _conversation(app: EverContext, given: dict[str, Any]) -> Conversation
 async def _talk(dialogue: Dialogue) -> Outcome:
     from evercontext.cli.chat.asking import ChatAsk
     from evercontext.cli.chat.view import ChatView
+    from evercontext.cli.chat.words import obey
     from evercontext.tools.approval import Gate, nobody
 
     await _greet(dialogue)
@@ -113,7 +114,7 @@ async def _talk(dialogue: Dialogue) -> Outcome:
     dialogue.gate = Gate(dialogue.permissions, ask if keyboard.interactive else nobody)
     stop = dialogue.app.events.subscribe(_without_secrets(view))
     try:
-        return await dialogue.run()
+        return await dialogue.run(obey)
     finally:
         stop()
         await keyboard.close()

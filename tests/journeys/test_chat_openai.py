@@ -1,0 +1,65 @@
+"""The chat against a server that speaks OpenAI's wire format."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command import EVERCONTEXT
+from tests.models.wire_server import Answer, sse, wire_server
+
+
+def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4.1-nano",
+            "choices": [choice]}  # fmt: skip
+
+
+def text(*pieces: str) -> Answer:
+    parts = [chunk({"content": piece}) for piece in pieces]
+    return Answer(sse(*parts, chunk({}, "stop"), done=True))
+
+
+def write(path: str, content: str) -> Answer:
+    # The arguments come in fragments, with a raw line break inside a string, as some models do.
+    raw = json.dumps({"path": path, "content": content}, ensure_ascii=False).replace("\\n", "\n")
+    function = {"name": "writeFile", "arguments": ""}
+    opened = {"index": 0, "id": "call_1", "type": "function", "function": function}
+    parts = [chunk({"tool_calls": [opened]})]
+    parts += [
+        chunk({"tool_calls": [{"index": 0, "function": {"arguments": raw[n : n + 9]}}]})
+        for n in range(0, len(raw), 9)
+    ]
+    return Answer(sse(*parts, chunk({}, "tool_calls"), done=True))
+
+
+@pytest.mark.contract("N5", "N12", "N13", "N22", "N30")
+async def test_streaming_calls_and_a_switch_that_keeps_the_history(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    async with wire_server() as server:
+        server.will(write("a.py", "x = 1\ny = 2\n"), text("作りま", "した。"), text("It was a.py."))
+        said = "make a.py\nmodel gpt-4.1-mini\nwhat did you make?\n"
+        child = await asyncio.create_subprocess_exec(
+            EVERCONTEXT, "chat", "--yes", cwd=project,
+            env={**os.environ, "OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": f"{server.url}/v1"},
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        out, _ = await asyncio.wait_for(child.communicate(said.encode()), 90)
+    shown = out.decode()
+    assert child.returncode == 0, shown
+    assert (project / "a.py").read_text() == "x = 1\ny = 2\n"
+    assert "作りました。" in shown
+    assert "It was a.py." in shown
+    asked = [one for one in server.asked if one.path.endswith("/chat/completions")]
+    assert [one.body["model"] for one in asked] == ["gpt-4.1-nano", "gpt-4.1-nano", "gpt-4.1-mini"]
+    assert asked[0].headers["authorization"] == "Bearer sk-test"
+    roles = [message["role"] for message in asked[-1].body["messages"]]
+    assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
+    assert "sk-test" not in shown
