@@ -13,7 +13,9 @@ from evercontext.domain.model import Model, Request, complete
 from evercontext.errors import JudgeInvalid, JudgeProblem, ProcessProblem, ProgramMissing
 from evercontext.evaluation.rubric import Judgement, Rubric, read_judgement
 from evercontext.evaluation.template import Template
+from evercontext.process.limits import UNLIMITED
 from evercontext.process.run import Completed, run
+from evercontext.process.sandbox import Layer, Sandbox
 
 READ_ONLY_PRESET = ("exec", "--sandbox", "read-only", "--skip-git-repo-check", "-")
 _AUTH = re.compile(
@@ -64,9 +66,15 @@ class CodexJudge:
         with tempfile.TemporaryDirectory(prefix="evercontext-judge-") as empty:
             try:
                 ended = await run(
-                    self._argv, cwd=Path(empty), timeout=self._seconds, env=self._environment,
-                    stdin=prompt, max_output=self._max,
-                )  # fmt: skip
+                    self._argv,
+                    cwd=Path(empty),
+                    timeout=self._seconds,
+                    env=self._environment,
+                    stdin=prompt,
+                    max_output=self._max,
+                    # No cage, but a supervisor: nothing of its tree outlives it, or us.
+                    sandbox=Sandbox(Path(empty), Layer.NONE, limits=UNLIMITED),
+                )
             except ProgramMissing as missing:
                 raise JudgeProblem(
                     "codex is not installed", fix="Install it, or set USE_MOCK_EVALUATOR=true"
