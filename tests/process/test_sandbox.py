@@ -83,6 +83,19 @@ async def test_without_a_cage_the_same_attack_works(world: World, name: str) -> 
     assert "ESCAPED" in done.text or killed, done
 
 
+@pytest.mark.case(68, 135)
+async def test_keys_that_lie_beside_a_toolchain_are_not_there(world: World, layer: Layer) -> None:
+    keys = (".gem/credentials", ".nuget/NuGet/NuGet.Config", ".dotnet/corefx/my/key.pfx")
+    tools = (".gem/ruby/gem.rb", ".nuget/packages/a.txt", ".dotnet/sdk/version")
+    for name, text in [*((key, "canary") for key in keys), *((tool, "compiler") for tool in tools)]:
+        (world.home / name).parent.mkdir(parents=True, exist_ok=True)
+        (world.home / name).write_text(text)
+    paths = " ".join(str(world.home / name) for name in (*keys, *tools))
+    done = await shell(world, layer, f"cat {paths}")
+    assert done.text.count("compiler") == len(tools)
+    assert "canary" not in done.text
+
+
 @pytest.mark.case(72)
 @pytest.mark.parametrize(
     ("name", "reached"), [("fork_bomb", "processes"), ("shared_memory", "memory")]

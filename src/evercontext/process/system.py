@@ -39,13 +39,18 @@ DEVICES = tuple(
 _TOOLCHAINS = """
     .cargo/bin .cargo/registry .cargo/git .cargo/env .rustup .pyenv .nvm .fnm .volta .asdf .sdkman
     .local/bin .local/lib .local/share/uv/python .local/share/uv/tools .local/share/pnpm
-    .local/share/mise .local/share/pipx .local/pipx .bun/bin .deno/bin go .m2/repository .nuget
-    .gradle/wrapper .rbenv .gem .opam .ghcup .elan .juliaup .dotnet .npm/_cacache .cache/uv
+    .local/share/mise .local/share/pipx .local/pipx .bun/bin .deno/bin go .m2/repository
+    .nuget/packages .gradle/wrapper .rbenv .gem/ruby .gem/specs .opam .ghcup .elan .juliaup
+    .dotnet/dotnet .dotnet/host .dotnet/packs .dotnet/sdk .dotnet/shared .dotnet/tools
+    .npm/_cacache .cache/uv
 """
 
 
 def toolchains(home: Path) -> tuple[Path, ...]:
-    """Return the parts of a home that hold compilers, interpreters and packages, not secrets."""
+    """Return the parts of a home that hold compilers, interpreters and packages, not secrets.
+
+    Some keep keys beside them (.gem/credentials, .nuget/NuGet, .dotnet/corefx): not those.
+    """
     paths = (home / name for name in _TOOLCHAINS.split())
     return tuple(path for path in paths if path.exists())
 
