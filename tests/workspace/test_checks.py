@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
@@ -181,6 +182,43 @@ async def test_a_protected_place_that_a_command_makes_is_moved_away(
     assert result.data["runs"][0]["moved_away"] == [".vscode", "sub/.git"]
     kept = sorted((tmp_path / "home/quarantine").glob("*/*/*"))
     assert [path.name for path in kept] == ["config", "tasks.json"]
+
+
+@pytest.mark.case(69)
+async def test_a_protected_place_cannot_be_swapped_by_moving_what_holds_it(
+    call: Call, place: Path
+) -> None:
+    (place / "pkg/sub/.git/hooks").mkdir(parents=True)
+    line = "cd pkg && mv sub old && mkdir -p sub/.git/hooks && echo x > sub/.git/hooks/pre-commit"
+    await call("run_command", command=line)
+    real = place / ("pkg/old" if (place / "pkg/old").exists() else "pkg/sub")
+    assert (real / ".git/hooks").is_dir()
+    assert list(place.rglob("pre-commit")) == []
+
+
+@pytest.mark.case(69)
+async def test_a_file_that_makes_npm_or_yarn_start_something_is_moved_away(
+    call: Call, place: Path
+) -> None:
+    line = "mkdir -p sub; echo script-shell=./x > .npmrc; echo yarnPath: x > sub/.yarnrc.yml"
+    await call("run_command", command=line)
+    assert list(place.rglob(".*rc*")) == []
+
+
+async def test_what_the_user_saved_anew_while_a_command_ran_stays(
+    runner: CommandRunner, place: Path
+) -> None:
+    (place / ".mcp.json").write_text("old")
+    (place / "src").mkdir()
+    argv = ("sh", "-c", "touch src/started; while [ ! -e src/go ]; do sleep 0.05; done")
+    running = asyncio.create_task(runner.run(argv, CALLER, timeout=20))
+    while not (place / "src/started").exists() and not running.done():
+        await asyncio.sleep(0.05)
+    (place / "fresh").write_text("new")
+    (place / "fresh").rename(place / ".mcp.json")
+    (place / "src/go").touch()
+    assert (await running).moved_away == ()
+    assert (place / ".mcp.json").read_text() == "new"
 
 
 @pytest.mark.contract("N7")

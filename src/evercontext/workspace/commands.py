@@ -8,7 +8,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -31,6 +31,8 @@ SECRETS = """
 """Protected names that a command may not even read. Test certificates (*.pem, *.key) it may."""
 OURS = (".evercontext", ".nebula")
 """May appear while a command runs, because we make them ourselves."""
+OBEYED_SECRETS = (".npmrc", ".yarnrc*")
+"""They hold tokens, and name programs that npm and yarn start."""
 KEYS = ("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore")
 MOST_GUARDED = 200
 MOST_SEEN = 50_000
@@ -71,6 +73,34 @@ class Guarded:
     protected: tuple[Path, ...]
     hidden: tuple[Path, ...]
 
+    @property
+    def obeyed(self) -> tuple[Path, ...]:
+        """Those that some program runs or obeys."""
+        secrets = (path for path in self.hidden if _named(path.name, OBEYED_SECRETS))
+        return (*(path for path in self.protected if obeyed(path.name)), *secrets)
+
+
+Identity = tuple[int, int] | None
+
+
+class Known:
+    """The protected places from before a command, told apart from what took their name.
+
+    A cage holds a place fast, but not the directories above it: these can be moved with it, and
+    others made where they were.
+    """
+
+    def __init__(self, places: Sequence[Path]) -> None:
+        self._own = {_identity(path) for path in places}
+        self._above = {path: _identity(path.parent) for path in places}
+
+    def holds(self, path: Path) -> bool:
+        """Tell whether this place was there before, here or elsewhere in the tree."""
+        if _identity(path) in self._own:
+            return True
+        # Somebody saved it anew in the same directory, which no caged command can do.
+        return path in self._above and self._above[path] == _identity(path.parent)
+
 
 @dataclass(frozen=True, slots=True)
 class CommandRunner:
@@ -98,6 +128,7 @@ class CommandRunner:
         """Run one command. Raises NoSandbox if nothing can hold it, ProgramMissing, …"""
         layer = await asyncio.to_thread(choose, self.sandbox)
         cage = await asyncio.to_thread(self._cage, layer, caller)
+        known = Known((*cage.protected, *cage.hidden))
         async with self._recording(caller) as recorded:
             completed = await run(
                 argv,
@@ -111,7 +142,7 @@ class CommandRunner:
             layer,
             recorded.changes if recorded else (),
             recorded.not_undoable if recorded else (),
-            await asyncio.to_thread(self._put_away, cage.protected),
+            await asyncio.to_thread(self._put_away, known),
         )
 
     def _cage(self, layer: Layer, caller: Caller) -> Sandbox:
@@ -131,14 +162,14 @@ class CommandRunner:
     def _own_home(self) -> tuple[Path, ...]:
         return (self.home,) if self.home.is_relative_to(self.root) else ()
 
-    def _put_away(self, known: Sequence[Path]) -> tuple[str, ...]:
+    def _put_away(self, known: Known) -> tuple[str, ...]:
         """Move protected places that were not there before into quarantine.
 
         No cage can forbid a name that does not exist yet, and the user may have made it just now:
         so it is kept.
         """
-        new = set(guarded(self.root, self.policy).protected) - set(known)
-        appeared = sorted(path for path in new if obeyed(path.name))
+        places = guarded(self.root, self.policy).obeyed
+        appeared = sorted(path for path in places if not known.holds(path))
         quarantine = self.home / "quarantine" / time.strftime("%Y%m%d-%H%M%S")
         for path in appeared:
             quarantine.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -177,8 +208,20 @@ def guarded(root: Path, policy: FilePolicy) -> Guarded:
 
 def obeyed(name: str) -> bool:
     """Tell whether some program runs or obeys a protected file, unlike a certificate."""
-    return name not in OURS and not any(fnmatch(name.lower(), kind) for kind in KEYS)
+    return name not in OURS and not _named(name, KEYS)
 
 
 def _secret(name: str) -> bool:
-    return any(fnmatch(name.lower(), pattern) for pattern in SECRETS.split())
+    return _named(name, SECRETS.split())
+
+
+def _named(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch(name.lower(), pattern) for pattern in patterns)
+
+
+def _identity(path: Path) -> Identity:
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
