@@ -39,6 +39,7 @@ COMMANDS = {
     "improve": Entry("Work", "improve", "Rewrite a document until it passes."),
     "serve": Entry("Doors", "serve", "Serve the project's tools over REST and MCP, until Ctrl-C."),
     "mcp": Entry("Doors", "mcp", "Serve the project's tools to an MCP client over stdio."),
+    "acp": Entry("Doors", "acp", "Serve the agent to an editor over stdio."),
     "sessions": Entry("Look", "sessions", "Find past conversations: list, search, show."),
     "memory": Entry("Look", "memory", "Add, search, list, forget, export and import memories."),
     "tools": Entry("Look", "tools", "Find tools by what they do."),
