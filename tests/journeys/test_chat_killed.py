@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import EVERCONTEXT, evercontext, home
+from tests.journeys.person import Person
 from tests.journeys.story import call, script
 
 TURNS = 12
@@ -77,3 +78,23 @@ def _talk_until_killed(
     found = re.findall(r"answer \d+ kept", out.read_text())
     assert found
     return found
+
+
+@pytest.mark.case(136)
+@pytest.mark.contract("N37")
+def test_a_polite_end_is_recorded_at_once(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    turns = ({"text": "hello"}, {"tool_calls": [call("run_command", command="sleep 60")]})
+    model = script(tmp_path / "s.jsonl", *turns)
+    with Person(project, "chat", "--yes", "-m", model) as person:
+        person.sees("agent mode")
+        person.says("hi")
+        person.sees("hello", "done")
+        person.says("wait")
+        person.sees("sleep 60")
+        person.child.kill(signal.SIGTERM)
+        assert person.leaves("") == 143
+    with closing(sqlite3.connect(home() / "memory.db")) as database:
+        ((ended,),) = database.execute("SELECT ended_at FROM sessions").fetchall()
+    assert ended is not None

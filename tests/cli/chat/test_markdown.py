@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import sys
 
+import pytest
+
 from evercontext.cli.chat.markdown import MarkdownStream, rendered
 from evercontext.cli.terminal import Screen
 
@@ -37,6 +39,7 @@ def test_an_open_fence_is_shown_at_the_end() -> None:
     assert blocks(["```\nnever closed\n\nmore"]) == ["```\nnever closed\n\nmore"]
 
 
+@pytest.mark.case(95)
 def test_control_characters_are_shown_and_links_keep_their_address() -> None:
     screen = Screen(sys.stdout)
     screen.colour = True
