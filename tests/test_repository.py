@@ -238,7 +238,7 @@ def _undeclared(room: Path, declared: set[str]) -> dict[str, str]:
     for path in python_files(room):
         for module in _imports(tree(path)):
             top = module.partition(".")[0]
-            if top in {"evercontext", "tests"} or top in sys.stdlib_module_names:
+            if top in {"evercontext", "tests", "training"} or top in sys.stdlib_module_names:
                 continue
             if not declared & {_normal(name) for name in _providers().get(top, [top])}:
                 found[top] = relative(path)
