@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -90,6 +91,19 @@ def test_a_closed_pipe_is_quiet() -> None:
     shell = f"{EVERCONTEXT} config show --json | head -c 1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_stops_nothing(closed: str, tmp_path: Path) -> None:
+    script = tmp_path / "turns.jsonl"
+    write = {"path": "a.py", "content": "x\n", "mode": "create"}
+    call = {"tool_calls": [{"name": "write_file", "arguments": write}]}
+    script.write_text(f'{json.dumps(call)}\n{{"text": "Done."}}\n')
+    (tmp_path / "project").mkdir()
+    shell = f"{EVERCONTEXT} run --root project -t x -m scripted:{script} {closed}"
+    done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, check=False)
+    assert (done.returncode, done.stderr.count(b"unexpected")) == (0, 0)
+    assert (tmp_path / "project/a.py").read_text() == "x\n"
 
 
 @pytest.mark.contract("E35")

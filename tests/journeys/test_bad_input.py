@@ -207,7 +207,9 @@ def test_a_database_of_a_newer_version_is_left_alone(project: Path, answer: str)
 
 @pytest.mark.case(136)
 @pytest.mark.contract("E35")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
+)
 def test_stopped_in_the_middle(number: int, code: int, project: Path, tmp_path: Path) -> None:
     class Silent(BaseHTTPRequestHandler):
         asked = threading.Event()

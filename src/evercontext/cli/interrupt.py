@@ -37,6 +37,10 @@ async def _guarded(work: Coroutine[Any, Any, T]) -> T:
 
     loop.add_signal_handler(signal.SIGINT, stop, Cancelled("stopped"))
     loop.add_signal_handler(signal.SIGTERM, stop, Terminated("terminated"))
+    # nohup means that work goes on when the terminal is gone.
+    hangs_up = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+    if hangs_up:
+        loop.add_signal_handler(signal.SIGHUP, stop, Terminated("the terminal was closed"))
     try:
         return await task
     except asyncio.CancelledError:
@@ -46,3 +50,5 @@ async def _guarded(work: Coroutine[Any, Any, T]) -> T:
     finally:
         loop.remove_signal_handler(signal.SIGINT)
         loop.remove_signal_handler(signal.SIGTERM)
+        if hangs_up:
+            loop.remove_signal_handler(signal.SIGHUP)

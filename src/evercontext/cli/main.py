@@ -6,6 +6,7 @@ one of the documented exit codes.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -134,6 +135,7 @@ def nebula() -> NoReturn:
 
 def _code_of(given: list[str]) -> int:
     signal.signal(signal.SIGTERM, _terminate)
+    _fill_closed_descriptors()
     _never_fail_to_print()
     try:
         code: Any = command.main(given, prog_name="evercontext", standalone_mode=False)
@@ -147,6 +149,19 @@ def _code_of(given: list[str]) -> int:
 
 def _terminate(number: int, frame: object) -> NoReturn:
     sys.exit(128 + number)
+
+
+def _fill_closed_descriptors() -> None:
+    # Python has no stream where one was closed (`2>&-`), and the next file that is opened would
+    # get its number: a database is no place to print to.
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            mode = "w" if number else "r"
+            stream = open(number, mode, encoding="utf-8", closefd=False)  # noqa: SIM115 - stays
+            setattr(sys, name, stream)
 
 
 def _never_fail_to_print() -> None:
