@@ -166,9 +166,10 @@ class _RunTable:
 
     def vectors(self, vectors: StaticVectors, spans: int, names: Sequence[str]) -> Small:
         """Return the meaning of the first ``spans`` rows and of the names."""
-        places = vectors.rows(self._runs)
-        name_places = vectors.rows(names)
-        words = vectors.matrix()
+        with vectors.lock:
+            places = vectors.rows(self._runs)
+            name_places = vectors.rows(names)
+            words = vectors.matrix()
         row, run, times = self._counted_runs()
         telling = np.array([len(word) > _SILENT for word in self._runs], np.bool_)[run]
         row, run, times = row[telling], run[telling], times[telling]

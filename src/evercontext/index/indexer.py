@@ -210,6 +210,8 @@ class Indexer:
                 if isinstance(source, str) or source.content in known or source.content in fresh:
                     continue
                 language = language_of(path) or "text"
+                if self.vectors:
+                    self.vectors.trim()
                 fresh[source.content] = analyse(source.text, language, self.vectors)
         return fresh
 

@@ -8,6 +8,7 @@ into the table's pieces by longest match.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
@@ -20,6 +21,7 @@ from evercontext.retrieval.tokens import fold, runs, split_identifier
 
 Vector = NDArray[np.float32]
 _WEIGHTS = "weights/l2_supercat_256.safetensors"
+_MOST_WORDS = 60_000
 _PIECES = "tokenizers/l2_supercat_tokenizer_config.json"
 
 
@@ -27,6 +29,8 @@ class StaticVectors:
     """A table of word pieces and the sums over it; remembers every word it has met."""
 
     name = "wordllama-256"
+    lock = threading.Lock()
+    """Held while rows are looked up and used: an indexing thread may learn words meanwhile."""
     bilingual = False
     """True if Japanese words have vectors of their own, and need no dictionary before."""
 
@@ -86,11 +90,19 @@ class StaticVectors:
 
     def pool(self, weights: Mapping[str, float]) -> Vector:
         """Return the normalised sum of weighted runs."""
-        rows = [self.row(run) for run in weights]
-        if not rows:
+        if not weights:
             return np.zeros(self.dimensions, np.float32)
-        total = np.array(list(weights.values()), np.float32) @ self._words[rows]
+        with self.lock:
+            rows = [self.row(run) for run in weights]
+            total = np.array(list(weights.values()), np.float32) @ self._words[rows]
         return normalise(total)
+
+    def trim(self) -> None:
+        """Forget the words met so far, once there are many: memory stays bounded."""
+        with self.lock:
+            if len(self._rows) > _MOST_WORDS:
+                self._rows.clear()
+                self._words = np.zeros((1024, self.dimensions), np.float32)
 
     def encode(self, texts: Sequence[str]) -> Vector:
         """Return one normalised vector per text, each word counted by the root of its number."""
