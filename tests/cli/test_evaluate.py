@@ -52,7 +52,8 @@ def test_two_documents_compared(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["missing.md"], ["--compare", "good.md"], ["good.md", "--rubric", "{"]]
+    "arguments",
+    [["missing.md"], ["/dev/zero"], ["--compare", "good.md"], ["good.md", "--rubric", "{"]],
 )
 def test_bad_input_is_one_line(folder: Path, arguments: list[str]) -> None:
     ended = CliRunner().invoke(command, arguments, standalone_mode=False)

@@ -95,11 +95,15 @@ async def judge_all(
 def read_document(path: Path) -> str:
     """Read a document, or say in one line why not."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise UsageError(f"{path} is larger than {LARGEST} bytes", fix="Split it")
-        return path.read_text(encoding="utf-8")
+        # A device or a pipe has no size, and may have no end.
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
     except OSError as problem:
         raise UsageError(f"{path} cannot be read: {problem.strerror}") from None
+    if len(content) > LARGEST:
+        raise UsageError(f"{path} is larger than {LARGEST} bytes", fix="Split it")
+    try:
+        return content.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError:
         raise UsageError(f"{path} is not UTF-8 text", fix="Save it as UTF-8") from None
 
