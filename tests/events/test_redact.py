@@ -106,3 +106,11 @@ def test_a_line_says_what_its_value_says(secret: str, around: str) -> None:
     for text in (around, around + secret, secret + around):
         value = {"a": [text, {"k" + text: 1}], "n": None}
         assert json.loads(redactor.line(value)) == redactor.value(value)
+
+
+@pytest.mark.case(135)
+@pytest.mark.parametrize(
+    "name", ["DB_PASS", "SMTP_PWD", "GPG_PASSPHRASE", "NPM_AUTH", "PGPASSWORD"]
+)
+def test_a_password_is_a_secret_by_each_of_its_names(name: str) -> None:
+    assert secret_values({name: "hunter2hunter2", "PWD": "/home/me/project"}) == ["hunter2hunter2"]

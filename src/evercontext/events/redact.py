@@ -29,7 +29,10 @@ _MARKS = (
     "-----BEGIN", "sk-", "pk-", "rk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_",
     "glpat-", "xox", "hf_", "AKIA", "ASIA", "AIza", "npm_", "eyJ", "earer ",
 )  # fmt: skip
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW(OR)?D|CREDENTIAL", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|(^|_)(PASS|PWD|AUTH)$|_PASS_|CREDENTIAL", re.IGNORECASE
+)
+_INNOCENT = frozenset({"PWD", "OLDPWD"})
 _SHORTEST = 8
 
 
@@ -38,7 +41,10 @@ def secret_values(environment: Mapping[str, str]) -> list[str]:
     return [
         value
         for name, value in environment.items()
-        if _SECRET_NAME.search(name) and len(value) >= _SHORTEST and not value.isdigit()
+        if name not in _INNOCENT
+        and _SECRET_NAME.search(name)
+        and len(value) >= _SHORTEST
+        and not value.isdigit()
     ]
 
 
