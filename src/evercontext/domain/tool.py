@@ -79,7 +79,7 @@ class ToolResult:
 class Road(Protocol):
     """The toolbox that a call came through, for tools that call tools."""
 
-    def offered(self, mode: Mode) -> list[Tool]:
+    def offered(self, mode: Mode, style: Shown = "any") -> list[Tool]:
         """The tools that this caller is shown."""
         ...
 

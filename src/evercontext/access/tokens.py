@@ -1,0 +1,106 @@
+"""Tokens of the tool router: each has a name, and opens only what it was made for.
+
+The secret is shown once, when it is made; the store holds its digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from evercontext.errors import ConfigError, NotFound
+from evercontext.storage.store import Row, Store
+
+PREFIX = "ec_"
+
+
+@dataclass(frozen=True, slots=True)
+class AccessToken:
+    """What a token is for; ``None`` means any."""
+
+    name: str
+    projects: frozenset[str] | None = None
+    servers: frozenset[str] | None = None
+    created_at: str = ""
+    revoked_at: str | None = None
+
+
+class Tokens:
+    """The ``tokens`` table."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def create(
+        self,
+        name: str,
+        *,
+        projects: Sequence[str] | None = None,
+        servers: Sequence[str] | None = None,
+    ) -> str:
+        """Make a token and return its secret, which nobody can read again."""
+        if not name.strip() or len(name) > 64 or not name.isprintable():
+            raise ConfigError("a token's name is 1 to 64 printable characters")
+        secret = PREFIX + secrets.token_urlsafe(32)
+        changed = await self._store.execute(
+            "INSERT INTO tokens (name, digest, projects, servers, created_at)"
+            " VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING",
+            (name, _digest(secret), _list(projects), _list(servers), _now()),
+        )
+        if not changed:
+            fix = "Choose another name, or revoke it"
+            raise ConfigError(f"there is a token {name!r} already", fix=fix)
+        return secret
+
+    async def all(self) -> list[AccessToken]:
+        """Every token ever made, by name."""
+        rows = await self._store.fetch_all("SELECT * FROM tokens ORDER BY name")
+        return [_token(row) for row in rows]
+
+    async def check(self, secret: str) -> AccessToken | None:
+        """The token behind a secret, unless it was revoked; read anew at every call."""
+        row = await self._store.fetch_one(
+            "SELECT * FROM tokens WHERE digest = ? AND revoked_at IS NULL", (_digest(secret),)
+        )
+        return _token(row) if row else None
+
+    async def revoke(self, name: str) -> None:
+        """End a token; its next call is refused."""
+        changed = await self._store.execute(
+            "UPDATE tokens SET revoked_at = ? WHERE name = ? AND revoked_at IS NULL",
+            (_now(), name),
+        )
+        if not changed:
+            fix = "See: evercontext tokens list"
+            raise NotFound(f"there is no open token {name[:80]!r}", fix=fix)
+
+
+def _digest(secret: str) -> str:
+    # The secret has 256 random bits: nothing slower than this is needed.
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _list(names: Sequence[str] | None) -> str | None:
+    return None if names is None else json.dumps(list(names))
+
+
+def _token(row: Row) -> AccessToken:
+    return AccessToken(
+        row["name"],
+        _set(row["projects"]),
+        _set(row["servers"]),
+        row["created_at"],
+        row["revoked_at"],
+    )
+
+
+def _set(text: str | None) -> frozenset[str] | None:
+    return None if text is None else frozenset(json.loads(text))

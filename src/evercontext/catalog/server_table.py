@@ -1,0 +1,180 @@
+"""The servers a user added: how each is reached, and who may use which of its tools."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from evercontext.catalog.card import OURS
+from evercontext.errors import ConfigError, NotFound
+from evercontext.storage.store import Row, Store
+
+CALL_SECONDS = 60.0
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """One outside server."""
+
+    id: str
+    argv: tuple[str, ...] = ()
+    """What to start; empty for a server behind an address."""
+    url: str = ""
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Handed to the child on purpose; ``${NAME}`` is filled in from our environment."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cwd: str = ""
+    project: str = ""
+    enabled: bool = True
+    tool_permissions: Mapping[str, bool] = field(default_factory=dict)
+    call_seconds: float = CALL_SECONDS
+
+    def allows(self, tool: str) -> bool:
+        """True unless the tool was switched off."""
+        return self.tool_permissions.get(tool, True)
+
+    @property
+    def reached_by(self) -> str:
+        """The command line or the address, for people."""
+        return self.url or " ".join(self.argv)
+
+
+def read_config(name: str, value: Any, *, project: str = "") -> ServerConfig:
+    """Read one entry of ``mcpServers``, as the clients in use write them."""
+    if not _ID.fullmatch(name) or name == OURS:
+        fix = "Use 1 to 64 letters, digits, _ . -; evercontext is ours"
+        raise ConfigError(f"{name[:80]!r} cannot be a server's name", fix=fix)
+    entry = value if isinstance(value, Mapping) else {}
+    command = entry.get("command")
+    url = entry.get("url") or entry.get("httpUrl") or entry.get("serverUrl") or ""
+    if entry.get("type") == "sse" or (not command and not url):
+        fix = "Give a command, or the url of a Streamable HTTP server"
+        raise ConfigError(f"server {name}: neither a command nor an http address", fix=fix)
+    arguments = entry.get("args") or []
+    if not isinstance(arguments, list) or (command is not None and not isinstance(command, str)):
+        raise ConfigError(f"server {name}: command must be a text and args a list")
+    return ServerConfig(
+        name,
+        argv=(command, *map(str, arguments)) if command else (),
+        url="" if command else _address(name, url),
+        env=_texts(entry.get("env")),
+        headers=_texts(entry.get("headers") or entry.get("http_headers")),
+        cwd=str(entry.get("cwd") or ""),
+        project=project,
+        enabled=not entry.get("disabled", False),
+    )
+
+
+def _address(name: str, url: Any) -> str:
+    parts = urlsplit(url) if isinstance(url, str) else urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(f"server {name}: {url!r} is no http address")
+    return str(url)
+
+
+def _texts(value: Any) -> dict[str, str]:
+    return {str(k): str(v) for k, v in value.items()} if isinstance(value, Mapping) else {}
+
+
+class ServerTable:
+    """The ``servers`` table and the pins of their tools."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def all(self) -> list[ServerConfig]:
+        """Every server, by name."""
+        rows = await self._store.fetch_all("SELECT * FROM servers ORDER BY id")
+        return [_config(row) for row in rows]
+
+    async def get(self, id: str) -> ServerConfig:
+        """One server, or ``NotFound``."""
+        row = await self._store.fetch_one("SELECT * FROM servers WHERE id = ?", (id,))
+        if row is None:
+            raise NotFound(f"there is no server {id[:80]!r}", fix="See: evercontext servers list")
+        return _config(row)
+
+    async def put(self, config: ServerConfig) -> None:
+        """Add a server or replace it."""
+        await self._store.execute(
+            "INSERT INTO servers (id, transport, argv, url, env, headers, cwd, project, enabled,"
+            " tool_permissions, call_seconds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (id) DO UPDATE SET transport = excluded.transport,"
+            " argv = excluded.argv, url = excluded.url, env = excluded.env,"
+            " headers = excluded.headers, cwd = excluded.cwd, project = excluded.project,"
+            " enabled = excluded.enabled, tool_permissions = excluded.tool_permissions,"
+            " call_seconds = excluded.call_seconds",
+            _row(config),
+        )
+
+    async def remove(self, id: str) -> None:
+        """Forget a server and what was pinned of it."""
+        await self.get(id)
+        await self._store.execute("DELETE FROM servers WHERE id = ?", (id,))
+        await self._store.execute("DELETE FROM tool_pins WHERE server = ?", (id,))
+
+    async def pins(self, server: str) -> dict[str, tuple[str, str | None]]:
+        """For each tool ever seen, the trusted digest and the one that is held back."""
+        rows = await self._store.fetch_all(
+            "SELECT tool, digest, held FROM tool_pins WHERE server = ?", (server,)
+        )
+        return {row["tool"]: (row["digest"], row["held"]) for row in rows}
+
+    async def pin(self, server: str, trusted: Mapping[str, str]) -> None:
+        """Trust these digests; a tool that already has one keeps it."""
+        await self._store.execute_many(
+            "INSERT INTO tool_pins (server, tool, digest) VALUES (?, ?, ?)"
+            " ON CONFLICT (server, tool) DO NOTHING",
+            [(server, tool, digest) for tool, digest in trusted.items()],
+        )
+
+    async def hold(self, server: str, changed: Mapping[str, str]) -> None:
+        """Remember which definitions are not the trusted ones any more."""
+        await self._store.execute_many(
+            "UPDATE tool_pins SET held = ? WHERE server = ? AND tool = ?",
+            [(digest, server, tool) for tool, digest in changed.items()],
+        )
+
+    async def approve(self, server: str, tools: Sequence[str]) -> None:
+        """Trust what is held of these tools from now on."""
+        await self._store.execute_many(
+            "UPDATE tool_pins SET digest = held, held = NULL"
+            " WHERE server = ? AND tool = ? AND held IS NOT NULL",
+            [(server, tool) for tool in tools],
+        )
+
+
+def _row(config: ServerConfig) -> tuple[Any, ...]:
+    return (
+        config.id,
+        "stdio" if config.argv else "http",
+        json.dumps(config.argv),
+        config.url,
+        json.dumps(dict(config.env)),
+        json.dumps(dict(config.headers)),
+        config.cwd,
+        config.project,
+        int(config.enabled),
+        json.dumps(dict(config.tool_permissions)),
+        config.call_seconds,
+    )
+
+
+def _config(row: Row) -> ServerConfig:
+    return ServerConfig(
+        row["id"],
+        tuple(json.loads(row["argv"])),
+        row["url"],
+        json.loads(row["env"]),
+        json.loads(row["headers"]),
+        row["cwd"],
+        row["project"],
+        bool(row["enabled"]),
+        json.loads(row["tool_permissions"]),
+        float(row["call_seconds"]),
+    )

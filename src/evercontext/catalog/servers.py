@@ -1,0 +1,159 @@
+"""All outside servers together: who may see which, and none that waits for another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evercontext.catalog.backend import Backend, Patience
+from evercontext.catalog.card import Card
+from evercontext.catalog.server_table import ServerConfig, ServerTable
+from evercontext.catalog.wire import LONGEST_WAIT
+from evercontext.domain.tool import OUTSIDE, Arguments, Caller, Tool, ToolResult
+from evercontext.errors import EverContextError, ToolProblem
+
+PATIENCE = 2.5
+"""Seconds that a listing waits for servers that are not there yet; they go on starting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a caller may see: everybody's servers, those of its project, fewer by its token."""
+
+    project: str | None = None
+    servers: frozenset[str] | None = None
+    """The only servers its token is for; ``None``: any."""
+
+    def sees(self, config: ServerConfig) -> bool:
+        """True if a server is there for this caller."""
+        return (
+            config.enabled
+            and config.project in ("", self.project)
+            and (self.servers is None or config.id in self.servers)
+        )
+
+
+class Servers:
+    """The servers of the table, each connected when first asked for."""
+
+    def __init__(
+        self,
+        table: ServerTable,
+        environment: Mapping[str, str],
+        root: Path,
+        on_held: Callable[[str, list[str]], None] = lambda server, tools: None,
+        patience: Patience = Patience(),  # noqa: B008 - frozen
+    ) -> None:
+        self.table = table
+        self._environment, self._root, self._on_held = environment, root, on_held
+        self._patience = patience
+        self._backends: dict[str, Backend] = {}
+        self._working: dict[str, asyncio.Task[tuple[Card, ...]]] = {}
+
+    async def visible(self, scope: Scope) -> list[Backend]:
+        """The backends of a scope; the table is read every time, so that a change holds at once."""
+        configs = {config.id: config for config in await self.table.all()}
+        for id, backend in list(self._backends.items()):
+            if configs.get(id) != backend.config and not _only_rights(configs.get(id), backend):
+                del self._backends[id]
+                await backend.close()
+        return [self._backend(config) for config in configs.values() if scope.sees(config)]
+
+    async def gather(self, scope: Scope, patience: float = PATIENCE) -> list[Card]:
+        """The tools of every server that answers in time."""
+        backends = await self.visible(scope)
+        tasks = {backend.config.id: self._listing(backend) for backend in backends}
+        if tasks:
+            await asyncio.wait(tasks.values(), timeout=patience)
+        return [
+            card
+            for backend in backends
+            if _succeeded(task := tasks[backend.config.id])
+            for card in task.result()
+            if backend.config.allows(card.name)
+        ]
+
+    async def find(self, key: str, scope: Scope) -> Tool | None:
+        """The tool of that key, ready to be called; ``None`` if it is not there for this caller."""
+        server, _, name = key.partition(":")
+        backend = next((b for b in await self.visible(scope) if b.config.id == server), None)
+        if backend is None or not backend.config.allows(name):
+            return None
+        cards = await asyncio.shield(self._listing(backend))
+        card = next((card for card in cards if card.name == name), None)
+        return adopted(card, backend) if card else None
+
+    async def close(self) -> None:
+        """End every server."""
+        for task in self._working.values():
+            task.cancel()
+        await asyncio.gather(*self._working.values(), return_exceptions=True)
+        backends = list(self._backends.values())
+        await asyncio.gather(*(backend.close() for backend in backends), return_exceptions=True)
+        self._backends.clear()
+
+    def _backend(self, config: ServerConfig) -> Backend:
+        known = self._backends.get(config.id)
+        if known is None:
+            known = Backend(
+                config, self.table, self._environment, self._root, self._on_held, self._patience
+            )
+            self._backends[config.id] = known
+        known.config = config
+        return known
+
+    def _listing(self, backend: Backend) -> asyncio.Task[tuple[Card, ...]]:
+        """The listing under way, or a new one; several callers wait for the same."""
+        id = backend.config.id
+        task = self._working.get(id)
+        if task is None or task.done():
+            task = self._working[id] = asyncio.create_task(backend.cards())
+            # Read here, so that a failure nobody waits for is no surprise at exit.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return task
+
+
+def _succeeded(task: asyncio.Task[tuple[Card, ...]]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
+
+
+def _only_rights(new: ServerConfig | None, backend: Backend) -> bool:
+    """True if the server itself is the same and only who may use it changed."""
+    old = backend.config
+    return new is not None and (new.argv, new.url, new.env, new.headers, new.cwd) == (
+        old.argv, old.url, old.env, old.headers, old.cwd
+    )  # fmt: skip
+
+
+def adopted(card: Card, backend: Backend) -> Tool:
+    """Return an outside tool as one of ours; it may do anything, as far as we know."""
+
+    async def run(arguments: Arguments, caller: Caller) -> ToolResult:
+        return as_result(await backend.call(card.name, arguments))
+
+    return Tool(
+        name=card.key,
+        description=card.description,
+        arguments=card.schema,
+        effects=OUTSIDE,
+        run=run,
+        origin=f"server {card.server}",
+        # The server checks its own arguments; its schema may hold a pattern that never ends.
+        check=lambda arguments: arguments,
+        timeout=LONGEST_WAIT + 10,
+    )
+
+
+def as_result(answer: dict[str, Any]) -> ToolResult:
+    """Return a server's answer; an error it reports is an error of the call."""
+    content = answer.get("content")
+    parts = content if isinstance(content, list) else []
+    texts = [str(p.get("text", "")) for p in parts if isinstance(p, dict) and "text" in p]
+    text = "\n".join(texts)
+    error: EverContextError | None = None
+    if answer.get("isError") is True:
+        error = ToolProblem(text[:2_000] or "the tool failed and did not say why")
+    return ToolResult(text=text, data=answer, error=error, raw=answer)

@@ -1,0 +1,47 @@
+"""Servers as they should be: lazy, kept, reloaded, patient with progress."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+from evercontext.catalog.servers import PATIENCE
+from tests.catalog.world import EVERYBODY, odd, run, servers
+
+
+async def test_nothing_is_started_before_it_is_needed(tmp_path: Path) -> None:
+    async with servers(tmp_path, odd("one")) as opened:
+        (backend,) = await opened.visible(EVERYBODY)
+        assert backend.state == "stopped"
+        await run(opened, "one:echo", text="x")
+        assert backend.state == "running"
+        assert "started good" in backend.log
+
+
+async def test_one_connection_serves_many_calls_at_once(tmp_path: Path) -> None:
+    async with servers(tmp_path, odd("one")) as opened:
+        answers = await asyncio.gather(*(run(opened, "one:echo", text=str(i)) for i in range(50)))
+        assert [a["content"][0]["text"] for a in answers] == [str(i) for i in range(50)]
+        (backend,) = await opened.visible(EVERYBODY)
+        assert list(backend.log).count("started good") == 1
+
+
+async def test_progress_gives_a_call_its_time_again(tmp_path: Path) -> None:
+    async with servers(tmp_path, odd("slow", "progress", call_seconds=1.0)) as opened:
+        assert (await run(opened, "slow:echo", text="done"))["content"][0]["text"] == "done"
+
+
+async def test_a_change_holds_at_once(tmp_path: Path) -> None:
+    async with servers(tmp_path, odd("one")) as opened:
+        await run(opened, "one:echo", text="x")
+        (before,) = await opened.visible(EVERYBODY)
+        await opened.table.put(replace(before.config, tool_permissions={"echo": False}))
+        assert await opened.find("one:echo", EVERYBODY) is None
+        assert before.state == "running"
+        await opened.table.put(odd("one", "twice"))
+        (after,) = await opened.visible(EVERYBODY)
+        assert after is not before
+        assert before.state == "stopped"
+        await opened.table.remove("one")
+        assert await opened.gather(EVERYBODY, PATIENCE) == []

@@ -1,0 +1,74 @@
+"""Servers that behave as told, and what a test needs to talk to them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from evercontext.catalog.backend import Patience
+from evercontext.catalog.server_table import ServerConfig, ServerTable
+from evercontext.catalog.servers import Scope, Servers
+from evercontext.catalog.tools import Catalog
+from evercontext.domain.tool import Caller, Door, Mode
+from evercontext.events.log import EventLog
+from evercontext.events.redact import Redactor
+from evercontext.settings import process_environment
+from evercontext.storage.sqlite import SqliteStore
+from evercontext.tools.toolbox import Toolbox
+
+ODD_SERVER = Path(__file__).with_name("odd_server.py")
+EVERYBODY = Scope()
+
+
+def odd(id: str, how: str = "good", *more: str, **options: Any) -> ServerConfig:
+    """A server that behaves as ``how`` says."""
+    return ServerConfig(id, (sys.executable, str(ODD_SERVER), how, *more), **options)
+
+
+@asynccontextmanager
+async def servers(
+    folder: Path, *configs: ServerConfig, patience: Patience | None = None
+) -> AsyncIterator[Servers]:
+    """These servers in a real store, closed at the end."""
+    store = await SqliteStore.open(folder / "house.db")
+    table = ServerTable(store)
+    for config in configs:
+        await table.put(config)
+    opened = Servers(table, process_environment(), folder, patience=patience or Patience())
+    try:
+        yield opened
+    finally:
+        await opened.close()
+        await store.close()
+
+
+@asynccontextmanager
+async def toolbox(
+    folder: Path, opened: Servers, scope: Scope = EVERYBODY
+) -> AsyncIterator[Toolbox]:
+    """The two tools over these servers."""
+
+    async def scope_of(caller: Caller) -> Scope:
+        return scope
+
+    events = EventLog(folder / "traces", Redactor([]))
+    try:
+        yield Toolbox(Catalog(opened, scope_of).tools(), events)
+    finally:
+        events.close()
+
+
+def caller(mode: Mode = Mode.AGENT) -> Caller:
+    """Somebody at the MCP door."""
+    return Caller("t" * 8, Door.MCP, mode)
+
+
+async def run(opened: Servers, key: str, **arguments: Any) -> dict[str, Any]:
+    """Call a tool of a server and return its answer."""
+    tool = await opened.find(key, EVERYBODY)
+    assert tool is not None, key
+    result = await tool.run(arguments, caller())
+    return dict(result.data)
