@@ -33,6 +33,7 @@ TESTED_THROUGH = {
     "app/judging.py": "cli/test_evaluate.py",
     "app/models.py": "app/test_house.py",
     "app/trace_index.py": "app/test_house.py",
+    "cli/acp.py": "server/test_acp.py",
     "cli/chat/asking.py": "journeys/test_chat.py",
     "cli/chat/dialogue.py": "journeys/test_chat.py",
     "cli/chat/door.py": "journeys/test_chat.py",
