@@ -93,6 +93,23 @@ def test_a_repository_cannot_execute_or_loosen_anything_untrusted(tmp_path: Path
     assert any("config trust" in notice for notice in found.notices)
 
 
+@pytest.mark.case(66)
+def test_a_repository_cannot_lift_the_limit_on_money(tmp_path: Path) -> None:
+    user_file(tmp_path, max_budget_usd=0.5, max_tokens=1000)
+    path = project_file(tmp_path, "max_budget_usd = 0\nmax_tokens = 0\n")
+    found = load(tmp_path)
+    assert (found.max_budget_usd, found.max_tokens) == (0.5, 1000)
+    settings.trust(tmp_path / "home", path.read_bytes(), str(path))
+    found = load(tmp_path)
+    assert (found.max_budget_usd, found.max_tokens) == (0.0, 0)
+
+
+@pytest.mark.parametrize("variable", ["EC_MAX_BYTES", "EC_TIMEOUT"])
+def test_a_word_for_a_number_is_said_plainly(tmp_path: Path, variable: str) -> None:
+    with pytest.raises(ConfigError, match=r"expected a (whole )?number"):
+        load(tmp_path, {variable: "many"})
+
+
 @pytest.mark.case(67)
 def test_trust_is_void_after_one_changed_byte(tmp_path: Path) -> None:
     path = project_file(tmp_path, 'test_cmd = "pytest"')

@@ -20,7 +20,10 @@ def _text(value: Any) -> str:
 def _integer(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError("expected a whole number")
-    number = int(value)
+    try:
+        number = int(value)
+    except ValueError:
+        raise ValueError("expected a whole number") from None
     if number < 0:
         raise ValueError("expected a number of 0 or more")
     return number
@@ -29,7 +32,10 @@ def _integer(value: Any) -> int:
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError("expected a number")
-    number = float(value)
+    try:
+        number = float(value)
+    except ValueError:
+        raise ValueError("expected a number") from None
     if not 0 <= number < float("inf"):
         raise ValueError("expected a number of 0 or more")
     return number
@@ -185,9 +191,16 @@ class Settings:
     # Limits of one task
     max_turns: int = _setting("EC_MAX_TURNS", 50, "Model calls in one task", _integer)
     timeout: float = _setting("EC_TIMEOUT", 1800.0, "Seconds for one task", _number)
-    max_tokens: int = _setting("EC_MAX_TOKENS", 0, "Tokens in one task; 0: no limit", _integer)
+    # Guarded, because a project's 0 would lift the limit that the user set.
+    max_tokens: int = _setting(
+        "EC_MAX_TOKENS", 0, "Tokens in one task; 0: no limit", _integer, guarded=True
+    )
     max_budget_usd: float = _setting(
-        "EC_MAX_BUDGET_USD", 0.0, "Money in one task, in US dollars; 0: no limit", _number
+        "EC_MAX_BUDGET_USD",
+        0.0,
+        "Money in one task, in US dollars; 0: no limit",
+        _number,
+        guarded=True,
     )
 
     # Commands
