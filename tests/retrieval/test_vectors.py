@@ -1,33 +1,23 @@
-"""The spare table: what is used where our own file is missing."""
+"""Which vectors are taken, and that others may be."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from evercontext.retrieval.hybrid import Field, TextIndex
 from evercontext.retrieval.static_model import load_static_model
-from evercontext.retrieval.vectors import StaticVectors, load_wordllama, normalise
+from evercontext.retrieval.vectors import load_static_vectors, load_wordllama
 
 
-@pytest.fixture(scope="module")
-def spare() -> StaticVectors:
-    found = load_wordllama()
-    if found is None:
-        pytest.skip("wordllama is not installed")
-    return found
-
-
-def test_it_finds_the_nearest_of_two(spare: StaticVectors) -> None:
-    texts = spare.encode(["send an email to a friend", "compile the kernel from source"])
-    asked = spare.encode_questions(["write a letter to somebody"])[0]
-    assert texts[0] @ asked > texts[1] @ asked
-    assert not spare.bilingual
+def test_ours_come_first() -> None:
+    assert load_static_vectors() is load_static_model()
 
 
 @pytest.mark.contract("E38")
-def test_one_index_takes_either_table(spare: StaticVectors) -> None:
-    ours = load_static_model()
+def test_one_index_takes_either_table() -> None:
+    spare, ours = load_wordllama(), load_static_model()
+    if spare is None:
+        pytest.skip("wordllama is not installed")
     assert ours is not None
     assert ours.name != spare.name
     for vectors in (spare, ours):
@@ -35,16 +25,3 @@ def test_one_index_takes_either_table(spare: StaticVectors) -> None:
         index.put("mail", {"text": "send an email to a friend"})
         index.put("kernel", {"text": "compile the kernel from source"})
         assert index.search("write a letter to somebody")[0].key == "mail"
-
-
-def test_rows_keep_their_place_while_the_table_grows(spare: StaticVectors) -> None:
-    first = spare.rows(["alpha", "beta"])
-    kept = spare.matrix()[first].copy()
-    spare.rows([f"word{i}x" for i in range(3000)])
-    np.testing.assert_array_equal(spare.rows(["alpha", "beta"]), first)
-    np.testing.assert_array_equal(spare.matrix()[first], kept)
-
-
-def test_length_is_one_or_nothing() -> None:
-    rows = normalise(np.array([[3.0, 4.0], [0.0, 0.0]], np.float32))
-    np.testing.assert_allclose(rows, [[0.6, 0.8], [0.0, 0.0]], rtol=1e-6)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evercontext.retrieval.tokens import fold, runs, split_identifier
-from evercontext.retrieval.vectors import StaticVectors, Vector, normalise
+from evercontext.retrieval.word_table import StaticVectors, Vector, normalise
 
 MAGIC = b"ECV1"
 _JAPANESE = re.compile(
