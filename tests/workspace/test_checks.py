@@ -196,6 +196,24 @@ async def test_a_protected_place_cannot_be_swapped_by_moving_what_holds_it(
     assert list(place.rglob("pre-commit")) == []
 
 
+@pytest.mark.case(135)
+async def test_a_secret_that_moves_with_its_directory_is_not_shown(
+    call: Call, place: Path, tmp_path: Path, workspace: LocalWorkspace
+) -> None:
+    (place / "pkg/old").mkdir(parents=True)
+    (place / "pkg/old/.env").write_text("canary\n")
+    (place / "pkg/old/a.txt").write_text("text\n")
+    result = await call("run_command", command="mv pkg/old pkg/new")
+    assert "canary" not in "".join(f"{change.before}{change.after}" for change in result.changes)
+    logged = "".join(path.read_text() for path in (tmp_path / "traces").rglob("*.jsonl"))
+    assert "run_command" in logged
+    assert "canary" not in logged
+    moved = (place / "pkg/new").exists()
+    undo(workspace.journal, [CALLER.trace_id])
+    assert (place / "pkg/old/.env").read_text() == "canary\n"
+    assert moved or not result.changes
+
+
 @pytest.mark.case(69)
 async def test_a_file_that_makes_npm_or_yarn_start_something_is_moved_away(
     call: Call, place: Path

@@ -196,7 +196,7 @@ def guarded(root: Path, policy: FilePolicy) -> Guarded:
     for folder, directories, files in os.walk(root):
         for name in (*directories, *files):
             if policy.protects(name):
-                (hidden if _secret(name) else protected).append(Path(folder, name))
+                (hidden if is_secret(name) else protected).append(Path(folder, name))
         directories[:] = [
             name for name in directories if name not in SKIPPED and not policy.protects(name)
         ]
@@ -211,7 +211,8 @@ def obeyed(name: str) -> bool:
     return name not in OURS and not _named(name, KEYS)
 
 
-def _secret(name: str) -> bool:
+def is_secret(name: str) -> bool:
+    """Tell whether a file or directory of this name holds secrets."""
     return _named(name, SECRETS.split())
 
 

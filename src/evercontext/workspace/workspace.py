@@ -17,6 +17,7 @@ from evercontext.files.locality import is_local
 from evercontext.files.policy import FilePolicy
 from evercontext.files.search import Found
 from evercontext.files.tree import FileText, Tree, WriteMode, Written
+from evercontext.workspace.commands import is_secret
 
 _SMALL = 1_048_576
 
@@ -207,7 +208,7 @@ class LocalWorkspace:
                 snapshot.record, self.journal, before, after, caller.trace_id
             )
             self._seen = after
-            recorded.changes = tuple(FileChange(c.path, c.before, c.after) for c in found.changes)
+            recorded.changes = tuple(_change(change) for change in found.changes)
             recorded.not_undoable, recorded.complete = found.not_undoable, found.complete
 
     def close(self) -> None:
@@ -216,3 +217,15 @@ class LocalWorkspace:
 
     def _door(self, caller: Caller) -> Tree:
         return self._doors[caller.door]
+
+
+def _change(found: snapshot.CommandChange) -> FileChange:
+    """A change as it is shown and logged: that a secret moved is news, the secret is not."""
+    if not any(map(is_secret, found.path.split("/"))):
+        return FileChange(found.path, found.before, found.after)
+    before, after = found.before is not None, found.after is not None
+    return FileChange(
+        found.path,
+        "(secret, old content not shown)\n" if before else None,
+        "(secret, new content not shown)\n" if after else None,
+    )
