@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -107,6 +108,25 @@ def test_nothing_to_list_is_said_on_stderr() -> None:
     assert "no traces yet" in ended.err
     assert json.loads(evercontext("trace", "list", "--json").out) == []
     assert evercontext("trace", "show").code == 1
+
+
+def test_a_dry_run_is_not_said_to_have_changed_files(log: EventLog) -> None:
+    task = Task(text="only look", root="/p", model="scripted:x", mode="dry-run", door="run")
+    log.emit(task, trace_id="22222222-aaaa-4aaa-8aaa-000000000003")
+    final = Final(status="done", text="", exit_code=0, turns=1, changed=("a.py",))
+    log.emit(final, trace_id="22222222-aaaa-4aaa-8aaa-000000000003")
+    log.close()
+    first = evercontext("trace", "list", "-n", "1").out
+    assert "dry run" in first
+    assert "1 file" not in first
+
+
+def test_what_is_no_segment_is_passed_over(log: EventLog) -> None:
+    (home() / "traces/2026-01-01-folder.jsonl").mkdir()
+    (home() / "traces/2026-01-02-gone.jsonl").symlink_to("nowhere")
+    os.mkfifo(home() / "traces/2026-01-03-pipe.jsonl")
+    assert len(json.loads(evercontext("trace", "list", "--json").out)) == 2
+    assert evercontext("trace", "show", FIRST).code == 0
 
 
 def test_a_line_cut_off_by_a_crash_is_passed_over(log: EventLog) -> None:

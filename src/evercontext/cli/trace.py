@@ -13,6 +13,7 @@ from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, settings_of
 from evercontext.cli.terminal import Screen, clip, one_line, pad
 from evercontext.cli.tree import event_line, tree_lines
+from evercontext.domain.tool import Mode
 from evercontext.events.segments import follow
 from evercontext.settings import Settings
 
@@ -45,6 +46,7 @@ def list_traces(limit: int, as_json: bool) -> None:
 def _row(summary: traces.Summary, screen: Screen) -> str:
     status = screen.paint(pad(summary.status, 11), _STATUS_COLOURS.get(summary.status, "red"))
     files = f"{summary.changed} file{'' if summary.changed == 1 else 's'}"
+    files = "dry run" if summary.mode == Mode.DRY_RUN else files
     begin = f"{summary.trace_id[:8]}  {local_time(summary.started)}  "
     room = screen.width - len(begin) - 11 - 9
     return f"{begin}{status}{pad(files, 9)}{clip(one_line(summary.text), room)}"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import stat
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from evercontext.domain.event import Event
@@ -16,9 +18,14 @@ def segments(directory: Path) -> list[Path]:
     """Every segment, oldest first."""
     if not directory.is_dir():
         return []
-    return sorted(
-        directory.glob("*.jsonl"), key=lambda path: (path.name[:10], path.stat().st_mtime)
-    )
+    found = []
+    for path in directory.glob("*.jsonl"):
+        # Somebody may be clearing old traces away just now.
+        with suppress(FileNotFoundError):
+            about = path.stat()
+            if stat.S_ISREG(about.st_mode):
+                found.append((path.name[:10], about.st_mtime, path))
+    return [path for *_, path in sorted(found)]
 
 
 def read(segment: Path, *kinds: str) -> Iterator[Event]:
