@@ -22,7 +22,9 @@ from evercontext.app.instructions import LONGEST, NAMES, outer_instructions
 from evercontext.app.models import open_model
 from evercontext.app.prices import price
 from evercontext.app.recollection import Recollection
+from evercontext.app.routing import open_catalog
 from evercontext.app.trace_index import TraceIndex
+from evercontext.catalog.tools import Catalog
 from evercontext.domain.model import Model
 from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door, Mode
@@ -48,6 +50,7 @@ class EverContext:
     toolbox: Toolbox
     traces: TraceIndex
     memory: Recollection
+    catalog: Catalog
     notices: tuple[str, ...] = ()
     """What a person should be told: of the settings, of a repaired database."""
 
@@ -66,9 +69,13 @@ class EverContext:
             stack.push_async_callback(traces.close)
             workspace, tools = equip(settings, stack, events)
             memory = Recollection.of(store, settings.root)
-            toolbox = Toolbox([*tools, *memory.tools()], events)
+            catalog = open_catalog(settings, store, events)
+            stack.push_async_callback(catalog.servers.close)
+            # Two more tools are worth their tokens only where they lead somewhere.
+            meta = catalog.tools() if await catalog.servers.table.all() else []
+            toolbox = Toolbox([*tools, *memory.tools(), *meta], events)
             told = (*settings.notices, *store.report.warnings)
-            yield cls(settings, events, store, workspace, toolbox, traces, memory, told)
+            yield cls(settings, events, store, workspace, toolbox, traces, memory, catalog, told)
 
     async def run_task(
         self,

@@ -83,6 +83,10 @@ class Backend:
         await self._look_for_approval()
         return tuple(card for card in self._cards or () if card.name not in self.held)
 
+    def held_cards(self) -> list[Card]:
+        """The definitions that wait for approval, as the server gives them now."""
+        return [card for card in self._cards or () if card.name in self.held]
+
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Call a tool and return the server's answer as it is."""
         wire = await self._connected()

@@ -52,7 +52,10 @@ def read_config(name: str, value: Any, *, project: str = "") -> ServerConfig:
     entry = value if isinstance(value, Mapping) else {}
     command = entry.get("command")
     url = entry.get("url") or entry.get("httpUrl") or entry.get("serverUrl") or ""
-    if entry.get("type") == "sse" or (not command and not url):
+    if entry.get("type") == "sse":
+        fix = "Most servers also have a Streamable HTTP address; give that"
+        raise ConfigError(f"server {name}: the old SSE transport is not spoken here", fix=fix)
+    if not command and not url:
         fix = "Give a command, or the url of a Streamable HTTP server"
         raise ConfigError(f"server {name}: neither a command nor an http address", fix=fix)
     arguments = entry.get("args") or []

@@ -1,9 +1,10 @@
-"""``evercontext tools``: which tool does this?"""
+"""``evercontext tools``: which tool does this, and what does it answer?"""
 
 from __future__ import annotations
 
 import json
 import sys
+import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,19 +15,24 @@ from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, root_option, settings_of
 from evercontext.cli.terminal import Screen, clip, one_line
 from evercontext.domain.outcome import Outcome
+from evercontext.domain.tool import Caller, Door
 from evercontext.errors import EverContextError, UsageError
+from evercontext.settings import Settings
 
 if TYPE_CHECKING:
+    from evercontext.app import EverContext
     from evercontext.catalog.card import Card
     from evercontext.catalog.search import Found, ToolSearch
 
 LARGEST_CATALOG = 64 * 1024 * 1024
 """Bytes of a catalog in a file."""
+PATIENCE = 10.0
+"""Seconds that servers get to start, where a person waits for all of them."""
 
 
 @click.group("tools")
 def command() -> None:
-    """Find tools by what they do."""
+    """Find tools by what they do, and call them."""
 
 
 @command.command("discover")
@@ -81,12 +87,51 @@ def _questions(query: str | None) -> Iterator[str]:
         yield line.rstrip("\n")
 
 
-async def _gather(settings: Any) -> Sequence[Card]:
+async def _gather(settings: Settings) -> Sequence[Card]:
     from evercontext.app import EverContext
-    from evercontext.catalog.card import card_of
 
     async with EverContext.open(settings) as app:
-        return [card_of(tool) for tool in app.toolbox]
+        return await app.catalog.cards(_person(app), PATIENCE)
+
+
+def _person(app: EverContext) -> Caller:
+    return Caller(str(uuid.uuid4()), Door.RUN, road=app.toolbox)
+
+
+@command.command("export")
+@root_option
+def export(**place: Any) -> int:
+    """Print every tool as JSON, in the form that --catalog reads."""
+    settings = settings_of(place["root"], allow_wide_root=place["allow_wide_root"])
+    cards = run_until_stopped(_gather(settings))
+    print(json.dumps([card.to_json() for card in cards], indent=2, ensure_ascii=False))
+    return 0
+
+
+@command.command("call")
+@click.argument("key", metavar="KEY")
+@click.argument("arguments", metavar="[JSON]", default="{}")
+@root_option
+def call(key: str, arguments: str, **place: Any) -> int:
+    """Call the tool KEY (server:tool) with the arguments in JSON, and print its answer."""
+    try:
+        given = json.loads(arguments)
+    except ValueError:
+        raise UsageError("the arguments are no JSON", fix="Write them as one object") from None
+    settings = settings_of(place["root"], allow_wide_root=place["allow_wide_root"])
+    return int(run_until_stopped(_call(settings, key, given)))
+
+
+async def _call(settings: Settings, key: str, given: Any) -> Outcome:
+    from evercontext.app import EverContext
+
+    async with EverContext.open(settings) as app:
+        box = app.toolbox.along_with(app.catalog.tools())
+        result = await box.call("tool_execute", {"toolKey": key, "arguments": given}, _person(app))
+        if result.error is not None:
+            raise result.error
+        print(json.dumps(result.data["result"], indent=2, ensure_ascii=False, default=str))
+        return Outcome.DONE
 
 
 def read_catalog(path: Path) -> list[Card]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evercontext.catalog.tools import META
 from evercontext.domain.tool import Arguments, Caller, Effect, Tool
 from evercontext.tools.approval import Gate, Verdict
 from evercontext.tools.toolbox import Toolbox
@@ -18,5 +19,6 @@ def at_the_door(toolbox: Toolbox, *, allow_commands: bool) -> Toolbox:
     def policy(tool: Tool, arguments: Arguments, caller: Caller) -> Verdict:
         return "allow" if is_offered(tool, allow_commands) else "deny"
 
-    names = [tool.name for tool in toolbox if is_offered(tool, allow_commands)]
+    # Outside tools have a door of their own, with tokens.
+    names = [t.name for t in toolbox if is_offered(t, allow_commands) and t.name not in META]
     return toolbox.only(names).behind(Gate(policy))

@@ -1,0 +1,49 @@
+"""The tool catalog of a house: its servers, whose they are, and how tools are looked for."""
+
+from __future__ import annotations
+
+from evercontext.access.projects import Projects
+from evercontext.catalog.server_table import ServerTable
+from evercontext.catalog.servers import Scope, Servers
+from evercontext.catalog.tools import Catalog, StrategyOf
+from evercontext.domain.event import Notice
+from evercontext.domain.tool import Caller
+from evercontext.events.log import EventLog
+from evercontext.settings import Settings, process_environment
+from evercontext.storage.store import Store
+
+
+def open_catalog(settings: Settings, store: Store, events: EventLog) -> Catalog:
+    """Return the catalog for whoever works in this root: the project bound to it counts."""
+    projects = Projects(store)
+
+    async def scope_of(caller: Caller) -> Scope:
+        bound = await projects.of_directory(settings.root.resolve())
+        return Scope(bound.id if bound else None)
+
+    return Catalog(open_servers(settings, store, events), scope_of, strategy_in(projects))
+
+
+def open_servers(settings: Settings, store: Store, events: EventLog) -> Servers:
+    """The servers of the store; nothing is started yet."""
+
+    def held(server: str, tools: list[str]) -> None:
+        names = ", ".join(tools)
+        text = f"server {server} changed its tools {names}: held until approved"
+        fix = f"evercontext servers approve {server}"
+        events.emit(Notice(level="warning", text=f"{text}. See: {fix}"), trace_id="catalog")
+
+    return Servers(ServerTable(store), process_environment(), settings.root, held)
+
+
+def strategy_in(projects: Projects) -> StrategyOf:
+    """How tools are looked for in a project; the best way where there is none."""
+
+    async def strategy_of(scope: Scope) -> str | None:
+        if not scope.project:
+            return "hybrid"
+        found = {project.id: project.optimization for project in await projects.all()}
+        chosen = found.get(scope.project, "hybrid")
+        return "hybrid" if chosen == "cloud" else chosen
+
+    return strategy_of

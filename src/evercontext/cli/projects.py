@@ -1,0 +1,101 @@
+"""``evercontext projects``: which servers belong together, and how tools are looked for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from evercontext.cli.options import json_option
+from evercontext.cli.servers import with_app
+from evercontext.cli.terminal import Screen
+from evercontext.domain.outcome import Outcome
+from evercontext.errors import UsageError
+
+if TYPE_CHECKING:
+    from evercontext.app import EverContext
+
+strategy_option = click.option(
+    "--optimization",
+    type=click.Choice(["hybrid", "bm25", "null"]),
+    help="How tools are looked for; null lists every tool instead.",
+)
+path_option = click.option("--path", metavar="DIR", help="The directory it is bound to.")
+
+
+@click.group("projects")
+def command() -> None:
+    """Say which servers belong together."""
+
+
+@command.command("create")
+@click.argument("id")
+@path_option
+@strategy_option
+def create(id: str, path: str | None, optimization: str | None) -> int:
+    """Make the project ID."""
+    from evercontext.access.projects import Projects, RouterProject
+
+    async def work(app: EverContext, screen: Screen) -> Outcome:
+        projects = Projects(app.store)
+        if any(project.id == id for project in await projects.all()):
+            raise UsageError(f"there is a project {id!r} already", fix="Use: projects set")
+        made = RouterProject(id, _place(path), _strategy(optimization or "hybrid"))
+        await projects.put(made)
+        return Outcome.DONE
+
+    return with_app(work)
+
+
+@command.command("set")
+@click.argument("id")
+@path_option
+@strategy_option
+def change(id: str, path: str | None, optimization: str | None) -> int:
+    """Change the project ID."""
+    from evercontext.access.projects import Projects
+
+    async def work(app: EverContext, screen: Screen) -> Outcome:
+        projects = Projects(app.store)
+        project = await projects.get(id)
+        if path is not None:
+            project = replace(project, path=_place(path))
+        if optimization is not None:
+            project = replace(project, optimization=_strategy(optimization))
+        await projects.put(project)
+        return Outcome.DONE
+
+    return with_app(work)
+
+
+@command.command("list")
+@json_option
+def list_projects(as_json: bool) -> int:
+    """List the projects."""
+    from evercontext.access.projects import Projects
+
+    async def work(app: EverContext, screen: Screen) -> Outcome:
+        found = await Projects(app.store).all()
+        if as_json:
+            rows = [{"id": p.id, "path": p.path, "optimization": p.optimization} for p in found]
+            print(json.dumps(rows, indent=2, ensure_ascii=False))
+            return Outcome.DONE
+        for project in found:
+            screen.line(f"{project.id}  {project.optimization or 'null'}  {project.path}")
+        if not found:
+            print("no project yet", file=sys.stderr)
+        return Outcome.DONE
+
+    return with_app(work)
+
+
+def _place(path: str | None) -> str:
+    return str(Path(path).resolve()) if path else ""
+
+
+def _strategy(word: str) -> str | None:
+    return None if word == "null" else word

@@ -1,0 +1,265 @@
+"""``evercontext servers``: outside tool servers, added on purpose and looked at before trust."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.options import confirm, json_option, settings_of
+from evercontext.cli.terminal import Screen, one_line, visible
+from evercontext.domain.outcome import Outcome
+from evercontext.errors import EverContextError, UsageError
+from evercontext.settings import load
+
+if TYPE_CHECKING:
+    from evercontext.app import EverContext
+    from evercontext.catalog.backend import Backend
+    from evercontext.catalog.server_table import ServerConfig
+
+Work = Callable[["EverContext", Screen], Awaitable[Outcome]]
+
+
+@click.group("servers")
+def command() -> None:
+    """Add, test and import outside tool servers (MCP)."""
+
+
+@command.command("add")
+@click.argument("name")
+@click.argument("argv", nargs=-1, metavar="[-- COMMAND ARGS...]", type=click.UNPROCESSED)
+@click.option("--url", metavar="URL", help="A server behind Streamable HTTP, instead of a command.")
+@click.option(
+    "--env", multiple=True, metavar="NAME=VALUE", help="Given to it; ${NAME} is filled in."
+)
+@click.option("--header", multiple=True, metavar="NAME=VALUE", help="Sent with every request.")
+@click.option("--project", default="", metavar="ID", help="Whose it is. Default: everybody's.")
+@click.option("--cwd", default="", metavar="DIR", help="Where it is started. Default: the project.")
+@click.option("--timeout", type=float, default=60.0, metavar="SECONDS", help="For one call.")
+def add(name: str, argv: tuple[str, ...], url: str | None, **given: Any) -> int:
+    """Add the server NAME: a command to start, or the address of one that runs."""
+    from evercontext.catalog.server_table import read_config
+
+    if bool(argv) == bool(url):
+        raise UsageError("say how to reach it", fix="Give -- COMMAND ARGS..., or --url URL")
+    entry = {
+        **({"command": argv[0], "args": list(argv[1:])} if argv else {"url": url}),
+        "env": _pairs(given["env"]),
+        "headers": _pairs(given["header"]),
+        "cwd": given["cwd"],
+    }
+    config = read_config(name, entry, project=given["project"])
+    config = replace(config, call_seconds=given["timeout"])
+
+    async def work(app: EverContext, screen: Screen) -> Outcome:
+        await app.catalog.servers.table.put(config)
+        print(f"added {name}: {one_line(config.reached_by)}", file=sys.stderr)
+        return Outcome.DONE
+
+    return with_app(work)
+
+
+def _pairs(texts: Sequence[str]) -> dict[str, str]:
+    if any("=" not in text for text in texts):
+        raise UsageError("write it as NAME=VALUE")
+    return dict(text.split("=", 1) for text in texts)
+
+
+@command.command("list")
+@json_option
+def list_servers(as_json: bool) -> int:
+    """List the servers: how each is reached, whose it is, which of its tools are off or held."""
+
+    async def work(app: EverContext, screen: Screen) -> Outcome:
+        rows = [await _row(app, config) for config in await app.catalog.servers.table.all()]
+        if as_json:
+            print(json.dumps(rows, indent=2, ensure_ascii=False))
+            return Outcome.DONE
+        for row in rows:
+            state = "on " if row["enabled"] else "off"
+            whose = f"  project {row['project']}" if row["project"] else ""
+            screen.line(f"{state}  {row['id']}  {one_line(row['reachedBy'])}{whose}")
+            for word in ("off", "held"):
+                if row[word]:
+                    screen.line(f"     {word}: {', '.join(row[word])}", "yellow")
+        if not rows:
+            print("no server yet; add one: evercontext servers add", file=sys.stderr)
+        return Outcome.DONE
+
+    return with_app(work)
+
+
+async def _row(app: EverContext, config: ServerConfig) -> dict[str, Any]:
+    pins = await app.catalog.servers.table.pins(config.id)
+    return {
+        "id": config.id,
+        "transport": "stdio" if config.argv else "http",
+        "reachedBy": config.reached_by,
+        "env": sorted(config.env),
+        "project": config.project,
+        "enabled": config.enabled,
+        "tools": len(pins),
+        "off": sorted(tool for tool, on in config.tool_permissions.items() if not on),
+        "held": sorted(tool for tool, (_, held) in pins.items() if held),
+    }
+
+
+@command.command("remove")
+@click.argument("name")
+def remove(name: str) -> int:
+    """Forget the server NAME and what was trusted of it."""
+
+    async def work(app: EverContext, screen: Screen) -> Outcome:
+        await app.catalog.servers.table.remove(name)
+        return Outcome.DONE
+
+    return with_app(work)
+
+
+@command.command("enable")
+@click.argument("name")
+@click.argument("tool", required=False)
+def enable(name: str, tool: str | None) -> int:
+    """Switch the server NAME on, or one TOOL of it."""
+    return _switch(name, tool, on=True)
+
+
+@command.command("disable")
+@click.argument("name")
+@click.argument("tool", required=False)
+def disable(name: str, tool: str | None) -> int:
+    """Switch the server NAME off, or one TOOL of it: not found, not callable."""
+    return _switch(name, tool, on=False)
+
+
+def _switch(name: str, tool: str | None, *, on: bool) -> int:
+    async def work(app: EverContext, screen: Screen) -> Outcome:
+        table = app.catalog.servers.table
+        config = await table.get(name)
+        rights = {**config.tool_permissions, tool: on} if tool else config.tool_permissions
+        enabled = config.enabled if tool else on
+        await table.put(replace(config, tool_permissions=rights, enabled=enabled))
+        return Outcome.DONE
+
+    return with_app(work)
+
+
+@command.command("test")
+@click.argument("name")
+@json_option
+def test(name: str, as_json: bool) -> int:
+    """Start the server NAME, list its tools and say what is odd about it."""
+
+    async def work(app: EverContext, screen: Screen) -> Outcome:
+        backend = await _backend(app, name)
+        started = time.monotonic()
+        try:
+            cards = await backend.cards()
+        except EverContextError:
+            for line in list(backend.log)[-20:]:
+                print(f"  {visible(line)}", file=sys.stderr)
+            raise
+        told = {
+            "server": name,
+            "seconds": round(time.monotonic() - started, 3),
+            "tools": [card.name for card in cards],
+            "held": sorted(backend.held),
+            "warnings": backend.warnings,
+        }
+        if as_json:
+            print(json.dumps(told, ensure_ascii=False))
+        else:
+            screen.line(f"{name} answers: {len(cards)} tools in {told['seconds']} s")
+            for card in cards:
+                screen.line(f"  {card.name}  {one_line(card.description)[:100]}")
+            for warning in [*backend.warnings, *(f"held: {tool}" for tool in backend.held)]:
+                screen.line(f"warning: {one_line(warning)}", "yellow")
+        return Outcome.DONE
+
+    return with_app(work)
+
+
+@command.command("approve")
+@click.argument("name")
+@click.option("-y", "--yes", is_flag=True, help="Approve without asking.")
+def approve(name: str, yes: bool) -> int:
+    """Look at the changed tools of the server NAME, whole, and trust them from now on."""
+
+    async def work(app: EverContext, screen: Screen) -> Outcome:
+        backend = await _backend(app, name)
+        await backend.cards()
+        held = backend.held_cards()
+        for card in held:
+            screen.line(card.key, "bold")
+            screen.line(visible(card.description))
+            screen.line(visible(json.dumps(card.schema, indent=2, ensure_ascii=False)), "dim")
+        if not held:
+            print(f"nothing of {name} is held", file=sys.stderr)
+            return Outcome.DONE
+        if not yes:
+            confirm("Trust these definitions?")
+        await app.catalog.servers.table.approve(name, [card.name for card in held])
+        return Outcome.DONE
+
+    return with_app(work)
+
+
+async def _backend(app: EverContext, name: str) -> Backend:
+    from evercontext.catalog.servers import Scope
+
+    config = await app.catalog.servers.table.get(name)
+    found = await app.catalog.servers.visible(Scope(config.project or None))
+    backend = next((one for one in found if one.config.id == name), None)
+    if backend is None:
+        raise UsageError(f"server {name} is off", fix=f"evercontext servers enable {name}")
+    return backend
+
+
+@command.command("import")
+@click.argument("source", metavar="claude|cursor|vscode|codex|gemini|FILE")
+@click.option("--project", default="", metavar="ID", help="Whose they will be.")
+@click.option("--dry-run", is_flag=True, help="Show what would be added; add nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Add without asking.")
+def import_servers(source: str, project: str, dry_run: bool, yes: bool) -> int:
+    """Take servers over from another client, or from a file with mcpServers."""
+    from evercontext.server.client_files import read_servers
+
+    settings = load({})
+    configs, skipped = read_servers(source, settings.root, Path.home(), project)
+    screen = Screen(sys.stdout, no_color=settings.no_color)
+    for config in configs:
+        env = f"  env: {one_line(', '.join(sorted(config.env)))}" if config.env else ""
+        screen.line(f"+ {config.id}  {one_line(config.reached_by)}{env}", "green")
+    for reason in skipped:
+        screen.line(f"skipped: {one_line(reason)}", "yellow")
+    if dry_run or not configs:
+        return int(Outcome.DONE)
+    if not yes:
+        confirm(f"Add {len(configs)} servers? Their commands will run as you.")
+
+    async def work(app: EverContext, screen: Screen) -> Outcome:
+        for config in configs:
+            await app.catalog.servers.table.put(config)
+        return Outcome.DONE
+
+    return with_app(work)
+
+
+def with_app(work: Work) -> int:
+    """Open the house where we stand, and do the work in it."""
+
+    async def opened() -> Outcome:
+        from evercontext.app import EverContext
+
+        settings = settings_of(None, allow_wide_root=True)
+        async with EverContext.open(settings) as app:
+            return await work(app, Screen(sys.stdout, no_color=settings.no_color))
+
+    return int(run_until_stopped(opened()))

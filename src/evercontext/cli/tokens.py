@@ -1,0 +1,82 @@
+"""``evercontext tokens``: who else may use the tool router."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from evercontext.cli.options import json_option
+from evercontext.cli.servers import with_app
+from evercontext.cli.terminal import Screen, one_line
+from evercontext.domain.outcome import Outcome
+
+if TYPE_CHECKING:
+    from evercontext.app import EverContext
+
+
+@click.group("tokens")
+def command() -> None:
+    """Let other programs use the tool router."""
+
+
+@command.command("create")
+@click.argument("name")
+@click.option("--project", "projects", multiple=True, metavar="ID", help="Only for this project.")
+@click.option("--server", "servers", multiple=True, metavar="NAME", help="Only for this server.")
+def create(name: str, projects: tuple[str, ...], servers: tuple[str, ...]) -> int:
+    """Make a token and print it; it cannot be shown again."""
+    from evercontext.access.tokens import Tokens
+
+    async def work(app: EverContext, screen: Screen) -> Outcome:
+        print(
+            await Tokens(app.store).create(name, projects=projects or None, servers=servers or None)
+        )
+        print("shown once; the client sends it as Authorization: Bearer", file=sys.stderr)
+        return Outcome.DONE
+
+    return with_app(work)
+
+
+@command.command("list")
+@json_option
+def list_tokens(as_json: bool) -> int:
+    """List the tokens by name; the secrets are not kept."""
+    from evercontext.access.tokens import Tokens
+
+    async def work(app: EverContext, screen: Screen) -> Outcome:
+        found = await Tokens(app.store).all()
+        rows = [
+            {
+                "name": token.name,
+                "projects": sorted(token.projects) if token.projects is not None else None,
+                "servers": sorted(token.servers) if token.servers is not None else None,
+                "created_at": token.created_at,
+                "revoked_at": token.revoked_at,
+            }
+            for token in found
+        ]
+        if as_json:
+            print(json.dumps(rows, indent=2, ensure_ascii=False))
+            return Outcome.DONE
+        for row in rows:
+            state = f"revoked {row['revoked_at']}" if row["revoked_at"] else "open"
+            screen.line(f"{one_line(str(row['name']))}  {state}  made {row['created_at']}")
+        return Outcome.DONE
+
+    return with_app(work)
+
+
+@command.command("revoke")
+@click.argument("name")
+def revoke(name: str) -> int:
+    """End the token NAME; its next call is refused."""
+    from evercontext.access.tokens import Tokens
+
+    async def work(app: EverContext, screen: Screen) -> Outcome:
+        await Tokens(app.store).revoke(name)
+        return Outcome.DONE
+
+    return with_app(work)
