@@ -74,6 +74,7 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setenv("EC_HOME", str(home / ".nebula"))
     # Tests run beside each other and beside a server of the developer's.
     monkeypatch.setenv("MCP_PORT", "0")
+    monkeypatch.setenv("EC_ROUTER_PORT", "0")
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     for role in ("AUTHOR", "COMMITTER"):
         monkeypatch.setenv(f"GIT_{role}_NAME", "Test")

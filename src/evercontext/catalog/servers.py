@@ -15,6 +15,8 @@ from evercontext.catalog.wire import LONGEST_WAIT
 from evercontext.domain.tool import OUTSIDE, Arguments, Caller, Tool, ToolResult
 from evercontext.errors import EverContextError, ToolProblem
 
+ADOPTED = "server "
+"""What the origin of an outside tool begins with."""
 PATIENCE = 2.5
 """Seconds that a listing waits for servers that are not there yet; they go on starting."""
 
@@ -140,7 +142,7 @@ def adopted(card: Card, backend: Backend) -> Tool:
         arguments=card.schema,
         effects=OUTSIDE,
         run=run,
-        origin=f"server {card.server}",
+        origin=f"{ADOPTED}{card.server}",
         # The server checks its own arguments; its schema may hold a pattern that never ends.
         check=lambda arguments: arguments,
         timeout=LONGEST_WAIT + 10,

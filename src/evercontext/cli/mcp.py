@@ -17,28 +17,37 @@ from evercontext.settings import Settings
 
 
 @click.group("mcp", invoke_without_command=True)
+@click.option("--router", is_flag=True, help="Show two tools that lead to every server's tools.")
 @root_option
 @click.pass_context
-def command(ctx: click.Context, root: str | None, allow_wide_root: bool | None) -> None:
+def command(
+    ctx: click.Context, router: bool, root: str | None, allow_wide_root: bool | None
+) -> None:
     """Serve the project's tools to an MCP client over stdio.
 
     A client starts this by itself; `evercontext mcp install` tells it how.
     """
     if ctx.invoked_subcommand is None:
         settings = settings_of(root, allow_wide_root=allow_wide_root)
-        run_until_stopped(_serve(settings))
+        run_until_stopped(_serve(settings, router))
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, router: bool) -> None:
     from evercontext.app import EverContext
-    from evercontext.server.doors import at_the_door
+    from evercontext.catalog.tools import META
+    from evercontext.server.doors import at_the_door, at_the_router
     from evercontext.server.mcp import McpDoor
 
     async with EverContext.open(settings) as app:
         # stdout belongs to the protocol alone.
         warn(app, Screen(sys.stderr, no_color=settings.no_color))
-        tools = at_the_door(app.toolbox, allow_commands=settings.allow_commands)
-        await McpDoor(tools, app.events).stdio()
+        commands = settings.allow_commands
+        if router:
+            tools = at_the_router(app.toolbox, app.catalog, allow_commands=commands)
+            await McpDoor(tools, app.events, listed=META).stdio()
+        else:
+            tools = at_the_door(app.toolbox, allow_commands=commands)
+            await McpDoor(tools, app.events).stdio()
 
 
 @command.command("install")

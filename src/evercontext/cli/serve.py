@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evercontext.app import EverContext
     from evercontext.server.serve import Listener
 
-DOORS = ("gateway", "evaluator")
+DOORS = ("gateway", "router", "evaluator")
 
 
 @click.command("serve")
@@ -47,6 +47,8 @@ def command(
     \b
     gateway    REST: POST /list_files, /read_file, /write_file; described at /docs
                MCP: Streamable HTTP at /mcp
+    router     MCP: Streamable HTTP at http://127.0.0.1:3282/mcp (EC_ROUTER_PORT), the tools of
+               every server behind two; needs a token: evercontext tokens create
     evaluator  MCP over WebSocket at ws://localhost:23100/mcp (MCP_HOST, MCP_PORT)
 
     On 127.0.0.1 no token is needed unless EC_TOKEN is set; any other address needs one.
@@ -98,6 +100,13 @@ async def _gateway(stack: AsyncExitStack, app: EverContext) -> _Door:
     )
 
 
+async def _router(stack: AsyncExitStack, app: EverContext) -> _Door:
+    from evercontext.server.router import open_router
+
+    listener = await stack.enter_async_context(open_router(app))
+    return _Door((f"router     {listener.url}/mcp",), listener)
+
+
 async def _evaluator(stack: AsyncExitStack, app: EverContext) -> _Door:
     from evercontext.server.evaluator import open_evaluator
 
@@ -107,4 +116,4 @@ async def _evaluator(stack: AsyncExitStack, app: EverContext) -> _Door:
     return _Door((f"evaluator  ws://{app.settings.evaluator_host}:{port}/mcp",))
 
 
-_OPEN = {"gateway": _gateway, "evaluator": _evaluator}
+_OPEN = {"gateway": _gateway, "router": _router, "evaluator": _evaluator}

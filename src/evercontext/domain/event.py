@@ -201,6 +201,11 @@ class Audit(Body):
     principal: str | None = None
     given_trace_id: str | None = None
     """What the caller sent as its trace id, where that was none; escaped and cut."""
+    request_id: str | None = None
+    """The number the client gave its call, at the tool router."""
+    server: str | None = None
+    """The outside server that was called, at the tool router."""
+    duration_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -49,7 +49,12 @@ class McpDoor:
     """Shows a toolbox to MCP clients; every call takes the one road."""
 
     def __init__(
-        self, toolbox: Toolbox, events: EventLog, *, token_name: str | None = None
+        self,
+        toolbox: Toolbox,
+        events: EventLog,
+        *,
+        token_name: str | None = None,
+        listed: Collection[str] | None = None,
     ) -> None:
         self._toolbox = toolbox
         self._events = events
@@ -57,7 +62,9 @@ class McpDoor:
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self._listed = [describe(tool) for tool in toolbox.offered(Mode.AGENT, "json")]
+        # The tools that are not listed are found through those that are.
+        shown = [t for t in toolbox.offered(Mode.AGENT, "json") if not listed or t.name in listed]
+        self._listed = [describe(tool) for tool in shown]
 
     def server(self) -> Server[Any]:
         """Return a protocol server over the tools."""

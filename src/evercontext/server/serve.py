@@ -80,7 +80,7 @@ async def open_gateway(
         routes = _by_path({**gateway.tools, "/mcp": mcp}, gateway.pages)
         bounded = Bounded(ServerErrorMiddleware(routes, handler=answer_crash), limit)
         app = Audited(Guarded(bounded, addresses, token), events, metrics)
-        yield Listener(app, bound, _connection_class(events, token is not None))
+        yield Listener(app, bound, connection_class(events, token=token is not None))
 
 
 async def _open_mcp(
@@ -208,7 +208,9 @@ def _by_path(apps: dict[str, App], otherwise: App) -> App:
     return choose
 
 
-def _connection_class(events: EventLog, token: bool) -> type[Connection]:
+def connection_class(events: EventLog, *, token: bool) -> type[Connection]:
+    """Return the protocol of a door: what never became a request is recorded too."""
+
     def record(trace_id: str, status: int) -> None:
         body = Audit(method="?", path="", size=0, status=status, door=Door.REST)
         events.emit(body, trace_id=trace_id)

@@ -242,6 +242,9 @@ class Settings:
         user_only=True,
     )
     router_port: int = _setting("EC_ROUTER_PORT", 3282, "Port of the tool router", _integer)
+    router_open: bool = _setting(
+        "EC_ROUTER_OPEN", False, "Let the router be used without a token", _switch, user_only=True
+    )
     token: str | None = _setting("EC_TOKEN", None, "Token the gateway asks for", secret=True)
 
     # Evaluator

@@ -1,0 +1,212 @@
+"""The tool router over HTTP: tokens, projects, and the official client."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.catalog.world import ODD_SERVER
+from tests.cli.command import EVERCONTEXT, evercontext, home
+
+
+@contextmanager
+def routing(folder: Path, **env: str) -> Iterator[str]:
+    """A running router, and its address."""
+    command = [EVERCONTEXT, "serve", "--only", "router"]
+    with subprocess.Popen(
+        command, cwd=folder, env={**os.environ, **env}, stderr=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stderr
+        try:
+            said = ""
+            for line in server.stderr:
+                said += line
+                if line.startswith("Ctrl-C"):
+                    break
+            found = re.search(r"router +(http://\S+)", said)
+            assert found, said
+            yield found[1]
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(15)
+
+
+def add(name: str, *options: str) -> None:
+    done = evercontext(
+        "servers", "add", name, *options, "--", sys.executable, str(ODD_SERVER), "good"
+    )
+    assert done.code == 0, done.err
+
+
+def token(name: str, *options: str) -> str:
+    return evercontext("tokens", "create", name, *options).out.strip()
+
+
+class Client:
+    """Raw JSON-RPC over HTTP."""
+
+    def __init__(self, url: str, secret: str | None = None, project: str | None = None) -> None:
+        self._url = url
+        self._headers = {"authorization": f"Bearer {secret}"} if secret else {}
+        if project is not None:
+            self._headers["x-evercontext-project"] = project
+
+    def ask(self, method: str, /, **params: Any) -> tuple[int, dict[str, Any]]:
+        body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
+        answer = httpx2.post(self._url, json=body, headers=self._headers, timeout=30)
+        return answer.status_code, answer.json()
+
+    def call(self, name: str, /, _meta: Any = None, **arguments: Any) -> dict[str, Any]:
+        status, answer = self.ask("tools/call", name=name, arguments=arguments, _meta=_meta or {})
+        assert status == 200, answer
+        return dict(answer["result"])
+
+    def found(self, query: str, _meta: Any = None) -> set[str]:
+        result = self.call("tool_discovery", _meta, query=query)
+        keys = {one["toolKey"] for one in result["structuredContent"]["results"]}
+        return {key for key in keys if not key.startswith("evercontext:")}
+
+
+@pytest.mark.contract("T4", "T7", "T17", "T19", "T26", "T27", "T32", "T34", "T36")
+@pytest.mark.case(82)
+@pytest.mark.case(84)
+def test_token_and_project_decide_what_is_there(tmp_path: Path) -> None:
+    add("free")
+    add("mine", "--project", "mine")
+    add("theirs", "--project", "theirs")
+    for project in ("mine", "theirs"):
+        evercontext("projects", "create", project)
+    wide, narrow = token("wide"), token("narrow", "--project", "mine", "--server", "mine")
+    with routing(tmp_path) as url:
+        for client in (Client(url), Client(url, "ec_wrong")):
+            status, answer = client.ask("tools/list")
+            assert (status, answer["error"]["code"]) == (401, -32001)
+        assert Client(url, narrow, "theirs").ask("tools/list")[0] == 403
+        assert Client(url, narrow, "nowhere").ask("tools/list")[0] == 403
+        listed = Client(url, wide).ask("tools/list")[1]["result"]["tools"]
+        assert [tool["name"] for tool in listed] == ["tool_discovery", "tool_execute"]
+        say = "say the text"
+        assert "free:echo" in Client(url, wide).found(say)
+        assert not _any(Client(url, wide), "mine")
+        assert not _any(Client(url, wide, "__unassigned__"), "mine")
+        assert _any(Client(url, wide, "theirs"), "theirs")
+        assert not _any(Client(url, wide, "theirs"), "mine")
+        assert {key.split(":")[0] for key in Client(url, narrow, "mine").found(say)} == {"mine"}
+        inside = {"token": narrow, "projectId": "mine"}
+        assert "mine:echo" in Client(url).found(say, inside)
+        done = Client(url, narrow, "mine").call(
+            "tool_execute", toolKey="mine:echo", arguments={"text": "やあ"}
+        )
+        content = [{"type": "text", "text": "やあ"}]
+        assert done["structuredContent"]["result"]["content"] == content
+        assert json.loads(done["content"][0]["text"]) == done["structuredContent"]
+        hidden = Client(url, narrow, "mine").call("tool_execute", toolKey="theirs:echo")
+        nothing = Client(url, narrow, "mine").call("tool_execute", toolKey="nobody:echo")
+        assert str(hidden).replace("theirs", "nobody")[:90] == str(nothing)[:90]
+        evercontext("tokens", "revoke", "narrow")
+        assert Client(url, narrow, "mine").ask("tools/list")[0] == 401
+    audited = [one for one in _audit() if one["method"] == "tool_execute" and one["status"] == 200]
+    assert [(one["principal"], one["server"], one["request_id"]) for one in audited] == [
+        ("narrow", "mine", "7")
+    ]
+    everything = b"".join(path.read_bytes() for path in (home() / "traces").glob("*.jsonl"))
+    assert wide.encode() not in everything
+    assert narrow.encode() not in everything
+
+
+def _any(client: Client, server: str) -> bool:
+    return any(key.startswith(f"{server}:") for key in client.found("say the text"))
+
+
+def _audit() -> list[dict[str, Any]]:
+    lines = []
+    for segment in sorted((home() / "traces").glob("*.jsonl")):
+        for line in segment.read_text().splitlines():
+            event = json.loads(line)
+            if event["type"] == "audit":
+                lines.append(event["data"])
+    return lines
+
+
+@pytest.mark.contract("T21")
+def test_without_optimisation_every_tool_is_listed(tmp_path: Path) -> None:
+    add("free")
+    evercontext("projects", "create", "plain", "--optimization", "null")
+    secret = token("wide")
+    with routing(tmp_path) as url:
+        client = Client(url, secret, "plain")
+        names = [tool["name"] for tool in client.ask("tools/list")[1]["result"]["tools"]]
+        assert {"free__echo", "evercontext__read_file"} <= set(names)
+        assert client.call("tool_discovery", query="say")["structuredContent"] == {"results": []}
+        done = client.call("free__echo", text="direct")
+        assert done["structuredContent"]["result"]["content"][0]["text"] == "direct"
+
+
+@pytest.mark.contract("T17")
+def test_the_house_may_be_left_open(tmp_path: Path) -> None:
+    add("free")
+    with routing(tmp_path, EC_ROUTER_OPEN="1") as url:
+        assert "free:echo" in Client(url).found("say the text")
+    refused = evercontext("serve", "--only", "router", "--host", "0.0.0.0",
+                          env={"EC_ROUTER_OPEN": "1"}, cwd=tmp_path)  # fmt: skip
+    assert refused.code == 1
+    assert "EC_ROUTER_OPEN" in refused.err
+
+
+@pytest.mark.contract("T7")
+async def test_the_official_client_talks_to_it(tmp_path: Path) -> None:
+    from mcp import Client as Official
+
+    add("free")
+    with routing(tmp_path, EC_ROUTER_OPEN="1") as url:
+        async with Official(url) as client:
+            assert [tool.name for tool in (await client.list_tools()).tools] == [
+                "tool_discovery",
+                "tool_execute",
+            ]
+            call = {"toolKey": "free:echo", "arguments": {"text": "x"}}
+            done = await client.call_tool("tool_execute", call)
+            assert done.structured_content is not None
+            assert done.structured_content["result"]["content"][0]["text"] == "x"
+
+
+def test_over_stdio_the_two_are_shown(tmp_path: Path) -> None:
+    add("free")
+    lines: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}}},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+        {"id": 3, "method": "tools/call", "params": {
+            "name": "tool_execute",
+            "arguments": {"toolKey": "free:echo", "arguments": {"text": "x"}}}},
+    ]  # fmt: skip
+    sent = "".join(json.dumps({"jsonrpc": "2.0", **line}) + "\n" for line in lines)
+    done = evercontext("mcp", "--router", stdin=sent, cwd=tmp_path)
+    answers = {one["id"]: one["result"] for one in map(json.loads, done.out.splitlines())}
+    assert [t["name"] for t in answers[2]["tools"]] == ["tool_discovery", "tool_execute"]
+    assert answers[3]["structuredContent"]["result"]["content"][0]["text"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(b"{", 400), (b"[1]", 400), (b'{"jsonrpc":"2.0","method":"notifications/x"}', 202)],
+)
+def test_what_is_no_request(tmp_path: Path, body: bytes, status: int) -> None:
+    with routing(tmp_path) as url:
+        assert httpx2.post(url, content=body).status_code == status
+        assert httpx2.get(url).status_code == 405
+        assert httpx2.post(url, headers={"origin": "http://evil.invalid"}).status_code == 403
+        assert httpx2.post(url.replace("/mcp", "/x")).status_code == 404
