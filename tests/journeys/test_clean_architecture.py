@@ -9,6 +9,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -127,3 +128,74 @@ def test_a_small_project_from_nothing(tmp_path: Path) -> None:
     ran = subprocess.run([sys.executable, "shout.py", "a", "b"], cwd=project, capture_output=True,
                          text=True, check=True)  # fmt: skip
     assert ran.stdout == "A B\n"
+
+
+API = """import json
+import sys
+from wsgiref.simple_server import make_server
+
+NOTES = ["first"]
+
+
+def app(environ, start_response):
+    found = environ["PATH_INFO"] == "/notes"
+    start_response("200 OK" if found else "404 Not Found", [("Content-Type", "application/json")])
+    return [json.dumps({"notes": NOTES} if found else {"error": "not found"}).encode()]
+
+
+if __name__ == "__main__":
+    with make_server("127.0.0.1", 0, app) as server:
+        print(server.server_port, flush=True)
+        server.handle_request()
+"""
+API_TEST = """import json
+import unittest
+from wsgiref.util import setup_testing_defaults
+
+from api import app
+
+
+class Api(unittest.TestCase):
+    def ask(self, path):
+        environ, seen = {"PATH_INFO": path}, []
+        setup_testing_defaults(environ)
+        body = b"".join(app(environ, lambda status, headers: seen.append(status)))
+        return seen[0], json.loads(body)
+
+    def test_notes(self):
+        self.assertEqual(self.ask("/notes"), ("200 OK", {"notes": ["first"]}))
+
+    def test_nothing_else(self):
+        self.assertEqual(self.ask("/x")[0], "404 Not Found")
+"""
+
+
+@pytest.mark.contract("N4", "N11")
+def test_a_small_web_api_from_nothing(tmp_path: Path) -> None:
+    project = tmp_path / "api"
+    project.mkdir()
+    wrong = API.replace('"/notes"', '"/note"')
+    model = script(
+        tmp_path / "s.jsonl",
+        {"text": "どの経路で何を返しますか?"},
+        {"when": "/notes", **turn("writeFile", path="api.py", content=wrong)},
+        turn("writeFile", path="test_api.py", content=API_TEST),
+        turn("run.test", command=UNITTEST),
+        {"when": "404 Not Found", **turn("readFile", path="api.py")},
+        turn("editFile", path="api.py", new_content=API),
+        {"text": "GET /notes を返す API を作りました。"},
+    )
+    said = "小さな web API を作って\nGET /notes でメモの一覧を JSON で\n"
+    done = evercontext(
+        "chat", "--yes", "-m", model, "--test-cmd", UNITTEST, cwd=project, stdin=said
+    )
+    assert done.code == 0, done.out
+    assert "2 files changed, verified" in done.out
+    served = subprocess.Popen(
+        [sys.executable, "api.py"], cwd=project, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    with served:
+        assert served.stdout is not None
+        port = int(served.stdout.readline())
+        with urlopen(f"http://127.0.0.1:{port}/notes", timeout=30) as answer:
+            assert json.load(answer) == {"notes": ["first"]}
