@@ -90,6 +90,7 @@ TESTED_THROUGH = {
     "server/docs.py": "server/test_rest.py",
     "server/doors.py": "server/test_rest.py",
     "server/json_rpc.py": "server/test_evaluator.py",
+    "server/metrics.py": "server/test_rest.py",
     "server/on_demand.py": "server/test_rest.py",
     "settings/schema.py": "settings/test_sources.py",
     "storage/connect.py": "storage/test_sqlite.py",
