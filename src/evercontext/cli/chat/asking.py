@@ -8,7 +8,7 @@ from evercontext.access.permissions import Permissions, StoredRules
 from evercontext.access.rules import EDIT, Rule, is_edit, rules_for
 from evercontext.cli.chat.keyboard import Keyboard
 from evercontext.cli.chat.view import ChatView
-from evercontext.cli.render import describe_diff, painted_diff, subject
+from evercontext.cli.render import describe_diff, painted_diff, whole_call
 from evercontext.cli.terminal import Screen, one_line
 from evercontext.tools.approval import Answer, Question
 from evercontext.tools.diff import describe
@@ -55,8 +55,10 @@ class ChatAsk:
                     return Answer(False, _BY, feedback)
 
     def _show(self, question: Question, reason: str | None) -> None:
-        call = f"{question.tool.name} {subject(question.arguments)}"
-        self.screen.line(f"  {one_line(call)} needs your approval", "bold")
+        first, *more = whole_call(question.tool.name, question.arguments)
+        self.screen.line(f"  {first} needs your approval", "bold")
+        for line in more:
+            self.screen.line(f"  {line}")
         if reason:
             self.screen.line(f"  every time, because {one_line(reason)}", "yellow")
         for change in question.changes:
