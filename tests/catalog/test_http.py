@@ -51,7 +51,9 @@ def http(body: bytes, media: str, status: str = "200 OK") -> bytes:
 
 
 @asynccontextmanager
-async def serving(respond: Respond) -> AsyncIterator[tuple[str, list[bytes]]]:
+async def serving(
+    respond: Respond, *, needs_id: bool = True
+) -> AsyncIterator[tuple[str, list[bytes]]]:
     """A server that answers each request as told, and the heads it saw."""
     heads: list[bytes] = []
 
@@ -64,7 +66,11 @@ async def serving(respond: Respond) -> AsyncIterator[tuple[str, list[bytes]]]:
             if line.startswith(b"content-length")
         )
         message = json.loads(await reader.readexactly(size))
-        writer.write(respond(message) if "id" in message else http(b"", "text/plain", "202 OK"))
+        writer.write(
+            respond(message)
+            if "id" in message or not needs_id
+            else http(b"", "text/plain", "202 OK")
+        )
         await writer.drain()
         writer.close()
 

@@ -6,8 +6,12 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from evercontext.catalog.server_table import ServerConfig
 from evercontext.catalog.servers import PATIENCE
 from tests.catalog.world import EVERYBODY, odd, run, servers
+from tests.conftest import running_children
 
 
 async def test_nothing_is_started_before_it_is_needed(tmp_path: Path) -> None:
@@ -45,3 +49,16 @@ async def test_a_change_holds_at_once(tmp_path: Path) -> None:
         assert before.state == "stopped"
         await opened.table.remove("one")
         assert await opened.gather(EVERYBODY, PATIENCE) == []
+
+
+@pytest.mark.contract("T2", "T37")
+async def test_ten_servers_answer_while_two_are_dead(tmp_path: Path) -> None:
+    good = [odd(f"good{i}") for i in range(10)]
+    dead = [odd("mute", "silent"), ServerConfig("gone", ("no-such-program",))]
+    before = running_children()
+    async with servers(tmp_path, *good, *dead) as opened:
+        await opened.gather(EVERYBODY, patience=9)
+        cards = await opened.gather(EVERYBODY, patience=0.5)
+        assert {card.server for card in cards} == {config.id for config in good}
+        assert len(running_children() - before) >= 10
+    assert running_children() == before

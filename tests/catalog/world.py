@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.catalog.backend import Patience
+from evercontext.catalog.cloud import CloudSearch
 from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.catalog.servers import Scope, Servers
-from evercontext.catalog.tools import Catalog
+from evercontext.catalog.tools import Catalog, hybrid
 from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.events.log import EventLog
 from evercontext.events.redact import Redactor
@@ -47,16 +48,20 @@ async def servers(
 
 @asynccontextmanager
 async def toolbox(
-    folder: Path, opened: Servers, scope: Scope = EVERYBODY
+    folder: Path, opened: Servers, scope: Scope = EVERYBODY, cloud: CloudSearch | None = None
 ) -> AsyncIterator[Toolbox]:
     """The two tools over these servers."""
 
     async def scope_of(caller: Caller) -> Scope:
         return scope
 
+    async def far(scope: Scope) -> str | None:
+        return "cloud"
+
     events = EventLog(folder / "traces", Redactor([]))
     try:
-        yield Toolbox(Catalog(opened, scope_of).tools(), events)
+        catalog = Catalog(opened, scope_of, far if cloud else hybrid, cloud)
+        yield Toolbox(catalog.tools(), events)
     finally:
         events.close()
 

@@ -11,7 +11,6 @@ from evercontext.storage.store import Row, Store
 
 UNASSIGNED = "__unassigned__"
 """What a client says to see only the servers that belong to no project."""
-STRATEGIES = ("hybrid", "bm25")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 

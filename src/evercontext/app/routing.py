@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evercontext.access.projects import Projects
+from evercontext.catalog.cloud import CloudSearch
 from evercontext.catalog.server_table import ServerTable
 from evercontext.catalog.servers import Scope, Servers
 from evercontext.catalog.tools import Catalog, StrategyOf
@@ -21,7 +22,14 @@ def open_catalog(settings: Settings, store: Store, events: EventLog) -> Catalog:
         bound = await projects.of_directory(settings.root.resolve())
         return Scope(bound.id if bound else None)
 
-    return Catalog(open_servers(settings, store, events), scope_of, strategy_in(projects))
+    servers = open_servers(settings, store, events)
+    return Catalog(servers, scope_of, strategy_in(projects), cloud_of(settings))
+
+
+def cloud_of(settings: Settings) -> CloudSearch | None:
+    """Somebody else's search, where one is set."""
+    url = settings.catalog_url
+    return CloudSearch(url, settings.catalog_token) if url else None
 
 
 def open_servers(settings: Settings, store: Store, events: EventLog) -> Servers:
@@ -43,7 +51,6 @@ def strategy_in(projects: Projects) -> StrategyOf:
         if not scope.project:
             return "hybrid"
         found = {project.id: project.optimization for project in await projects.all()}
-        chosen = found.get(scope.project, "hybrid")
-        return "hybrid" if chosen == "cloud" else chosen
+        return found.get(scope.project, "hybrid")
 
     return strategy_of

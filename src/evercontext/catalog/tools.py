@@ -7,15 +7,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evercontext.catalog.card import OURS, Card, card_of
+from evercontext.catalog.cloud import CloudSearch
 from evercontext.catalog.servers import Scope, Servers
 from evercontext.domain.tool import Arguments, Caller, Effect, Mode, Road, Tool, ToolResult
-from evercontext.errors import InvalidArguments, UnknownTool
+from evercontext.errors import InvalidArguments, ServerProblem, UnknownTool
 
 if TYPE_CHECKING:
     from evercontext.catalog.search import ToolSearch
 
 DISCOVERY, EXECUTE = "tool_discovery", "tool_execute"
 META = frozenset({DISCOVERY, EXECUTE})
+CLOUD = "cloud"
 DEFAULT_RESULTS, MOST_RESULTS = 20, 100
 MOST_QUERIES = 20
 _KEPT_SEARCHES = 4
@@ -72,10 +74,15 @@ class Catalog:
     """Gathers what a caller may use, finds it and calls it."""
 
     def __init__(
-        self, servers: Servers, scope_of: ScopeOf, strategy_of: StrategyOf = hybrid
+        self,
+        servers: Servers,
+        scope_of: ScopeOf,
+        strategy_of: StrategyOf = hybrid,
+        cloud: CloudSearch | None = None,
     ) -> None:
         self.servers = servers
         self._scope_of, self._strategy_of = scope_of, strategy_of
+        self._cloud = cloud
         self._searches: list[ToolSearch] = []
 
     def tools(self) -> list[Tool]:
@@ -105,14 +112,35 @@ class Catalog:
             return _told({"results": []})
         cards = (*_own(caller), *await self._outside(scope))
         wanted = min(arguments.get("maxResults", DEFAULT_RESULTS), MOST_RESULTS)
-        found = self._search(strategy, cards).search(
-            _queries(arguments["query"]), wanted, context=arguments.get("context")
-        )
-        results = [
+        asked = _queries(arguments["query"]), arguments.get("context")
+        if strategy != CLOUD:
+            return _told({"results": self._local(strategy, cards, wanted, *asked)})
+        try:
+            return _told({"results": await self._far(cards, wanted, *asked)})
+        except ServerProblem as problem:
+            results = self._local("hybrid", cards, wanted, *asked)
+            return _told({"results": results, "notice": f"{problem}: searched here instead"})
+
+    async def _far(
+        self, cards: tuple[Card, ...], wanted: int, queries: list[str], context: str | None
+    ) -> list[dict[str, Any]]:
+        if self._cloud is None:
+            raise ServerProblem("no cloud search is set (EC_CATALOG_URL)")
+        return await self._cloud.search(queries, cards, wanted, context)
+
+    def _local(
+        self,
+        strategy: str,
+        cards: tuple[Card, ...],
+        wanted: int,
+        queries: list[str],
+        context: str | None,
+    ) -> list[dict[str, Any]]:
+        found = self._search(strategy, cards).search(queries, wanted, context=context)
+        return [
             {**one.card.to_json(), "relevance": one.relevance, "explanation": one.explanation}
             for one in found
         ]
-        return _told({"results": results})
 
     def _search(self, strategy: str, cards: tuple[Card, ...]) -> ToolSearch:
         from evercontext.catalog.search import Strategy, ToolSearch

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 strategy_option = click.option(
     "--optimization",
-    type=click.Choice(["hybrid", "bm25", "null"]),
-    help="How tools are looked for; null lists every tool instead.",
+    type=click.Choice(["hybrid", "bm25", "cloud", "null"]),
+    help="How tools are looked for; cloud asks EC_CATALOG_URL, null lists every tool.",
 )
 path_option = click.option("--path", metavar="DIR", help="The directory it is bound to.")
 

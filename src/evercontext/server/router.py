@@ -17,7 +17,7 @@ from evercontext import __version__
 from evercontext.access.projects import UNASSIGNED, Projects
 from evercontext.access.tokens import AccessToken, Tokens
 from evercontext.app import EverContext
-from evercontext.app.routing import strategy_in
+from evercontext.app.routing import cloud_of, strategy_in
 from evercontext.catalog.card import Card
 from evercontext.catalog.servers import Scope as Sight
 from evercontext.catalog.tools import EXECUTE, META, Catalog
@@ -83,7 +83,8 @@ class Router:
         self._open = app.settings.router_open
         self._visits: dict[str, Sight] = {}
         self._strategy_of = strategy_in(self._projects)
-        self._catalog = Catalog(app.catalog.servers, self._sight_of, self._strategy_of)
+        cloud = cloud_of(app.settings)
+        self._catalog = Catalog(app.catalog.servers, self._sight_of, self._strategy_of, cloud)
         commands = app.settings.allow_commands
         self._toolbox: Toolbox = at_the_router(app.toolbox, self._catalog, allow_commands=commands)
 
