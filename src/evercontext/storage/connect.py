@@ -119,7 +119,13 @@ def connect(
 def create_private(path: Path) -> None:
     """Make sure the file exists and only its owner can read it: it holds conversations."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    flags = os.O_RDWR | os.O_CLOEXEC
+    try:
+        made = os.open(path, flags | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    except FileExistsError:
+        # A dangling link is not followed to create something elsewhere: this fails then.
+        made = os.open(path, flags)
+    os.close(made)
 
 
 def copy_database(source: sqlite3.Connection, target: Path) -> None:
