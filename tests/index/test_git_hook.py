@@ -9,7 +9,7 @@ import pytest
 
 from evercontext.errors import ConfigError
 from evercontext.index import git_hook
-from evercontext.index.folder import FOLDER, prepare_folder
+from evercontext.index.folder import FOLDER, index_folder, prepare_folder
 from evercontext.index.worker import drain
 from evercontext.testing import git, tiny_repository
 from tests.index.world import opened, write
@@ -93,7 +93,7 @@ async def test_no_fault_of_ours_blocks_a_commit(tmp_path: Path, fault: str) -> N
     assert not outside.exists()
     if spool.is_symlink() or spool.is_fifo():
         spool.unlink()
-    async with opened(tree) as index:
+    async with opened(tree, await index_folder(tree, tmp_path / "home")) as index:
         assert (await index.search("found_later")).hits[0].path == "c.py"
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from evercontext.domain.tool import Caller, Door, Mode
-from evercontext.errors import ConfigError
+from evercontext.errors import ConfigError, PathRefused
 from evercontext.events.log import EventLog
 from evercontext.files.policy import agent_policy
-from evercontext.index.folder import FOLDER, index_folder
+from evercontext.index.folder import FOLDER
 from evercontext.index.place import IndexPlace
 from evercontext.index.remote import RemoteIndex
+from evercontext.index.search import CodeIndex
 from evercontext.index.tools import index_tools
 from evercontext.tools.toolbox import Toolbox
 from tests.index.world import SHOP, write
@@ -36,11 +39,77 @@ async def test_plan_mode_writes_nothing_into_the_tree(tmp_path: Path) -> None:
         await place.close()
 
 
-def test_a_linked_folder_is_not_used(tmp_path: Path) -> None:
+async def _place_of(tree: Path, tmp_path: Path) -> tuple[Path, list[str]]:
+    """Search through a place and return where its index lies and what was told."""
+    log = EventLog(tmp_path / "traces")
+    place = IndexPlace(tree, tmp_path / "home", agent_policy(), events=log)
+    try:
+        for _ in range(2):
+            index = await place(Caller(TRACE, Door.RUN))
+            assert (await index.search("cart")).hits
+        (folder,) = place._open
+    finally:
+        await place.close()
+        log.close()
+    texts = [file.read_text("utf-8") for file in (tmp_path / "traces").rglob("*.jsonl")]
+    lines = [json.loads(line) for text in texts for line in text.splitlines()]
+    return folder, [line["data"]["text"] for line in lines if line["type"] == "notice"]
+
+
+def _git(tree: Path, *arguments: str) -> None:
+    subprocess.run(("git", *arguments), cwd=tree, check=True, capture_output=True)
+
+
+async def test_a_linked_folder_is_not_used(tmp_path: Path) -> None:
     tree = write(tmp_path / "tree", SHOP)
     (tmp_path / "elsewhere").mkdir()
     (tree / FOLDER).symlink_to(tmp_path / "elsewhere")
-    assert tmp_path / "home" in index_folder(tree, tmp_path / "home").parents
+    folder, told = await _place_of(tree, tmp_path)
+    assert tmp_path / "home" in folder.parents
+    assert len(told) == 1
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize(
+    "name", [".gitignore", "index.db", "index.db-wal", "index.db-shm", "index.db.lock", "spool"]
+)
+async def test_a_link_in_the_folder_leads_nowhere(tmp_path: Path, name: str) -> None:
+    tree = write(tmp_path / "tree", SHOP)
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (tree / FOLDER).mkdir()
+    (tree / FOLDER / name).symlink_to(victim / name)
+    folder, told = await _place_of(tree, tmp_path)
+    assert tmp_path / "home" in folder.parents
+    assert not list(victim.iterdir())
+    assert len(told) == 1
+    assert name in told[0]
+
+
+async def test_a_second_name_of_a_file_elsewhere_is_not_written(tmp_path: Path) -> None:
+    tree = write(tmp_path / "tree", SHOP)
+    (tmp_path / "victim").write_bytes(b"")
+    (tree / FOLDER).mkdir()
+    (tree / FOLDER / "index.db").hardlink_to(tmp_path / "victim")
+    folder, told = await _place_of(tree, tmp_path)
+    assert tmp_path / "home" in folder.parents
+    assert (tmp_path / "victim").read_bytes() == b""
+    assert len(told) == 1
+
+
+async def test_an_index_that_the_repository_brought_is_not_used(tmp_path: Path) -> None:
+    tree = write(tmp_path / "tree", SHOP)
+    _git(tree, "init", "-q")
+    own, nothing = await _place_of(tree, tmp_path)
+    assert (own, nothing) == (tree / FOLDER, [])
+    _git(tree, "add", "--force", f"{FOLDER}/index.db")
+    before = (own / "index.db").read_bytes()
+    folder, told = await _place_of(tree, tmp_path)
+    assert tmp_path / "home" in folder.parents
+    assert (own / "index.db").read_bytes() == before
+    assert len(told) == 1
+    with pytest.raises(PathRefused):
+        await CodeIndex.open(tree, use_vectors=False)
 
 
 class _Server(BaseHTTPRequestHandler):

@@ -49,6 +49,7 @@ def _searching(settings: Settings, stack: AsyncExitStack, events: EventLog) -> l
         settings.home,
         _loosened(agent_policy(settings.allow_ext, settings.max_bytes), settings),
         redactor(settings),
+        events,
     )
     stack.push_async_callback(place.close)
     tools = index_tools(place, events)

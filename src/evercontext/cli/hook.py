@@ -22,7 +22,7 @@ def install(root: str | None, allow_wide_root: bool | None) -> None:
     from evercontext.index import git_hook
 
     settings = settings_of(root, allow_wide_root=allow_wide_root)
-    index_folder(settings)
+    run_until_stopped(index_folder(settings, tell=True))
     done = run_until_stopped(git_hook.install(settings.root.resolve()))
     print(f"installed in {done.folder}: {', '.join(done.hooks)}")
 
@@ -62,7 +62,7 @@ async def _drain(settings: Settings) -> int:
     from evercontext.index.worker import drain as drain_queue
 
     async with opened_index(settings) as index:
-        reports = await drain_queue(index, index_folder(settings))
+        reports = await drain_queue(index, await index_folder(settings))
     touched = sum(report.touched for report in reports)
     print(f"{touched} files brought up to date")
     return 0

@@ -70,7 +70,7 @@ async def _watch(settings: Settings, index: CodeIndex, as_json: bool) -> None:
         print(_line(report, as_json), flush=True)
 
     print("watching, Ctrl-C ends", file=sys.stderr, flush=True)
-    await watch(index, index_folder(settings), asyncio.Event(), tell)
+    await watch(index, await index_folder(settings), asyncio.Event(), tell)
 
 
 async def _tell(index: CodeIndex, report: Report, verbose: bool, as_json: bool) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 FOLDER = ".evercontext"
@@ -16,17 +19,31 @@ def prepare_folder(root: Path) -> Path:
     """Make the index folder of a tree; git is told to leave it alone."""
     folder = root / FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)
-    ignore = folder / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n", "utf-8")
+    # Created or left alone: whatever has this name already, a link above all, is never written.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with suppress(FileExistsError):
+        made = os.open(folder / ".gitignore", flags, 0o644)
+        os.write(made, b"*\n")
+        os.close(made)
     return folder
 
 
-def index_folder(root: Path, home: Path, *, writing: bool = True) -> Path:
-    """Return the folder of the index: in the tree if that may be written, else at home."""
-    real = root.resolve()
-    if writing and os.access(real, os.W_OK) and not (real / FOLDER).is_symlink():
-        return prepare_folder(real)
+async def index_folder(
+    root: Path, home: Path, *, writing: bool = True, tell: Callable[[str], None] | None = None
+) -> Path:
+    """Return the folder of the index: in the tree if that may be written, else at home.
+
+    A folder that the repository brought along is not used; ``tell`` hears why.
+    """
+    from evercontext.index.trust import why_strange
+
+    real = await asyncio.to_thread(root.resolve)
+    if writing and os.access(real, os.W_OK):
+        reason = await why_strange(real / FOLDER)
+        if reason is None:
+            return prepare_folder(real)
+        if tell:
+            tell(f"{reason}, so the index is kept in the home folder")
     folder = home / "indexes" / hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder

@@ -30,7 +30,7 @@ _SPOOL_BYTES = 65_536
 _BLOCK = """{begin}
 # Leaves a mark and indexes in the background; never blocks, never fails. Remove with:
 # evercontext hook uninstall
-if [ -d {folder} ]; then
+if [ -d {folder} ] && [ ! -L {folder} ]; then
   if [ ! -L {spool} ] && {{ [ -f {spool} ] || [ ! -e {spool} ]; }}; then
     ( echo {event} >> {spool} ) 2>/dev/null || :
   fi

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evercontext.errors import StoreBusy, UsageError
+from evercontext.errors import PathRefused, StoreBusy, UsageError
 from evercontext.events.redact import Redactor
 from evercontext.files.paths import Root
 from evercontext.files.policy import FilePolicy, agent_policy
@@ -21,11 +21,12 @@ from evercontext.index.analysis import unpack
 from evercontext.index.chunk_table import ChunkTable
 from evercontext.index.corpus import Corpus
 from evercontext.index.features import NAMES
-from evercontext.index.folder import LONGEST_QUERY, MOST_RESULTS, TOP_K, prepare_folder
+from evercontext.index.folder import FOLDER, LONGEST_QUERY, MOST_RESULTS, TOP_K, prepare_folder
 from evercontext.index.indexer import Indexer, Pending, Progress, Report
 from evercontext.index.question import Question, understand
 from evercontext.index.ranking import Ranked, rank
 from evercontext.index.reading import Reader, Unfit
+from evercontext.index.trust import why_strange
 from evercontext.index.walker import Walker
 from evercontext.retrieval.postings import Floats
 from evercontext.retrieval.tokens import STOP_WORDS, fold, has_cjk, runs
@@ -101,7 +102,7 @@ class CodeIndex:
         vectors = await asyncio.to_thread(load_static_vectors) if use_vectors else None
         pinned = Root.open(root)
         try:
-            place = folder if folder is not None else prepare_folder(pinned.path)
+            place = folder if folder is not None else await _own_folder(pinned.path)
             rules = policy or agent_policy()
             maker = vectors.name if vectors else "words"
             table = await ChunkTable.open(place / FILE, maker)
@@ -234,6 +235,13 @@ class CodeIndex:
                 Hit(entry.path, first, last, text, found.score, symbol, found.reasons, signals)
             )
         return hits
+
+
+async def _own_folder(root: Path) -> Path:
+    reason = await why_strange(root / FOLDER)
+    if reason is not None:
+        raise PathRefused(reason, fix=f"Remove {FOLDER}, or keep the index elsewhere")
+    return prepare_folder(root)
 
 
 def _put_all(corpus: Corpus, rows: list[tuple[str, str]], known: dict[str, bytes]) -> None:

@@ -39,7 +39,7 @@ _NO_NAMES = frozenset({"", ".", "..", "~"})
 _LIST_SECONDS = 60.0
 _LIST_BYTES = 64 * 1024 * 1024
 # A repository's own configuration must not make a listing run its programs.
-_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Walker:
         """Return those of the paths that neither git nor our own file ignores."""
         own = self._own_ignores()
         kept = [p for p in paths if own is None or not own.match_file(p)]
-        if not kept or not _in_git(self.root):
+        if not kept or not in_git(self.root):
             ignored = self._ignore_chain(kept)
             return [p for p in kept if p not in ignored]
         ignored_bytes = await self._git("check-ignore", "-z", "--stdin", stdin=_joined(kept))
@@ -101,7 +101,7 @@ class Walker:
         return [p for p in kept if p not in ignored]
 
     async def _ask_git(self) -> list[str] | None:
-        if not _in_git(self.root):
+        if not in_git(self.root):
             return None
         listing = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
         out = await self._git(*listing)
@@ -119,7 +119,7 @@ class Walker:
     async def _git(self, *arguments: str, stdin: bytes = b"") -> bytes | None:
         try:
             done = await run(
-                (*_GIT, *arguments),
+                (*GIT, *arguments),
                 cwd=self.root,
                 timeout=_LIST_SECONDS,
                 stdin=stdin,
@@ -160,7 +160,8 @@ class Walker:
         return ignored
 
 
-def _in_git(root: Path) -> bool:
+def in_git(root: Path) -> bool:
+    """Tell whether a folder lies in a git work tree."""
     return any((place / ".git").exists() for place in (root, *root.parents))
 
 
