@@ -121,3 +121,37 @@ async def test_no_path_leads_outside(tmp_path: Path, path: str) -> None:
         assert done.error is not None or done.data["added"] == 0
         assert path not in await index.table.rows()
     log.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("../x", "path_escapes_root"),
+        ("shop/../../x", "path_escapes_root"),
+        ("/etc/passwd", "path_escapes_root"),
+        ("a\0b", "path_refused"),
+        ("", "path_refused"),
+        (".env", "protected_path"),
+        ("shop/.git/config", "protected_path"),
+    ],
+)
+@pytest.mark.contract("E17", "E18")
+async def test_a_path_that_may_not_be_entered_refuses_the_call(
+    tmp_path: Path, path: str, code: str
+) -> None:
+    tree = write(tmp_path / "tree", SHOP)
+    log = EventLog(tmp_path / "traces")
+    async with opened(tree) as index:
+        await index.update(["README.md"])
+        given: list[tuple[str, dict[str, Any]]] = [
+            ("ingest", {"paths": ["shop/cart.py", path]}),
+            ("ingest", {"diff": {"added": ["shop/cart.py"], "deleted": [path]}}),
+            ("ingest", {"diff": {"renamed": [{"from": "README.md", "to": path}]}}),
+            ("prune", {"paths": ["README.md", path]}),
+        ]
+        for name, arguments in given:
+            done = await _call(index, log, name, **arguments)
+            assert done.error is not None
+            assert done.error.code == code
+        assert set(await index.table.rows()) == {"README.md"}
+    log.close()

@@ -13,9 +13,11 @@ from evercontext.domain.event import Evidence, Indexed
 from evercontext.domain.tool import Arguments, Caller, Effect, Tool, ToolResult
 from evercontext.errors import InvalidArguments
 from evercontext.events.log import EventLog
+from evercontext.files.names import parse
 from evercontext.index.folder import LONGEST_QUERY, MOST_RESULTS, TOP_K
 
 if TYPE_CHECKING:
+    from evercontext.files.policy import FilePolicy
     from evercontext.index.indexer import Report
     from evercontext.index.search import Answer, CodeIndex
 
@@ -128,13 +130,14 @@ class _Door:
             raise InvalidArguments("give either paths or diff")
         wanted = list(paths) if paths is not None else _paths_of(diff)
         index = await self._open(caller)
-        report = await index.update([path.removeprefix("./") for path in wanted])
+        report = await index.update(_checked(wanted, index.indexer.walker.policy))
         return self._told(report, caller)
 
     async def prune(self, arguments: Arguments, caller: Caller) -> ToolResult:
         """Forget paths."""
         index = await self._open(caller)
-        report = await index.prune([path.removeprefix("./") for path in arguments["paths"]])
+        wanted = _checked(arguments["paths"], index.indexer.walker.policy)
+        report = await index.prune(wanted)
         return self._told(report, caller)
 
     def _told(self, report: Report, caller: Caller) -> ToolResult:
@@ -171,6 +174,14 @@ def as_data(answer: Answer) -> dict[str, Any]:
         ],
         "stale": answer.stale,
     }
+
+
+def _checked(paths: Sequence[str], policy: FilePolicy) -> list[str]:
+    """Return the paths in their plain spelling; one that may not be entered refuses them all."""
+    parsed = [parse(path) for path in paths]
+    for parts in parsed:
+        policy.check_directory(parts)
+    return ["/".join(parts) for parts in parsed]
 
 
 def _paths_of(diff: Any) -> list[str]:
