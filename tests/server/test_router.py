@@ -78,7 +78,7 @@ class Client:
         return {key for key in keys if not key.startswith("evercontext:")}
 
 
-@pytest.mark.contract("T4", "T7", "T17", "T19", "T26", "T27", "T32", "T34", "T36")
+@pytest.mark.contract("T4", "T7", "T16", "T17", "T19", "T26", "T27", "T32", "T34", "T36")
 @pytest.mark.case(82)
 @pytest.mark.case(84)
 def test_token_and_project_decide_what_is_there(tmp_path: Path) -> None:
@@ -120,6 +120,9 @@ def test_token_and_project_decide_what_is_there(tmp_path: Path) -> None:
     assert [(one["principal"], one["server"], one["request_id"]) for one in audited] == [
         ("narrow", "mine", "7")
     ]
+    looked = [one for one in _audit() if one["method"] == "tool_discovery"]
+    assert {one["request_id"] for one in looked} == {"7"}
+    assert {one["principal"] for one in looked} == {"wide", "narrow"}
     everything = b"".join(path.read_bytes() for path in (home() / "traces").glob("*.jsonl"))
     assert wide.encode() not in everything
     assert narrow.encode() not in everything
