@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 MASK = "[redacted]"
+Clean = Callable[[str], str]
+"""Returns a text without its secrets."""
 LONGEST = 262_144
 """Characters of one string that are kept; the rest is cut with a mark."""
 
@@ -67,26 +69,40 @@ class Redactor:
         suspect = len(line) > LONGEST or any(mark in line for mark in self._marks)
         return _dumped(self.value(value)) if suspect else line
 
-    def text(self, text: str) -> str:
-        """Return the text without secrets."""
+    def masked(self, text: str) -> str:
+        """Return the whole text without secrets, however long it is."""
         if self._known:
             text = self._known.sub(MASK, text)
-        text = _SHAPES.sub(MASK, text)
+        return _SHAPES.sub(MASK, text)
+
+    def text(self, text: str) -> str:
+        """Return the text without secrets, cut where it is longer than a log keeps."""
+        text = self.masked(text)
         if len(text) > LONGEST:
             return f"{text[:LONGEST]}… [{len(text) - LONGEST} more characters]"
         return text
 
     def value(self, value: Any) -> Any:
         """Return a JSON value without secrets, keys included."""
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, Mapping):
-            return {self.text(str(k)): self.value(v) for k, v in value.items()}
-        if isinstance(value, list | tuple | set | frozenset):
-            return [self.value(item) for item in value]
-        if value is None or isinstance(value, bool | int | float):
-            return value
-        return self.text(str(value))
+        return cleaned(value, self.text)
+
+
+def unchanged(text: str) -> str:
+    """Return the text as it is: for places that hold no secrets."""
+    return text
+
+
+def cleaned(value: Any, clean: Clean) -> Any:
+    """Return a JSON value with each of its texts cleaned, keys included, so that it stays JSON."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {clean(str(k)): cleaned(v, clean) for k, v in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [cleaned(item, clean) for item in value]
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return clean(str(value))
 
 
 def _dumped(value: Any) -> str:
