@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from evercontext.domain.message import Message, ToolCall, assistant, tool_result, user
+from evercontext.events.redact import MASK, Redactor
 from evercontext.memory.messages import MessageCreate, MessageRepository
 from evercontext.memory.sessions import SessionRepository, new_session_id
 from evercontext.storage.sqlite import SqliteStore
@@ -170,3 +171,41 @@ async def test_sql_in_any_field_is_stored_literally(
     found = await sessions.get_by_id(session.id)
     assert found is not None
     assert found.model_used == evil
+
+
+@pytest.mark.case(135)
+async def test_a_secret_leaves_whatever_a_session_keeps(store: SqliteStore, tmp_path: Path) -> None:
+    secret = 'pass"word\n-1234'
+    clean = Redactor([secret]).masked
+    sessions, messages = SessionRepository(store, clean), MessageRepository(store, clean)
+    session = await sessions.create(tmp_path, "m")
+    await sessions.set_title(session.id, f"{'x' * 75} {secret}")
+    await sessions.set_metadata(session.id, "compacted", {"text": f"It is {secret}.", "after": 3})
+    key = "-----BEGIN PRIVATE KEY-----\nMIIE"
+    call = ToolCall("c1", "write_file", {"path": "a", "content": secret, "key": key, "n": 1})
+    for message in (
+        user(f"use {secret}"),
+        assistant("", (call,)),
+        tool_result(call, f"wrote {secret}"),
+    ):
+        await messages.append(session.id, message)
+    kept = await sessions.get_by_id(session.id)
+    assert kept
+    assert kept.title == f"{'x' * 75} {MASK[:4]}"
+    assert kept.metadata["compacted"] == {"text": f"It is {MASK}.", "after": 3}
+    asked, called, answered = await messages.conversation(session.id)
+    assert asked.content == f"use {MASK}"
+    given = {"path": "a", "content": MASK, "key": MASK, "n": 1}
+    assert called.tool_calls == (ToolCall("c1", "write_file", given),)
+    assert (answered.content, answered.tool_call_id) == (f"wrote {MASK}", "c1")
+    for table in ("messages", "sessions"):
+        assert "1234" not in str(await store.fetch_all(f"SELECT * FROM {table}"))
+
+
+@pytest.mark.case(135)
+async def test_a_long_message_is_kept_whole(store: SqliteStore, tmp_path: Path) -> None:
+    messages = MessageRepository(store, Redactor(["canary-1234"]).masked)
+    session = await SessionRepository(store).create(tmp_path, "m")
+    await messages.append(session.id, user("x" * 300_000 + "canary-1234"))
+    [kept] = await messages.conversation(session.id)
+    assert kept.content == "x" * 300_000 + MASK

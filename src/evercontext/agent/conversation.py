@@ -29,7 +29,6 @@ from evercontext.memory.sessions import Session, SessionRepository
 from evercontext.tools.approval import Gate
 from evercontext.tools.toolbox import Toolbox
 
-_LONGEST_TITLE = 80
 Look = Callable[[Caller], Awaitable[Surroundings]]
 
 
@@ -84,9 +83,7 @@ class Conversation:
     async def turn(self, text: str, gate: Gate | None = None) -> TaskReport:
         """Answer one message. What is shown is saved first; Ctrl-C leaves a whole history."""
         if not self.session.title and not self.history:
-            await self.sessions.set_title(
-                self.session.id, text.strip().partition("\n")[0][:_LONGEST_TITLE]
-            )
+            await self.sessions.set_title(self.session.id, text)
         trace_id = new_trace_id()
         caller = self.caller(trace_id)
         surroundings = await self.look(caller)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evercontext.domain.message import Message, ToolCall
+from evercontext.events.redact import Clean, cleaned, unchanged
 from evercontext.storage.checksum import checksum
 from evercontext.storage.store import Row, Store
 
@@ -58,11 +59,17 @@ class StoredMessage:
 class MessageRepository:
     """The ``messages`` table."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, clean: Clean = unchanged) -> None:
+        self._store, self._clean = store, clean
 
     async def create(self, message: MessageCreate) -> StoredMessage:
         """Keep one message; when this returns it survives a crash."""
+        message = replace(
+            message,
+            content=self._clean(message.content),
+            tool_calls=_cleaned(message.tool_calls, self._clean),
+            tool_results=_cleaned(message.tool_results, self._clean),
+        )
         role = _ROLES.get(message.message_type, message.message_type)
         covered = (message.session_id, role, message.content, message.tool_calls,
                    message.tool_results)  # fmt: skip
@@ -157,6 +164,18 @@ def _where(user_id: str | None, session_id: str | None) -> tuple[str, tuple[str,
     used = [(clause, value) for clause, value in given if value is not None]
     words = " AND ".join(clause for clause, _ in used)
     return (f"WHERE {words}" if words else ""), tuple(value for _, value in used)
+
+
+def _cleaned(text: str | None, clean: Clean) -> str | None:
+    """Clean the values inside JSON: its own text could lose a quote with a secret."""
+    if not text:
+        return text
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return clean(text)
+    safe = cleaned(value, clean)
+    return text if safe == value else json.dumps(safe, ensure_ascii=False)
 
 
 def _call(call: ToolCall) -> dict[str, Any]:

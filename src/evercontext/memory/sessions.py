@@ -10,8 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from evercontext.events.redact import Clean, cleaned, unchanged
 from evercontext.storage.store import Row, Store
 
+_LONGEST_TITLE = 80
 _COLUMNS = """
     SELECT s.*, count(m.id) AS messages, max(m.timestamp) AS last_at
     FROM sessions s LEFT JOIN messages m ON m.session_id = s.id
@@ -53,8 +55,8 @@ def real_path(project: Path) -> str:
 class SessionRepository:
     """The ``sessions`` table."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, clean: Clean = unchanged) -> None:
+        self._store, self._clean = store, clean
 
     async def create(
         self, project: Path, model_used: str, *, user_id: str | None = None
@@ -113,8 +115,10 @@ class SessionRepository:
         await self._store.execute("UPDATE sessions SET model_used = ? WHERE id = ?",
                                   (model_used, id))  # fmt: skip
 
-    async def set_title(self, id: str, title: str) -> None:
-        """Name it."""
+    async def set_title(self, id: str, text: str) -> None:
+        """Name it by the first line of a text."""
+        # Cut last: half a secret would not be known for one.
+        title = self._clean(text).strip().partition("\n")[0][:_LONGEST_TITLE]
         await self._store.execute("UPDATE sessions SET title = ? WHERE id = ?", (title, id))
 
     async def set_summary(self, id: str, summary: str) -> None:
@@ -125,7 +129,7 @@ class SessionRepository:
         """Keep one fact with the session."""
         async with self._store.transaction() as writing:
             row = await writing.fetch_one("SELECT metadata FROM sessions WHERE id = ?", (id,))
-            metadata = {**_metadata(row), key: value}
+            metadata = {**_metadata(row), key: cleaned(value, self._clean)}
             await writing.execute(
                 "UPDATE sessions SET metadata = ? WHERE id = ?",
                 (json.dumps(metadata, ensure_ascii=False), id),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from evercontext.domain.memory import MemoryType, SourceType
 from evercontext.errors import UsageError
+from evercontext.events.redact import Clean, cleaned, unchanged
 from evercontext.memory.memory_table import (
     COLUMNS,
     INSERT,
@@ -31,6 +33,7 @@ _BATCH = 500
 _NEXT_CHANGE = "(SELECT coalesce(max(change), 0) + 1 FROM memories)"
 # The class below has a method called ``list``, which hides the type inside it.
 Memories = list[Memory]
+Rows = list[list[Any]]
 
 
 def new_memory_id() -> str:
@@ -41,8 +44,8 @@ def new_memory_id() -> str:
 class MemoryStore:
     """The memories of one database; every call says for whom."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, clean: Clean = unchanged) -> None:
+        self._store, self._clean = store, clean
 
     async def save_memory(
         self,
@@ -83,7 +86,7 @@ class MemoryStore:
             origin=origin or {},
             expires_at=stamp(expires_at) if expires_at else None,
         )
-        rows = await _rows([memory])
+        rows = await self._rows([memory])
         async with self._store.transaction() as writing:
             if supersedes:
                 await _supersede(writing, supersedes, memory)
@@ -100,7 +103,7 @@ class MemoryStore:
         """Keep many memories, such as the turns of a conversation; return how many were new."""
         before = await self._count()
         for at in range(0, len(memories), _BATCH):
-            await self._store.execute_many(INSERT, await _rows(memories[at : at + _BATCH]))
+            await self._store.execute_many(INSERT, await self._rows(memories[at : at + _BATCH]))
         return await self._count() - before
 
     async def get(
@@ -191,21 +194,32 @@ class MemoryStore:
                 return
             after = rows[-1]["number"]
 
+    async def _rows(self, memories: Sequence[Memory]) -> Rows:
+        for memory in memories:
+            _check(memory)
+        return await asyncio.to_thread(_encoded, [self._without_secrets(m) for m in memories])
+
+    def _without_secrets(self, memory: Memory) -> Memory:
+        return replace(
+            memory,
+            content=self._clean(memory.content),
+            speaker=memory.speaker and self._clean(memory.speaker),
+            origin=cleaned(memory.origin, self._clean),
+        )
+
     async def _count(self) -> int:
         row = await self._store.fetch_one("SELECT count(*) AS n FROM memories")
         return int(row["n"]) if row else 0
 
 
-async def _rows(memories: Sequence[Memory]) -> list[list[Any]]:
-    for memory in memories:
-        if not memory.content.strip():
-            raise UsageError("a memory needs some words")
-        if len(memory.content) > LONGEST:
-            raise UsageError(f"a memory may have {LONGEST:,} characters", fix="Keep its gist")
-    return await asyncio.to_thread(_encoded, memories)
+def _check(memory: Memory) -> None:
+    if not memory.content.strip():
+        raise UsageError("a memory needs some words")
+    if len(memory.content) > LONGEST:
+        raise UsageError(f"a memory may have {LONGEST:,} characters", fix="Keep its gist")
 
 
-def _encoded(memories: Sequence[Memory]) -> list[list[Any]]:
+def _encoded(memories: Sequence[Memory]) -> Rows:
     from evercontext.memory.encoding import encode_terms, encode_vectors
 
     encoder, vectors = encode_vectors([memory.content for memory in memories])
