@@ -16,6 +16,7 @@ from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Caller, Door, Effect, FileChange, Tool, ToolResult
 from evercontext.errors import InvalidPlan, NotFound
 from evercontext.events.log import EventLog
+from evercontext.events.redact import Redactor
 from evercontext.models.scripted import ScriptedModel
 from evercontext.storage.sqlite import SqliteStore
 from evercontext.tools.decorate import tool
@@ -52,6 +53,18 @@ async def test_same_input_same_plan_without_asking_again(
     assert (first[0], again) == (again[0], (first[0], "cache"))
     changed = await planner.plan("t", PLACE, executor="m", tree_digest="other tree")
     assert changed[0].tasks[0].id == "two"
+
+
+@pytest.mark.case(135)
+async def test_a_plan_with_a_secret_is_not_kept(tmp_path: Path, store: SqliteStore) -> None:
+    turns = script(tmp_path, planned("canary-1234"), planned("canary-1234"), planned("plain"))
+    planner = Planner(turns, store, Redactor(["canary-1234"]).masked)
+    for _ in range(2):
+        made, source = await planner.plan("t", PLACE, executor="m", tree_digest="d")
+        assert (made.tasks[0].id, source) == ("canary-1234", turns.info.name)
+    assert await store.fetch_all("SELECT * FROM kept") == []
+    await planner.plan("t", PLACE, executor="m", tree_digest="d")
+    assert (await planner.plan("t", PLACE, executor="m", tree_digest="d"))[1] == "cache"
 
 
 @pytest.mark.contract("E52", "E40")

@@ -13,6 +13,7 @@ from evercontext.agent.plan import TaskPlan
 from evercontext.domain.message import assistant, user
 from evercontext.domain.model import Model, Request, complete
 from evercontext.errors import InvalidPlan
+from evercontext.events.redact import Clean, cleaned, unchanged
 from evercontext.storage.store import Store
 
 _SHOWN_BACK = 4_000
@@ -52,6 +53,7 @@ class Planner:
 
     model: Model
     store: Store | None = None
+    clean: Clean = unchanged
 
     async def plan(
         self, task: str, surroundings: Surroundings, *, executor: str, tree_digest: str
@@ -62,12 +64,7 @@ class Planner:
         if kept:
             return kept, "cache"
         made = await self.make(task, surroundings)
-        if self.store:
-            await self.store.execute(
-                "INSERT INTO kept (key, value) VALUES (?, ?)"
-                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                (key, json.dumps(made.to_json(), ensure_ascii=False)),
-            )
+        await self._keep(key, made)
         return made, self.model.info.name
 
     async def make(self, task: str, surroundings: Surroundings, failure: str = "") -> TaskPlan:
@@ -86,6 +83,17 @@ class Planner:
                 shown = assistant(reply.text[:_SHOWN_BACK] or "(empty)")
                 messages += [shown, user(f"{error}. Answer again with the JSON object alone.")]
         raise AssertionError("unreachable")
+
+    async def _keep(self, key: str, made: TaskPlan) -> None:
+        plan = json.loads(json.dumps(made.to_json()))
+        # A plan that needs a secret would be another plan without it: it is made anew each time.
+        if self.store is None or cleaned(plan, self.clean) != plan:
+            return
+        await self.store.execute(
+            "INSERT INTO kept (key, value) VALUES (?, ?)"
+            " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            (key, json.dumps(plan, ensure_ascii=False)),
+        )
 
     async def _kept(self, key: str) -> TaskPlan | None:
         if self.store is None:
