@@ -10,14 +10,13 @@ from evercontext.app.models import open_model
 from evercontext.app.prices import price
 from evercontext.domain.tool import Mode
 from evercontext.errors import UsageError
-from evercontext.memory.messages import MessageRepository
 from evercontext.memory.session_search import look_back_tool
-from evercontext.memory.sessions import Session, SessionRepository
+from evercontext.memory.sessions import Session
 
 
 async def past_sessions(app: EverContext, limit: int = 20) -> list[Session]:
     """This directory's sessions that hold anything, newest first; crashed ones are ended now."""
-    sessions = SessionRepository(app.store)
+    sessions = app.memory.sessions
     await sessions.repair()
     found = await sessions.of_project(app.settings.root, limit)
     return [session for session in found if session.messages]
@@ -42,7 +41,7 @@ async def open_conversation(
     mode: Mode = Mode.AGENT,
 ) -> Conversation:
     """Open a conversation in the app's root; ``resume`` takes a session up again."""
-    sessions, messages = SessionRepository(app.store), MessageRepository(app.store)
+    sessions, messages = app.memory.sessions, app.memory.messages
     kept = await find_session(app, resume) if resume else None
     model = await open_model(app.settings, model_name)
     bare = model.info.bare_name

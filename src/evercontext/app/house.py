@@ -61,14 +61,15 @@ class EverContext:
         check_root(settings)
         make_home(settings.home)
         async with AsyncExitStack() as stack:
-            events = EventLog(settings.traces, redactor(settings))
+            secrets = redactor(settings)
+            events = EventLog(settings.traces, secrets)
             stack.callback(events.close)
             store = await SqliteStore.open(settings.database)
             stack.push_async_callback(store.close)
-            traces = TraceIndex(store, events, settings.traces)
+            traces = TraceIndex(store, events, settings.traces, secrets.masked)
             stack.push_async_callback(traces.close)
             workspace, tools = equip(settings, stack, events)
-            memory = Recollection.of(store, settings.root)
+            memory = Recollection.of(store, settings.root, secrets.masked)
             catalog = open_catalog(settings, store, events)
             stack.push_async_callback(catalog.servers.close)
             # Two more tools are worth their tokens only where they lead somewhere.
@@ -158,7 +159,8 @@ class EverContext:
         if not self.settings.planner:
             return no_planner
         planning = replace(self.settings, fallback_models=())
-        planner = Planner(await open_model(planning, self.settings.planner), self.store)
+        name = self.settings.planner
+        planner = Planner(await open_model(planning, name), self.store, self.memory.clean)
         stack.push_async_callback(planner.model.aclose)
 
         async def make_plan(text: str, failure: str) -> tuple[TaskPlan, str]:

@@ -10,6 +10,7 @@ from evercontext.domain.memory import MemoryType, RetrievalOptions, RetrievedMem
 from evercontext.domain.message import Message, user
 from evercontext.domain.tool import Caller, Mode, Tool
 from evercontext.errors import StoreProblem
+from evercontext.events.redact import Clean, unchanged
 from evercontext.memory.messages import MessageRepository
 from evercontext.memory.orchestrator import RetrievalOrchestrator
 from evercontext.memory.sessions import Session, SessionRepository, real_path
@@ -39,16 +40,18 @@ class Recollection:
     sessions: SessionRepository
     messages: MessageRepository
     project: str
+    clean: Clean = unchanged
 
     @classmethod
-    def of(cls, store: Store, root: Path) -> Recollection:
-        """The memory in a store, for the project at ``root``."""
+    def of(cls, store: Store, root: Path, clean: Clean = unchanged) -> Recollection:
+        """The memory in a store, for the project at ``root``; ``clean`` sees all that is kept."""
         return cls(
-            MemoryStore(store),
+            MemoryStore(store, clean),
             RetrievalOrchestrator(store),
-            SessionRepository(store),
-            MessageRepository(store),
+            SessionRepository(store, clean),
+            MessageRepository(store, clean),
             real_path(root),
+            clean,
         )
 
     def tools(self) -> list[Tool]:
@@ -75,7 +78,8 @@ class Recollection:
             return
         try:
             await self.memories.save_memory(
-                summary(text, report),
+                # Cleaned while whole: half a secret would not be known for one.
+                summary(self.clean(text), report),
                 MemoryType.LONGTERM,
                 SourceType.INTENT,
                 user_id=caller.principal.user,

@@ -9,6 +9,7 @@ from evercontext.domain.event import Event, Final, Task
 from evercontext.errors import StoreProblem
 from evercontext.events import segments
 from evercontext.events.log import EventLog
+from evercontext.events.redact import Clean, unchanged
 from evercontext.storage.store import Row, Store
 
 _BEGIN = """
@@ -22,8 +23,11 @@ _LONGEST_TITLE = 200
 class TraceIndex:
     """Listens to the log and keeps one row per task."""
 
-    def __init__(self, store: Store, events: EventLog, directory: Path) -> None:
+    def __init__(
+        self, store: Store, events: EventLog, directory: Path, clean: Clean = unchanged
+    ) -> None:
         self._store, self._events, self._directory = store, events, directory
+        self._clean = clean
         self._pending: asyncio.Queue[Event | None] = asyncio.Queue()
         self._worker = asyncio.create_task(self._work())
         self._stop = events.subscribe(self._hear)
@@ -43,7 +47,9 @@ class TraceIndex:
     async def _keep(self, event: Event, segment: Path | None) -> None:
         match event.body:
             case Task() as task:
-                title, place = task.text[:_LONGEST_TITLE], segment.name if segment else None
+                # Cut last: half a secret would not be known for one.
+                title = self._clean(task.text)[:_LONGEST_TITLE]
+                place = segment.name if segment else None
                 row = (event.trace_id, task.door, title, event.at, task.root, task.session)
                 await self._store.execute(_BEGIN, (*row, task.model, place))
             case Final() as final:

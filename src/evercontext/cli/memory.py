@@ -233,7 +233,7 @@ def _with_memory(work: Work, place: dict[str, Any]) -> int:
     settings = settings_of(place["root"], allow_wide_root=place["allow_wide_root"])
 
     async def opened() -> Outcome:
-        from evercontext.app.house import check_root, make_home
+        from evercontext.app.house import check_root, make_home, redactor
         from evercontext.app.recollection import Recollection
         from evercontext.storage.sqlite import SqliteStore
 
@@ -242,7 +242,8 @@ def _with_memory(work: Work, place: dict[str, Any]) -> int:
         store = await SqliteStore.open(settings.database)
         try:
             screen = Screen(sys.stdout, no_color=settings.no_color)
-            return await work(Recollection.of(store, Path(settings.root)), screen)
+            clean = redactor(settings).masked
+            return await work(Recollection.of(store, Path(settings.root), clean), screen)
         finally:
             await store.close()
 

@@ -177,6 +177,7 @@ def _editor(dialogue: Dialogue) -> Keyboard:
         dialogue.interrupt,
         dialogue.toggle_mode,
         dialogue.say,
+        dialogue.app.memory.clean,
         colours=dialogue.screen.colour,
     )
     dialogue.keyboard = editor

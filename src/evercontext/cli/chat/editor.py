@@ -21,6 +21,7 @@ from prompt_toolkit.styles import Style
 
 from evercontext.cli.chat.keyboard import Interrupt
 from evercontext.cli.terminal import clip
+from evercontext.events.redact import Clean
 
 _TWICE = 2.0
 """Seconds within which a second Ctrl-C leaves."""
@@ -47,6 +48,17 @@ class _Question:
     draft: str
 
 
+class _History(FileHistory):
+    """What was typed, kept without secrets; until the end it can be called back whole."""
+
+    def __init__(self, filename: str, clean: Clean) -> None:
+        super().__init__(filename)
+        self._clean = clean
+
+    def store_string(self, string: str) -> None:
+        super().store_string(self._clean(string))
+
+
 @dataclass(slots=True)
 class Editor:
     """A keyboard with history, completion and a status line."""
@@ -57,6 +69,7 @@ class Editor:
     interrupt: Interrupt
     toggle_mode: Callable[[], None]
     say: Callable[[str], None]
+    clean: Clean
     colours: bool = True
     interactive: bool = True
     _session: PromptSession[str] = field(init=False)
@@ -77,7 +90,7 @@ class Editor:
             completer=self.completer,
             complete_while_typing=True,
             complete_in_thread=True,
-            history=FileHistory(str(self.history)),
+            history=_History(str(self.history), self.clean),
             key_bindings=self._bindings(),
             prompt_continuation="  ",
             reserve_space_for_menu=_MENU_LINES,
