@@ -9,6 +9,7 @@ from evercontext.cli.chat.view import show_diff
 from evercontext.cli.render import describe_diff
 from evercontext.cli.terminal import one_line
 from evercontext.domain.event import Diff
+from evercontext.domain.memory import RetrievalOptions
 from evercontext.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,6 +37,38 @@ async def show_context(dialogue: Dialogue, given: str) -> None:
         dialogue.screen.line(f"  {role.ljust(10)} {tokens:>9,} tokens  {bar}")
     dialogue.screen.line(f"  {'window'.ljust(10)} {window:>9,} tokens, "
                          f"{found['reserve']:,} kept for the answer")  # fmt: skip
+
+
+async def show_servers(dialogue: Dialogue, given: str) -> None:
+    """The outside tool servers, and whether their tools are on, off or held."""
+    table = dialogue.app.catalog.servers.table
+    servers = await table.all()
+    for server in servers:
+        held = [name for name, (_, new) in (await table.pins(server.id)).items() if new]
+        state = "on " if server.enabled else "off"
+        reached = " ".join(server.argv) or server.url
+        waits = f"  held until approved: {', '.join(held)}" if held else ""
+        dialogue.screen.line(
+            f"  {state}  {one_line(server.id)}  {one_line(reached)}{one_line(waits)}"
+        )
+    if not servers:
+        dialogue.say("no server yet; add one: evercontext servers add", "dim")
+
+
+async def show_memories(dialogue: Dialogue, given: str) -> None:
+    """What is remembered of this project, or what bears on some words."""
+    memory = dialogue.app.memory
+    if given:
+        wanted = RetrievalOptions(limit=10, project=memory.project)
+        found = [(m.content, f"{m.similarity:.2f}")
+                 for m in await memory.retrieval.retrieve(given, wanted)]  # fmt: skip
+    else:
+        kept = await memory.memories.list(project=memory.project, limit=10)
+        found = [(m.content, m.id[:8]) for m in kept]
+    for content, mark in found:
+        dialogue.screen.line(f"  {mark}  {one_line(content)[:200]}")
+    if not found:
+        dialogue.say("nothing is remembered here yet", "dim")
 
 
 async def show_usage(dialogue: Dialogue, given: str) -> None:

@@ -102,6 +102,8 @@ WORDS: dict[str, Word] = {
     "undo": Word("take back the files of the last turn", past.undo),
     "diff": Word("what this session changed", looking.show_diffs),
     "context": Word("what fills the context window", looking.show_context),
+    "mcp": Word("outside tool servers", looking.show_servers),
+    "memory": Word("[WORDS] what is remembered of this project", looking.show_memories),
     "usage": Word("tokens and money of this session", looking.show_usage),
     "cost": Word("the same as /usage", looking.show_usage),
     "status": Word("session, model, mode, place", looking.show_status),
