@@ -62,12 +62,19 @@ class Ruleset:
 
 def subtrees(root: Path, excluded: Iterable[Path]) -> Iterator[Path]:
     """Yield the largest subtrees of ``root`` that hold nothing excluded."""
-    inside = [path for path in excluded if path == root or root in path.parents]
-    if not inside:
-        yield root
+    inside = {path for path in excluded if path == root or root in path.parents}
+    above = {parent for path in inside for parent in path.parents}
+    yield from _free(root, inside, above)
+
+
+def _free(place: Path, excluded: set[Path], above: set[Path]) -> Iterator[Path]:
+    if place in excluded:
         return
-    if root in inside or not root.is_dir():
+    if place not in above:
+        yield place
         return
-    for entry in sorted(os.scandir(root), key=lambda entry: entry.name):
+    if not place.is_dir():
+        return
+    for entry in sorted(os.scandir(place), key=lambda entry: entry.name):
         if not entry.is_symlink():
-            yield from subtrees(Path(entry.path), inside)
+            yield from _free(Path(entry.path), excluded, above)
