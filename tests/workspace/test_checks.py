@@ -19,7 +19,7 @@ from evercontext.files.undo import undo
 from evercontext.process.sandbox import available
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.checks import Checks, check_tools, split
-from evercontext.workspace.commands import CommandRunner, guarded
+from evercontext.workspace.commands import MOST_GUARDED, CommandRunner, bounded, guarded
 from evercontext.workspace.workspace import LocalWorkspace
 
 CALLER = Caller("66666666-6666-4666-8666-666666666666", Door.RUN)
@@ -291,3 +291,60 @@ def test_protected_places_are_found_and_sorted(place: Path) -> None:
     protected = {str(path.relative_to(place)) for path in found.protected}
     assert hidden == {".env", "sub/.env.local", ".ssh"}
     assert protected == {".git", "sub/.git", "cert.pem"}
+
+
+@pytest.mark.contract("N20")
+async def test_many_secrets_are_all_hidden(call: Call, place: Path) -> None:
+    for number in range(210):
+        (place / f"d{number}").mkdir()
+        (place / f"d{number}/.env").write_text("canary\n")
+    result = await call("run_command", command="cat */.env 2>/dev/null; echo ended")
+    assert "ended" in result.text
+    assert "canary" not in result.text
+
+
+async def test_a_tree_with_too_many_secrets_runs_nothing(call: Call, place: Path) -> None:
+    for number in range(MOST_GUARDED + 1):
+        (place / f".env.{number}").write_text("canary\n")
+    result = await call("run_command", command="touch ran; cat .env.*")
+    assert isinstance(result.error, NoSandbox)
+    assert "more than 1,000 protected places" in result.text
+    assert "--root" in result.text
+    assert not (place / "ran").exists()
+
+
+def test_a_tree_too_large_to_be_looked_through_is_refused(place: Path) -> None:
+    for number in range(4):
+        (place / f"{number}.txt").touch()
+    assert bounded(place, FilePolicy(), seen=4) == guarded(place, FilePolicy())
+    with pytest.raises(NoSandbox, match="more than 3 files"):
+        bounded(place, FilePolicy(), seen=3)
+
+
+async def test_what_a_command_made_is_found_whatever_else_it_made(call: Call, place: Path) -> None:
+    line = f"for i in $(seq {MOST_GUARDED + 1}); do : > a$i.pem; done; mkdir -p z/.vscode"
+    result = await call("run_command", command=line, timeout=60)
+    assert result.data["runs"][0]["moved_away"] == ["z/.vscode"]
+
+
+async def test_a_secret_behind_a_link_is_read_through_neither_name(call: Call, place: Path) -> None:
+    (place / "config/keys").mkdir(parents=True)
+    (place / "config/settings.txt").write_text("canary\n")
+    (place / "config/keys/.env").write_text("canary\n")
+    (place / "open.txt").write_text("open\n")
+    (place / ".env").symlink_to("config/settings.txt")
+    (place / ".env.keys").symlink_to("config/keys")
+    (place / ".env.loop").symlink_to(".env.loop")
+    line = "cat .env config/settings.txt .env.keys/.env config/keys/.env; cat open.txt"
+    result = await call("run_command", command=line)
+    assert "open" in result.data["runs"][0]["output"]
+    assert "canary" not in result.text
+
+
+async def test_a_secret_that_is_a_link_to_the_whole_tree_is_refused(
+    call: Call, place: Path
+) -> None:
+    (place / ".aws").symlink_to(".")
+    result = await call("run_command", command="touch ran")
+    assert isinstance(result.error, NoSandbox)
+    assert not (place / "ran").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import secrets
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from evercontext.domain.tool import Caller, FileChange, Mode
+from evercontext.errors import NoSandbox
 from evercontext.files.listing import SKIPPED
 from evercontext.files.policy import FilePolicy
 from evercontext.process.environment import filtered
@@ -34,8 +36,11 @@ OURS = (".evercontext", ".nebula")
 OBEYED_SECRETS = (".npmrc", ".yarnrc*")
 """They hold tokens, and name programs that npm and yarn start."""
 KEYS = ("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore")
-MOST_GUARDED = 200
-MOST_SEEN = 50_000
+MOST_GUARDED = 1_000
+"""Places that a cage holds without making every command slow."""
+MOST_SEEN = 200_000
+"""Files and directories that are looked at before a command starts."""
+_SMALLER = "Run in a subdirectory with --root"
 
 
 class Recorded(Protocol):
@@ -146,14 +151,15 @@ class CommandRunner:
         )
 
     def _cage(self, layer: Layer, caller: Caller) -> Sandbox:
-        found = guarded(self.root, self.policy)
+        waived = layer is Layer.NONE
+        found = guarded(self.root, self.policy) if waived else bounded(self.root, self.policy)
         user = self.environment.get("HOME")
         return Sandbox(
             self.root,
             layer,
             read_only=caller.mode is not Mode.AGENT,
             protected=found.protected,
-            hidden=(*found.hidden, *self._own_home()),
+            hidden=outermost((*hidden_with_targets(self.root, found.hidden), *self._own_home())),
             home=Path(user) if user else None,
             network=self.network,
             limits=self.limits,
@@ -186,10 +192,18 @@ class CommandRunner:
 
 
 def guarded(root: Path, policy: FilePolicy) -> Guarded:
-    """Return the protected places below a root.
+    """Return the protected places below a root. Generated directories are not entered."""
+    return _guarded(root, policy, math.inf, math.inf)
 
-    Generated directories are not entered, and no more are returned than a cage can hold.
-    """
+
+def bounded(
+    root: Path, policy: FilePolicy, *, most: float = MOST_GUARDED, seen: float = MOST_SEEN
+) -> Guarded:
+    """Return the protected places below a root. Raises NoSandbox if they are too many to hold."""
+    return _guarded(root, policy, most, seen)
+
+
+def _guarded(root: Path, policy: FilePolicy, most: float, most_seen: float) -> Guarded:
     protected: list[Path] = []
     hidden: list[Path] = []
     seen = 0
@@ -201,9 +215,44 @@ def guarded(root: Path, policy: FilePolicy) -> Guarded:
             name for name in directories if name not in SKIPPED and not policy.protects(name)
         ]
         seen += len(files) + len(directories)
-        if seen > MOST_SEEN or len(protected) + len(hidden) > MOST_GUARDED:
-            break
+        # What was not found would lie open to the command, so it does not run at all.
+        if len(protected) + len(hidden) > most:
+            raise NoSandbox(f"more than {most:,} protected places in this tree", fix=_SMALLER)
+        if seen > most_seen:
+            raise NoSandbox(f"more than {most_seen:,} files in this tree", fix=_SMALLER)
     return Guarded(tuple(protected), tuple(hidden))
+
+
+def hidden_with_targets(root: Path, hidden: Iterable[Path]) -> list[Path]:
+    """Return secrets, and where a secret is a link into the tree, what it points at.
+
+    Raises NoSandbox if that is the whole tree.
+    """
+    places: list[Path] = []
+    real = root.resolve()
+    for path in hidden:
+        places.append(path)
+        target = _target(path)
+        if target and target.is_relative_to(real):
+            places.append(root / target.relative_to(real))
+        if target and real.is_relative_to(target):
+            name = path.relative_to(root)
+            raise NoSandbox(f"{name} is a link to the whole tree", fix="Remove the link")
+    return places
+
+
+def outermost(places: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the places that lie in no other: nothing can be masked below a mask."""
+    unique = dict.fromkeys(places)
+    real = {path for path in unique if not path.is_symlink()}
+    return tuple(path for path in unique if real.isdisjoint(path.parents))
+
+
+def _target(path: Path) -> Path | None:
+    try:
+        return path.resolve() if path.is_symlink() else None
+    except (OSError, RuntimeError):  # a link in a circle leads nowhere
+        return None
 
 
 def obeyed(name: str) -> bool:
