@@ -76,3 +76,10 @@ def test_odd_text_stays_one_line_of_utf8() -> None:
     reply = ModelReply(model="m", turn=1, text="日本\n\x1b \ud800")
     found = told((reply, None))
     assert found[0]["content"].startswith("日本\n\x1b ")
+
+
+def test_a_command_carries_its_exit_code() -> None:
+    result = StepResult(tool="run.test", ok=True, text="[exit code 3]", exit_code=3)
+    found = told((STEP, None), (result, "1"))
+    assert found[2]["type"] == "command"
+    assert found[2]["exit_code"] == 3

@@ -244,3 +244,31 @@ def test_small_words() -> None:
         output_tokens=34, cost_usd=0.00123,
     )  # fmt: skip
     assert describe_final(spent) == "0 files changed, 1 turn, 1,234 tokens, $0.0012, 1.2 s"
+
+
+def command_result(code: int, text: str) -> StepResult:
+    return StepResult(tool="run_command", ok=True, text=text, exit_code=code)
+
+
+def test_what_a_command_did_is_shown() -> None:
+    shown = Shown()
+    step = Step(
+        tool="run_command",
+        arguments={"command": "./x"},
+        effects=("execute",),
+        door="run",
+        mode="agent",
+    )
+    said = "\n".join(f"line {number}" for number in range(30))
+    text = f"$ sh -c ./x\n{said}\nend \x1b[2J\n[exit code 3]"
+    shown.tell(command_result(3, text), shown.tell(step))
+    first, *output = shown.err.getvalue().splitlines()
+    assert first == "  run_command ./x  exit 3  0 ms"
+    assert output[0] == "    … 23 lines before"
+    assert output[-2:] == ["    line 29", "    end \\x1b[2J"]
+    assert len(output) == 9
+
+
+def test_an_exit_code_that_is_not_0_is_no_green_word() -> None:
+    assert verdict(command_result(0, "")) == ("exit 0", "green")
+    assert verdict(command_result(3, "")) == ("exit 3", "yellow")

@@ -144,3 +144,15 @@ def test_control_characters_of_the_log_are_written_out() -> None:
     log.close()
     for arguments in (("list",), ("show", FIRST)):
         assert "\x1b" not in evercontext("trace", *arguments).out
+
+
+def test_show_says_how_a_command_ended_and_what_it_said() -> None:
+    trace_id = "22222222-aaaa-4aaa-8aaa-000000000003"
+    log = EventLog(home() / "traces")
+    text = "$ sh -c 'echo out; exit 3'\nout \x1b[2J\n[exit code 3]"
+    result = StepResult(tool="run_command", ok=True, text=text, exit_code=3)
+    log.emit(result, trace_id=trace_id)
+    log.close()
+    shown = evercontext("trace", "show", trace_id).out
+    assert "result exit 3" in shown
+    assert "out \\x1b[2J" in shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
@@ -348,3 +349,11 @@ async def test_a_secret_that_is_a_link_to_the_whole_tree_is_refused(
     result = await call("run_command", command="touch ran")
     assert isinstance(result.error, NoSandbox)
     assert not (place / "ran").exists()
+
+
+async def test_the_log_has_the_exit_code_of_a_command(call: Call, tmp_path: Path) -> None:
+    result = await call("run_command", command="echo out; exit 3")
+    assert result.data["exit_code"] == 3
+    logged = "".join(path.read_text() for path in (tmp_path / "traces").rglob("*.jsonl"))
+    ended = [event for event in map(json.loads, logged.splitlines()) if event["parent"]]
+    assert [event["data"]["exit_code"] for event in ended] == [3]

@@ -144,7 +144,8 @@ def _results(result: StepResult, step_id: str | None, step: Step | None) -> Iter
     }
     if step and "execute" in step.effects:
         command = step.arguments.get("command", step.tool)
-        yield {"type": "command", "tool_id": step_id, "command": command, "status": status}
+        ended = {"status": status, "exit_code": result.exit_code}
+        yield {"type": "command", "tool_id": step_id, "command": command, **ended}
 
 
 def _change(diff: Diff) -> Object:

@@ -28,6 +28,7 @@ from evercontext.domain.tool import Mode
 from evercontext.errors import ApprovalDenied, ModeRefused, PolicyError, by_code
 
 MOST_DIFF_LINES = 200
+MOST_OUTPUT_LINES = 8
 _SHORT_ID = 8
 _COLOURS = {"done": "green", "red": "yellow", "limit": "yellow", "cancelled": "yellow"}
 
@@ -140,10 +141,12 @@ class TextView:
         word, colour = verdict(result)
         if result.ok and self._dry and step and {"write", "execute"} & {*step.effects}:
             word, colour = "not done", "dim"
-        took = f"  {seconds(result.duration_ms)}" if result.ok and word == "ok" else ""
+        took = f"  {seconds(result.duration_ms)}" if result.ok and word != "not done" else ""
         self._err.line(f"  {self._err.paint(word, colour)}{self._err.paint(took, 'dim')}")
         if not result.ok:
             self._err.line(f"    {one_line(result.text)}")
+        for line in output_lines(result, self._err.width - 5):
+            self._err.line(f"    {line}", "dim")
 
     def _diff(self, diff: Diff) -> None:
         self.pause()
@@ -242,12 +245,27 @@ def _words(value: Any) -> str:
 
 def verdict(result: StepResult) -> tuple[str, str]:
     """How a call ended, in one word and its colour."""
+    if result.ok and result.exit_code is not None:
+        return f"exit {result.exit_code}", "yellow" if result.exit_code else "green"
     if result.ok:
         return "ok", "green"
     kind = by_code(result.error or "")
     if issubclass(kind, PolicyError | ModeRefused):
         return "refused", "red"
     return ("denied", "red") if issubclass(kind, ApprovalDenied) else ("failed", "yellow")
+
+
+def output_lines(result: StepResult, columns: int) -> list[str]:
+    """The end of what a command said, without the command itself; nothing for other tools."""
+    if not result.ok or result.exit_code is None:
+        return []
+    # The ending is in the verdict, unless it says more than the exit code.
+    known = f"[exit code {result.exit_code}]"
+    lines = [line for line in visible(result.text.strip("\n")).split("\n") if line != known]
+    lines = lines[1:] if lines[0].startswith("$ ") else lines
+    hidden = len(lines) - MOST_OUTPUT_LINES
+    before = [f"… {hidden} lines before"] if hidden > 0 else []
+    return [*before, *(clip(line, columns) for line in lines[-MOST_OUTPUT_LINES:])]
 
 
 def describe_diff(diff: Diff) -> str:

@@ -11,6 +11,7 @@ from evercontext.cli.render import (
     describe_check,
     describe_diff,
     describe_final,
+    output_lines,
     painted_diff,
     plan_part,
     seconds,
@@ -150,6 +151,8 @@ def _details(event: Event, screen: Screen) -> list[str]:
             return [one_line(plan_part(task)) for task in tasks]
         case ModelReply(text=text) if text.strip():
             return _cut(visible(text.strip()).split("\n"))
+        case StepResult() as result:
+            return [screen.paint(line, "dim") for line in output_lines(result, screen.width - 12)]
         case Diff(diff=diff):
             return painted_diff(screen, diff)[2:]
         case Final(text=text, error=error):

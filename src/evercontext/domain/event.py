@@ -98,6 +98,8 @@ class StepResult(Body):
     error: str | None = None
     duration_ms: int = 0
     truncated: bool = False
+    exit_code: int | None = None
+    """Of the command that the tool ran; the first that is not 0 where it ran several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -197,6 +197,7 @@ class Toolbox:
                 error=result.error.code if result.error else None,
                 duration_ms=duration,
                 truncated=cut,
+                exit_code=_exit_code(result),
             ),
             trace_id=caller.trace_id,
             parent=step,
@@ -228,6 +229,11 @@ async def _run(tool: Tool, arguments: Arguments, caller: Caller) -> ToolResult:
     except Exception as problem:  # noqa: BLE001 - a broken tool must not take the task with it
         said = f"{type(problem).__name__}: {problem}"
         return ToolResult.failed(ToolCrashed(f"{tool.name} failed unexpectedly: {said}"))
+
+
+def _exit_code(result: ToolResult) -> int | None:
+    code = result.data.get("exit_code") if isinstance(result.data, dict) else None
+    return code if isinstance(code, int) else None
 
 
 @cache

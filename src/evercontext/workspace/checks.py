@@ -158,7 +158,8 @@ def _result(outcomes: Sequence[Outcome], *, counted: bool) -> ToolResult:
     good = all(run["passed"] for run in runs)
     changes = _last_of_each([change for outcome in outcomes for change in outcome.changes])
     text = "\n\n".join(_text(outcome, run) for outcome, run in zip(outcomes, runs, strict=True))
-    return ToolResult(text, {"passed": good, "runs": runs}, changes=changes)
+    code = next((run["exit_code"] for run in runs if run["exit_code"]), 0)
+    return ToolResult(text, {"passed": good, "exit_code": code, "runs": runs}, changes=changes)
 
 
 def _data(outcome: Outcome, counted: bool) -> dict[str, Any]:
