@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evercontext.index.analysis import FIELDS, analyse, pack, unpack
@@ -38,6 +38,7 @@ def test_fields_hold_the_names_and_the_header() -> None:
 
 @settings(max_examples=50)
 @given(st.text(max_size=300))
+@example(":$0")
 def test_what_was_packed_comes_back(text: str) -> None:
     found = analyse(text, "python")
     again = unpack(pack(found))

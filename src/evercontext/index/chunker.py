@@ -74,7 +74,9 @@ def _definition(captures: dict[str, list[Node]]) -> Definition | None:
     whole = captures["def"][0]
     for kind in ("type", "function", "other", "impl"):
         if kind in captures:
-            name = captures[kind][0].text or b""
+            name = captures[kind][0].text
+            if not name:
+                return None  # the parser supposes a name where none is written
             return Definition(
                 name.decode("utf-8", "replace")[:200],
                 kind,
