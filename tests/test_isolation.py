@@ -51,7 +51,7 @@ def test_a_test_has_a_home_of_its_own(tmp_path_factory: pytest.TempPathFactory) 
     assert tmp_path_factory.getbasetemp() in settings.home.parents
     assert settings.home.is_relative_to(Path.home())
     assert settings.openai_api_key is None
-    assert [name for name in os.environ if name.startswith("EC_")] == ["EC_HOME"]
+    assert {name for name in os.environ if name.startswith("EC_")} == {"EC_HOME", "EC_ROUTER_PORT"}
 
 
 def test_a_running_child_is_seen() -> None:

@@ -27,7 +27,8 @@ def test_text_has_one_line_for_each(tmp_path: Path) -> None:
     ended = evercontext("config", "show", "--origin", cwd=tmp_path)
     lines = ended.out.splitlines()
     assert len(lines) == len(rows())
-    ends = ("default", "environment EC_HOME", "environment MCP_PORT")
+    given = ("EC_HOME", "EC_ROUTER_PORT", "MCP_PORT")
+    ends = ("default", *(f"environment {name}" for name in given))
     assert all(line.endswith(ends) for line in lines)
 
 
