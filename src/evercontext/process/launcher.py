@@ -10,7 +10,6 @@ standard library and its neighbours only: the start of a bare interpreter is all
 
 from __future__ import annotations
 
-import contextlib
 import marshal
 import os
 import select
@@ -113,5 +112,8 @@ def main(plan_fd: int, control_fd: int) -> None:
     with open(errors, "rb") as file:
         said = file.read().decode("utf-8", "replace")
     report = "\n".join((str(-9 if code is None else code), reached or "", said))
-    with contextlib.suppress(OSError):
+    try:
         control.sendall(report.encode())
+    except OSError:
+        # A dying parent closes its sockets before it gives us away: only now is it certain.
+        sweep(plan["scratch"])
