@@ -22,10 +22,12 @@ def test_a_long_tree_is_cut_and_says_so() -> None:
 
 
 def test_braces_in_a_fact_are_not_filled_again() -> None:
-    content = brief(Surroundings("{tree}", ("{instructions}", "a{"), "{date}"), "agent").content
-    assert "Project root: {tree}" in content
-    assert "- {instructions}" in content
-    assert content.endswith("{date}")
+    here = Surroundings("{{tree}}", ("{{instructions}}", "a{", "{tree}"), "{{date}}")
+    content = brief(here, "agent").content
+    assert "Project root: {{tree}}" in content
+    assert "- {{instructions}}\n- a{\n- {tree}" in content
+    assert content.endswith("{{date}}")
+    assert content.count("{{") == 2 + content.count("{{tree}}")
 
 
 @pytest.mark.contract("N27")

@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import Literal
 
 from evercontext.domain.message import Message, system
+from evercontext.domain.prompt import fill
 from evercontext.domain.tool import Mode
 
 MOST_FILES = 200
@@ -45,17 +46,7 @@ def brief(surroundings: Surroundings, part: Part, mode: Mode = Mode.AGENT) -> Me
         "tree": _tree(surroundings.tree),
         "instructions": _instructions(surroundings.instructions),
     }
-    return system(_fill(template, facts).rstrip())
-
-
-def _fill(template: str, facts: dict[str, str]) -> str:
-    # A single pass, so that braces inside a fact are never taken for a placeholder.
-    pieces = template.split("{")
-    filled = [pieces[0]]
-    for piece in pieces[1:]:
-        name, closed, rest = piece.partition("}")
-        filled.append(facts[name] + rest if closed and name in facts else "{" + piece)
-    return "".join(filled)
+    return system(fill(template, facts).rstrip())
 
 
 def _tree(paths: Sequence[str]) -> str:

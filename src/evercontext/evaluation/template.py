@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 import stat
-from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
+from evercontext.domain.prompt import fill
 from evercontext.evaluation.rubric import Rubric
 
 LARGEST = 262_144
-_PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
 
 
 class Template:
@@ -26,11 +24,7 @@ class Template:
         values = {f"{name}_weight": f"{weight:g}" for name, weight in rubric.weights.items()}
         values["document_content"] = content
         values["criteria"] = json.dumps(dict(rubric.weights), ensure_ascii=False)
-        return _fill(self._text, values)
-
-
-def _fill(text: str, values: Mapping[str, str]) -> str:
-    return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), text)
+        return fill(self._text, values)
 
 
 def packaged() -> Template:

@@ -7,9 +7,9 @@ from importlib.resources import files
 
 from evercontext.domain.message import user
 from evercontext.domain.model import Model, Request, complete
+from evercontext.domain.prompt import fill
 from evercontext.evaluation.improve import Version
 
-_PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
 _FENCED = re.compile(r"\A\s*```[\w-]*\n(.*)\n```\s*\Z", re.DOTALL)
 
 
@@ -30,9 +30,7 @@ class ModelWriter:
             "document_content": version.content,
         }
         prompt = files("evercontext.evaluation") / "prompts" / "revision-prompt.txt"
-        text = _PLACEHOLDER.sub(
-            lambda found: values.get(found[1], found[0]), prompt.read_text(encoding="utf-8")
-        )
+        text = fill(prompt.read_text(encoding="utf-8"), values)
         request = Request([user(text)], temperature=0.0, seed=0, hints={"role": "writer"})
         reply = await complete(self._model, request)
         return _unfenced(reply.text, version.content)
