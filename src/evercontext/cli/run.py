@@ -15,7 +15,7 @@ import click
 
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import checks_options, root_option, settings_of, warn
-from evercontext.cli.terminal import Screen
+from evercontext.cli.terminal import Screen, one_line
 from evercontext.domain.event import Event
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import UsageError
@@ -24,6 +24,7 @@ from evercontext.settings import Settings, process_environment
 if TYPE_CHECKING:
     from evercontext.access.permissions import Permissions
     from evercontext.app import EverContext
+    from evercontext.tools.approval import Ask
 
 LONGEST_TASK = 1_048_576
 _PATIENCE = 1.0
@@ -125,6 +126,8 @@ async def _run(text: str, settings: Settings, style: str, dry: bool, ask: bool) 
     async with EverContext.open(settings) as app:
         warn(app, err)
         gate = dataclasses.replace(gate, policy=await _permissions(app, ask))
+        if ask:
+            gate = dataclasses.replace(gate, ask=await _everywhere(app, gate.ask, err, view))
         stop = app.events.subscribe(_without_secrets(view))
         try:
             report = await app.run_task(text, mode=mode, gate=gate, trace_id=trace_id)
@@ -132,6 +135,17 @@ async def _run(text: str, settings: Settings, style: str, dry: bool, ask: bool) 
             stop()
             view.pause()
     return report.outcome
+
+
+async def _everywhere(app: EverContext, ask: Ask, err: Screen, view: View) -> Ask:
+    """Let an open web console answer too."""
+    from evercontext.app.asking import ask_everywhere
+
+    def tell(text: str) -> None:
+        view.pause()
+        err.line(f"  {one_line(text)}", "bold")
+
+    return await ask_everywhere(app, ask, tell)
 
 
 async def _permissions(app: EverContext, ask: bool) -> Permissions:

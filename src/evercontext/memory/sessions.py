@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.events.redact import Clean, cleaned, unchanged
+from evercontext.process.owner import is_alive, owner_of
 from evercontext.storage.store import Row, Store
 
 _LONGEST_TITLE = 80
@@ -62,7 +63,7 @@ class SessionRepository:
         self, project: Path, model_used: str, *, user_id: str | None = None
     ) -> Session:
         """Begin a session in a project."""
-        metadata = {"owner": _owner(os.getpid())}
+        metadata = {"owner": owner_of(os.getpid())}
         session = Session(
             id=new_session_id(),
             project_path=real_path(project),
@@ -103,7 +104,7 @@ class SessionRepository:
         """Open it again: it has no end any more."""
         async with self._store.transaction() as writing:
             row = await writing.fetch_one("SELECT metadata FROM sessions WHERE id = ?", (id,))
-            metadata = {**_metadata(row), "owner": _owner(os.getpid())}
+            metadata = {**_metadata(row), "owner": owner_of(os.getpid())}
             await writing.execute(
                 "UPDATE sessions SET ended_at = NULL, metadata = ?,"
                 " model_used = coalesce(?, model_used) WHERE id = ?",
@@ -158,7 +159,7 @@ class SessionRepository:
     async def repair(self) -> list[str]:
         """End the sessions whose process died; they ended with their last message."""
         rows = await self._store.fetch_all(f"{_COLUMNS} WHERE s.ended_at IS NULL GROUP BY s.id")
-        dead = [row for row in rows if not _alive(_metadata(row).get("owner"))]
+        dead = [row for row in rows if not is_alive(_metadata(row).get("owner"))]
         for row in dead:
             await self._store.execute(
                 "UPDATE sessions SET ended_at = ? WHERE id = ? AND ended_at IS NULL",
@@ -179,28 +180,3 @@ def _metadata(row: Row | None) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _owner(pid: int) -> dict[str, Any]:
-    return {"pid": pid, "born": _born(pid)}
-
-
-def _alive(owner: object) -> bool:
-    if not isinstance(owner, dict) or not isinstance(owner.get("pid"), int):
-        return False
-    try:
-        os.kill(owner["pid"], 0)
-    except PermissionError:
-        pass
-    except (OSError, OverflowError):
-        return False
-    # A number is given again to another process; the moment it was born is not.
-    return bool(_born(owner["pid"]) == owner.get("born"))
-
-
-def _born(pid: int) -> str | None:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return None
-    return stat.rpartition(")")[2].split()[19]

@@ -102,6 +102,7 @@ async def _conversation(app: EverContext, given: dict[str, Any]) -> Conversation
 
 
 async def _talk(dialogue: Dialogue) -> Outcome:
+    from evercontext.app.asking import ask_everywhere
     from evercontext.cli.chat.asking import ChatAsk
     from evercontext.cli.chat.view import ChatView
     from evercontext.cli.chat.words import obey
@@ -110,8 +111,11 @@ async def _talk(dialogue: Dialogue) -> Outcome:
     await _greet(dialogue)
     dialogue.keyboard = keyboard = _keyboard(dialogue)
     dialogue.view = view = ChatView(dialogue.screen, keyboard.show)
-    ask = ChatAsk(keyboard, dialogue.screen, view, dialogue.permissions, dialogue.stored)
-    dialogue.gate = Gate(dialogue.permissions, ask if keyboard.interactive else nobody)
+    here = ChatAsk(keyboard, dialogue.screen, view, dialogue.permissions, dialogue.stored)
+    ask = nobody
+    if keyboard.interactive:
+        ask = await ask_everywhere(dialogue.app, here, lambda text: _told(dialogue, text))
+    dialogue.gate = Gate(dialogue.permissions, ask)
     stop = dialogue.app.events.subscribe(_without_secrets(view))
     try:
         return await dialogue.run(obey)
@@ -119,6 +123,10 @@ async def _talk(dialogue: Dialogue) -> Outcome:
         stop()
         await keyboard.close()
         dialogue.screen = Screen(sys.stdout, no_color=dialogue.app.settings.no_color)
+
+
+def _told(dialogue: Dialogue, text: str) -> None:
+    dialogue.screen.line(f"  {one_line(text)}", "bold")
 
 
 async def _greet(dialogue: Dialogue) -> None:

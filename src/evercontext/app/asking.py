@@ -1,0 +1,122 @@
+"""Asking where a person is: at the terminal or in the web console; the first answer counts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from evercontext.access.approvals import ALLOWED, PENDING, Approvals, PendingQuestion
+from evercontext.access.consoles import Consoles
+from evercontext.access.floor import reason_to_ask
+from evercontext.app.house import EverContext
+from evercontext.errors import NobodyToAsk, StoreProblem
+from evercontext.events.redact import Clean, cleaned
+from evercontext.tools.approval import Answer, Ask, Question, nobody
+from evercontext.tools.diff import describe
+
+LOOK_EVERY = 0.25
+_BY = "you, in the console"
+
+Tell = Callable[[str], None]
+
+
+async def ask_everywhere(app: EverContext, ask: Ask, tell: Tell = lambda text: None) -> Ask:
+    """Return an ``Ask`` that the web console can answer too.
+
+    Where nobody is at a terminal, a console that is open is somebody; none open is nobody.
+    """
+    inner = None if ask is nobody else ask
+    if inner is None and not await Consoles(app.store).url():
+        return nobody
+    return Published(inner, app, Approvals(app.store), app.memory.clean, tell)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Publishes each question and takes the first answer, from here or from the console."""
+
+    inner: Ask | None
+    app: EverContext
+    approvals: Approvals
+    clean: Clean
+    tell: Tell
+
+    async def __call__(self, question: Question) -> Answer:
+        """Ask, and wait for the first answer."""
+        try:
+            asked = await self._publish(question)
+        except StoreProblem:
+            # A store in trouble costs the console, not the answer.
+            return await (self.inner or nobody)(question)
+        try:
+            if self.inner is None:
+                return await self._elsewhere(question, asked)
+            return await self._race(self.inner, question, asked)
+        finally:
+            with suppress(StoreProblem):
+                await asyncio.shield(self.approvals.withdraw(asked.id))
+
+    async def _publish(self, question: Question) -> PendingQuestion:
+        tool = question.tool
+        command = str(question.arguments.get("command", ""))
+        changes = [describe(change, applied=False) for change in question.changes]
+        told: dict[str, Any] = {
+            "description": tool.description,
+            "origin": tool.origin,
+            "effects": [effect.name.lower() for effect in tool.effects if effect.name],
+            "arguments": dict(question.arguments),
+            "changes": [
+                {"path": c.path, "kind": c.kind, "added": c.added, "removed": c.removed,
+                 "diff": c.diff}
+                for c in changes
+            ],
+            "reason": reason_to_ask(command, self.app.memory.project) if command else None,
+        }  # fmt: skip
+        safe = cleaned(told, self.clean)
+        trace_id = question.caller.trace_id
+        return await self.approvals.ask(trace_id, self.app.memory.project, tool.name, safe)
+
+    async def _elsewhere(self, question: Question, asked: PendingQuestion) -> Answer:
+        url = await Consoles(self.app.store).url()
+        if url is None:
+            raise NobodyToAsk(
+                f"{question.tool.name} needs approval, there is no terminal and no console is open",
+                fix="Open one with: evercontext serve --open",
+            )
+        self.tell(f"{question.tool.name} needs your approval: {url}approvals")
+        return await self._answered(asked)
+
+    async def _race(self, inner: Ask, question: Question, asked: PendingQuestion) -> Answer:
+        here = asyncio.ensure_future(inner(question))
+        there = asyncio.ensure_future(self._answered(asked))
+        try:
+            await asyncio.wait((here, there), return_when=asyncio.FIRST_COMPLETED)
+            if not here.done():
+                self.tell(f"answered in the console: {_word(there.result())}")
+                return there.result()
+            answer = here.result()
+            given = {"allowed": answer.allowed, "by": answer.by, "feedback": answer.feedback}
+            if await self.approvals.answer(asked.id, asked.nonce, **given):  # type: ignore[arg-type]
+                return answer
+            # Both at once: the row decides, so that console and run tell the same story.
+            return await there
+        finally:
+            for waiting in (here, there):
+                waiting.cancel()
+            await asyncio.gather(here, there, return_exceptions=True)
+
+    async def _answered(self, asked: PendingQuestion) -> Answer:
+        while True:
+            row = await self.approvals.get(asked.id)
+            if row is None or row.state != PENDING:
+                allowed = row is not None and row.state == ALLOWED
+                feedback = row.feedback if row else None
+                return Answer(allowed, (row and row.answered_by) or _BY, feedback)
+            await asyncio.sleep(LOOK_EVERY)
+
+
+def _word(answer: Answer) -> str:
+    return "yes" if answer.allowed else "no"

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from evercontext.access.approvals import DENIED, WITHDRAWN, Approvals
+from evercontext.storage.sqlite import SqliteStore
+
+PROJECT = "/some/project"
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    opened = await SqliteStore.open(tmp_path / "memory.db")
+    yield opened
+    await opened.close()
+
+
+async def test_the_first_answer_wins_and_a_second_changes_nothing(store: SqliteStore) -> None:
+    approvals = Approvals(store)
+    asked = await approvals.ask("t1", PROJECT, "write_file", {"arguments": {"path": "a"}})
+    given = {"by": "you", "feedback": "use b"}
+    answers = await asyncio.gather(
+        *(approvals.answer(asked.id, asked.nonce, allowed=False, **given) for _ in range(8))
+    )
+    assert sorted(answers) == [False] * 7 + [True]
+    assert not await approvals.answer(asked.id, asked.nonce, allowed=True, by="late")
+    row = await approvals.get(asked.id)
+    assert row is not None
+    assert (row.state, row.feedback, row.answered_by) == (DENIED, "use b", "you")
+
+
+async def test_an_answer_needs_the_nonce_of_that_very_question(store: SqliteStore) -> None:
+    approvals = Approvals(store)
+    old = await approvals.ask("t1", PROJECT, "write_file", {})
+    new = await approvals.ask("t1", PROJECT, "write_file", {})
+    assert not await approvals.answer(new.id, old.nonce, allowed=True, by="x")
+    assert not await approvals.answer(new.id, "é", allowed=True, by="x")
+    assert not await approvals.answer("no such", new.nonce, allowed=True, by="x")
+    assert [one.id for one in await approvals.pending(PROJECT)] == [old.id, new.id]
+
+
+async def test_other_projects_and_dead_processes_are_not_asked_for(store: SqliteStore) -> None:
+    approvals = Approvals(store)
+    asked = await approvals.ask("t1", PROJECT, "write_file", {})
+    assert await approvals.pending("/another") == []
+    done = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"],
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    gone = json.dumps({"pid": int(done.stdout), "born": "1"})
+    await store.execute("UPDATE approvals SET owner = ? WHERE id = ?", (gone, asked.id))
+    assert await approvals.pending(PROJECT) == []
+    assert not await approvals.answer(asked.id, asked.nonce, allowed=True, by="x")
+    assert [one.state for one in await approvals.settled(PROJECT)] == [WITHDRAWN]
