@@ -13,7 +13,7 @@ from evercontext.agent.briefing import Surroundings, brief, part_in
 from evercontext.agent.limits import LimitHit, Limits, Meter
 from evercontext.agent.loop import Loop, Price, Progress, Remember, forget
 from evercontext.agent.plan import PlanTask, TaskPlan
-from evercontext.agent.verify import Verdict, Verify, no_checks
+from evercontext.agent.verify import Repair, Repairing, Verdict, Verify, no_checks, no_repair
 from evercontext.context.window import Window
 from evercontext.domain.event import Body, Final, Notice, Plan, Task, TaskEnded
 from evercontext.domain.message import Message, user
@@ -82,6 +82,8 @@ class TaskRun:
     """Memories that bear on the task: shown with it, never part of the conversation."""
     verify: Verify = no_checks
     """Runs the project's checks once files were changed; the model has no say in it."""
+    repair: Repair = no_repair
+    """Mends what made the checks red, or takes back whatever did not help."""
     _verdict: Verdict = "not verified"
     _meter: Meter = field(init=False)
     _progress: Progress = field(default_factory=Progress)
@@ -96,7 +98,7 @@ class TaskRun:
         try:
             await self._carry_out(text, began)
             if self._changed() and self.caller.mode is Mode.AGENT:
-                self._verdict = await self.verify(dataclasses.replace(self.caller, parent=began))
+                await self._check(text, began)
             return self._end(began, None)
         except EverContextError as error:
             return self._end(began, error)
@@ -105,6 +107,24 @@ class TaskRun:
             self._end(began, Terminated("stopped by the system") if by_system
                       else Cancelled("stopped by the user"))  # fmt: skip
             raise
+
+    async def _check(self, text: str, began: str) -> None:
+        caller = dataclasses.replace(self.caller, parent=began)
+        self._verdict = await self.verify(caller)
+        if self._verdict != "red":
+            return
+
+        async def ask(about: str, toolbox: Toolbox) -> None:
+            mending = Progress()
+            try:
+                await self._converse(about, "repair", began, toolbox, mending)
+            finally:
+                self._progress.refusals += mending.refusals
+
+        name = self.model.info.bare_name
+        given = Repairing(text, caller, self.toolbox, self._changed(), name, ask)
+        self._verdict, changed = await self.repair(given)
+        self._progress.changed |= dict.fromkeys(changed, True)
 
     async def _carry_out(self, text: str, began: str) -> None:
         """Follow the plan, and make another one as long as it asks for that."""
@@ -136,16 +156,42 @@ class TaskRun:
         return None
 
     async def _do(self, text: str, task: PlanTask, of_several: bool, began: str) -> _Step:
+        progress = Progress()
+        asked = self._asked(text, task) if of_several else text
+        step = _Step(task, Outcome.DONE)
+        try:
+            step.text = await self._converse(asked, "agent", began, self.toolbox, progress, text)
+        except EverContextError as error:
+            step.error = error
+            if isinstance(error, LimitHit):
+                self._emit(error.event, began)
+        finally:
+            self._progress.add(progress)
+        step.outcome = judge(progress, step.error)
+        if of_several:
+            ended = TaskEnded(id=task.id, title=task.title, status=step.outcome.word)
+            self._emit(ended, began)
+        return step
+
+    async def _converse(
+        self,
+        asked: str,
+        role: str,
+        began: str,
+        toolbox: Toolbox,
+        progress: Progress,
+        task: str | None = None,
+    ) -> str:
+        """Let the model work on what is asked until it answers; the conversation keeps it."""
         hints = {
-            "role": "agent",
-            "task": text,
+            "role": role,
+            "task": task or asked,
             "root": self.surroundings.root_name,
             "tree": tuple(self.surroundings.tree),
         }
-        progress = Progress()
         loop = Loop(
             model=self.model,
-            toolbox=self.toolbox,
+            toolbox=toolbox,
             events=self.events,
             caller=dataclasses.replace(self.caller, parent=began),
             meter=self._meter,
@@ -156,27 +202,15 @@ class TaskRun:
             progress=progress,
         )
         mode = self.caller.mode
-        asked = self._asked(text, task) if of_several else text
-        step = _Step(task, Outcome.DONE)
         prompt = brief(self.surroundings, part_in(mode), mode)
         reminders = [self.reminder] if self.reminder else []
         history = [prompt, *reminders, *(self.conversation or ()), user(asked)]
         try:
             await self.remember(history[-1])
-            step.text = await loop.run(history)
-        except EverContextError as error:
-            step.error = error
-            if isinstance(error, LimitHit):
-                self._emit(error.event, began)
+            return await loop.run(history)
         finally:
-            self._progress.add(progress)
             if self.conversation is not None:
                 self.conversation[:] = history[1 + len(reminders) :]
-        step.outcome = judge(progress, step.error)
-        if of_several:
-            ended = TaskEnded(id=task.id, title=task.title, status=step.outcome.word)
-            self._emit(ended, began)
-        return step
 
     def _asked(self, text: str, task: PlanTask) -> str:
         lines = [f"The whole task: {text}", "", f"Your part of it now: {task.title}"]

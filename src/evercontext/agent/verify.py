@@ -24,6 +24,29 @@ _NO_TESTS = 5
 Verify = Callable[[Caller], Awaitable[Verdict]]
 
 
+@dataclass(frozen=True, slots=True)
+class Repairing:
+    """What a repair is given of the task whose checks are red."""
+
+    task: str
+    caller: Caller
+    toolbox: Toolbox
+    """Behind the gate of the task: what would be asked for is asked for here too."""
+    changed: tuple[str, ...]
+    model: str
+    ask: Callable[[str, Toolbox], Awaitable[None]]
+    """Lets the task's model work on something, with these tools."""
+
+
+Repair = Callable[[Repairing], Awaitable[tuple[Verdict, tuple[str, ...]]]]
+"""Returns how the checks end, and the files that the repair left changed."""
+
+
+async def no_repair(given: Repairing) -> tuple[Verdict, tuple[str, ...]]:
+    """Where nobody asked for repairs, red stays red."""
+    return "red", ()
+
+
 async def no_checks(caller: Caller) -> Verdict:
     """Where nobody asked for checks, nothing is verified."""
     return "not verified"
