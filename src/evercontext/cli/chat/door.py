@@ -106,13 +106,13 @@ async def _talk(dialogue: Dialogue) -> Outcome:
     from evercontext.cli.chat.asking import ChatAsk
     from evercontext.cli.chat.view import ChatView
     from evercontext.cli.chat.words import obey
-    from evercontext.tools.approval import Gate, nobody
+    from evercontext.tools.approval import Ask, Gate, nobody
 
     await _greet(dialogue)
     dialogue.keyboard = keyboard = _keyboard(dialogue)
     dialogue.view = view = ChatView(dialogue.screen, keyboard.show)
     here = ChatAsk(keyboard, dialogue.screen, view, dialogue.permissions, dialogue.stored)
-    ask = nobody
+    ask: Ask = nobody
     if keyboard.interactive:
         ask = await ask_everywhere(dialogue.app, here, lambda text: _told(dialogue, text))
     dialogue.gate = Gate(dialogue.permissions, ask)
