@@ -35,6 +35,7 @@ TESTED_THROUGH = {
     "app/equipment.py": "app/test_house.py",
     "app/judging.py": "cli/test_evaluate.py",
     "app/models.py": "app/test_house.py",
+    "app/redaction.py": "journeys/test_secrets.py",
     "app/routing.py": "server/test_router.py",
     "app/trace_index.py": "app/test_house.py",
     "catalog/adopt.py": "hostile/test_servers.py",

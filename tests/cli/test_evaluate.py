@@ -7,8 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from evercontext import testing
-from evercontext.cli.evaluate import bar, command
+from evercontext.cli.evaluate import command
 from evercontext.cli.improve import command as improve
+from evercontext.cli.scores import bar
 from evercontext.errors import UsageError
 
 GOOD = (

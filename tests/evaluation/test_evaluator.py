@@ -83,7 +83,13 @@ async def test_codex_judges_by_stdin_in_an_empty_folder(bench: Bench) -> None:
     assert (evaluation.score, evaluation.passed) == (9.0, True)
     assert evaluation.metadata["model_used"] == "codex"
     assert evaluation.metadata["iteration"] == 2
-    assert bench.states() == ["evaluating", "judge running", "computing the score", "done"]
+    assert bench.states() == [
+        "evaluating",
+        "CLI running",
+        "parsing JSON",
+        "computing the score",
+        "done",
+    ]
 
 
 @pytest.mark.contract("L12", "L14", "L15")

@@ -257,7 +257,7 @@ async def test_codex_answers_and_progress_is_told(
                 break
             seen.append(message["params"]["message"])
         assert message["result"]["structuredContent"]["score"] == 9.0
-        assert "judge running" in seen
+        assert "CLI running" in seen
 
 
 @pytest.mark.contract("L13")

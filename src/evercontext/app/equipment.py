@@ -9,11 +9,12 @@ from pathlib import Path
 
 from evercontext import plugins
 from evercontext.app.judging import open_judge
+from evercontext.app.redaction import redactor as redactor
 from evercontext.domain.tool import Tool
 from evercontext.evaluation.evaluator import Evaluator
+from evercontext.evaluation.history import EvaluationHistory, Occasion
 from evercontext.evaluation.tools import GetEvaluator, evaluation_tools
 from evercontext.events.log import EventLog
-from evercontext.events.redact import Redactor, secret_values
 from evercontext.files.policy import FilePolicy, agent_policy, gateway_policy
 from evercontext.index.place import IndexPlace
 from evercontext.index.tools import index_tools
@@ -30,14 +31,14 @@ ESSENTIAL = ("list_files", "read_file", "write_file")
 
 
 def equip(
-    settings: Settings, stack: AsyncExitStack, events: EventLog
+    settings: Settings, stack: AsyncExitStack, events: EventLog, history: EvaluationHistory
 ) -> tuple[Workspace, list[Tool]]:
     """Open the workspace, here or behind ``EC_MCP_URL``, and return it with every tool."""
     if settings.mcp_url:
         workspace, tools = _remote(settings, settings.mcp_url, stack)
     else:
         workspace, tools = _local(settings, stack)
-    judging = evaluation_tools(_evaluator(settings, stack, events))
+    judging = evaluation_tools(_evaluator(settings, stack, events, history))
     searching = _searching(settings, stack, events)
     return workspace, [*tools, *searching, *judging, *_from_plugins()]
 
@@ -62,21 +63,19 @@ def _searching(settings: Settings, stack: AsyncExitStack, events: EventLog) -> l
     return remote.adopt(tools)
 
 
-def redactor(settings: Settings) -> Redactor:
-    """What must never be written: every secret in the environment."""
-    given = (settings.openai_api_key, settings.anthropic_api_key, settings.token)
-    known = [secret for secret in (*given, settings.catalog_token) if secret]
-    return Redactor([*secret_values(process_environment()), *known])
-
-
-def _evaluator(settings: Settings, stack: AsyncExitStack, events: EventLog) -> GetEvaluator:
+def _evaluator(
+    settings: Settings, stack: AsyncExitStack, events: EventLog, history: EvaluationHistory
+) -> GetEvaluator:
     """The evaluator, made when the first document is judged."""
     made: list[Evaluator] = []
 
     async def get() -> Evaluator:
         if not made:
             judge, _ = await open_judge(settings, stack)
-            made.append(Evaluator(judge, target=settings.target_score, events=events))
+            occasion = Occasion("tool", project=str(settings.root.resolve()))
+            target = settings.target_score
+            made.append(Evaluator(judge, target=target, events=events, history=history,
+                                  occasion=occasion))  # fmt: skip
         return made[0]
 
     return get

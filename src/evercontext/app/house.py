@@ -29,6 +29,7 @@ from evercontext.domain.model import Model
 from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.errors import ConfigError, FileProblem, PolicyError
+from evercontext.evaluation.history import EvaluationHistory
 from evercontext.events.log import EventLog
 from evercontext.settings import Settings, process_environment
 from evercontext.storage.sqlite import SqliteStore
@@ -68,7 +69,8 @@ class EverContext:
             stack.push_async_callback(store.close)
             traces = TraceIndex(store, events, settings.traces, secrets.masked)
             stack.push_async_callback(traces.close)
-            workspace, tools = equip(settings, stack, events)
+            history = EvaluationHistory(store, settings.home, secrets.masked)
+            workspace, tools = equip(settings, stack, events, history)
             memory = Recollection.of(store, settings.root, secrets.masked)
             catalog = open_catalog(settings, store, events)
             stack.push_async_callback(catalog.servers.close)
@@ -77,6 +79,11 @@ class EverContext:
             toolbox = Toolbox([*tools, *memory.tools(), *meta], events)
             told = (*settings.notices, *store.report.warnings)
             yield cls(settings, events, store, workspace, toolbox, traces, memory, catalog, told)
+
+    @property
+    def evaluations(self) -> EvaluationHistory:
+        """What was judged before: list it, follow one document, read the versions made."""
+        return EvaluationHistory(self.store, self.settings.home, self.memory.clean)
 
     async def run_task(
         self,

@@ -5,16 +5,62 @@ from __future__ import annotations
 import shlex
 import shutil
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 
 from evercontext.app.models import canonical_name, choose_model, open_model
-from evercontext.errors import UsageError
+from evercontext.app.redaction import redactor
+from evercontext.errors import StoreProblem, UsageError
 from evercontext.evaluation import template as templates
+from evercontext.evaluation.evaluator import Evaluator
+from evercontext.evaluation.history import EvaluationHistory, Occasion
 from evercontext.evaluation.judges import READ_ONLY_PRESET, CodexJudge, Judge, ModelJudge
 from evercontext.evaluation.local_judge import LocalJudge
+from evercontext.evaluation.versions import Versions
+from evercontext.events.log import EventLog
 from evercontext.process.environment import filtered
 from evercontext.settings import Settings, process_environment
+from evercontext.storage.sqlite import SqliteStore
 
 _CODEX_VARIABLES = ("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME", "HTTPS_PROXY", "NO_PROXY")
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """An evaluator that remembers, where what it says is kept, and what a person should be told."""
+
+    evaluator: Evaluator
+    versions: Versions
+    notices: tuple[str, ...] = ()
+
+
+async def open_judging(
+    settings: Settings, stack: AsyncExitStack, door: str, judge_name: str | None = None
+) -> Judging:
+    """Open judge, event log and history for one command; a broken store only costs the history."""
+    judge, warning = await open_judge(settings, stack, judge_name)
+    events = EventLog(settings.traces, redactor(settings))
+    stack.callback(events.close)
+    notices = [warning] if warning else []
+    history: EvaluationHistory | None = None
+    try:
+        history = await open_history(settings, stack)
+    except StoreProblem as problem:
+        notices.append(f"evaluations are not kept: {problem}")
+    evaluator = Evaluator(
+        judge,
+        target=settings.target_score,
+        events=events,
+        history=history,
+        occasion=Occasion(door, project=str(settings.root.resolve())),
+    )
+    return Judging(evaluator, Versions(settings.home), tuple(notices))
+
+
+async def open_history(settings: Settings, stack: AsyncExitStack) -> EvaluationHistory:
+    """Open the store for its evaluations alone."""
+    store = await SqliteStore.open(settings.database)
+    stack.push_async_callback(store.close)
+    return EvaluationHistory(store, settings.home, redactor(settings).masked)
 
 
 async def open_judge(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -12,9 +13,10 @@ import click
 
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, settings_of
-from evercontext.cli.terminal import Screen, one_line
+from evercontext.cli.scores import bar, show_history
+from evercontext.cli.terminal import Screen, one_line, pad
 from evercontext.domain.outcome import Outcome
-from evercontext.errors import UsageError
+from evercontext.errors import InvalidArguments, UsageError
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:
@@ -23,14 +25,18 @@ if TYPE_CHECKING:
 LARGEST = 1_048_576
 
 
+Judged = list[tuple[Path, "Evaluation"]]
+
+
 @click.command("evaluate")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--rubric", "rubric_text", metavar="JSON|FILE", help="Criteria and their weights.")
 @click.option("--target", type=click.FloatRange(0, 10), help="The passing score. Default: 8.0.")
 @click.option(
     "--judge", metavar="NAME", help="local, codex or a model. Default: the best there is."
 )
 @click.option("--compare", is_flag=True, help="Two files: which one is better, and where.")
+@click.option("--history", is_flag=True, help="Show earlier scores, of FILES or of the project.")
 @json_option
 def command(
     files: tuple[Path, ...],
@@ -38,6 +44,7 @@ def command(
     target: float | None,
     judge: str | None,
     compare: bool,
+    history: bool,
     as_json: bool,
 ) -> int:
     """Judge documents by a rubric. Exit 0 if all pass, 4 if one does not.
@@ -46,66 +53,102 @@ def command(
     evercontext evaluate README.md
     evercontext evaluate docs/*.md --target 7 --json
     evercontext evaluate --compare old.md new.md
+    evercontext evaluate --history README.md
     """
-    if compare and len(files) != 2:
-        raise UsageError("--compare takes two files")
-    documents = {path: read_document(path) for path in files}
-    rubric = read_rubric(rubric_text)
+    _refuse_contradictions(files, compare, history)
     settings = settings_of(target_score=target)
     screen = Screen(sys.stdout, no_color=settings.no_color)
+    if history:
+        return int(show_history(settings, files, screen, as_json))
+    documents = [(path, plain_text(path)) for path in files]
+    rubric = read_rubric(rubric_text)
     found = run_until_stopped(judge_all(settings, documents, rubric, judge))
     if as_json:
-        shapes = [{"file": str(path), **e.to_json()} for path, e in found.items()]
-        print(json.dumps(shapes[0] if len(shapes) == 1 else shapes, indent=2, ensure_ascii=False))
+        print(json.dumps(_shape(found, compare), indent=2, ensure_ascii=False))
     else:
-        for path, evaluation in found.items():
+        for path, evaluation in found:
             show(screen, str(path), evaluation)
         if compare:
             _show_comparison(screen, found)
-    passed = all(evaluation.passed for evaluation in found.values())
+    passed = all(evaluation.passed for _, evaluation in found)
     return int(Outcome.DONE if passed or compare else Outcome.RED)
 
 
+def _refuse_contradictions(files: tuple[Path, ...], compare: bool, history: bool) -> None:
+    if compare and history:
+        raise UsageError("--compare and --history exclude each other")
+    if compare and len(files) != 2:
+        raise UsageError("--compare takes two files")
+    if not files and not history:
+        raise UsageError("no document is named", fix="Say which: evercontext evaluate README.md")
+
+
 async def judge_all(
-    settings: Settings, documents: dict[Path, str], rubric: Rubric, judge: str | None
-) -> dict[Path, Evaluation]:
+    settings: Settings, documents: list[tuple[Path, str]], rubric: Rubric, judge: str | None
+) -> Judged:
     """Judge each document, one after the other."""
     from evercontext.agent.task import new_trace_id
-    from evercontext.app.house import redactor
-    from evercontext.app.judging import open_judge
-    from evercontext.evaluation.evaluator import Evaluator
-    from evercontext.events.log import EventLog
+    from evercontext.app.house import make_home
+    from evercontext.app.judging import open_judging
 
+    make_home(settings.home)
     async with AsyncExitStack() as stack:
-        chosen, warning = await open_judge(settings, stack, judge)
-        if warning:
-            print(f"warning: {one_line(warning)}", file=sys.stderr)
-        events = EventLog(settings.traces, redactor(settings))
-        stack.callback(events.close)
-        evaluator = Evaluator(chosen, target=settings.target_score, events=events)
-        found = {}
-        for path, text in documents.items():
-            trace_id = new_trace_id()
-            found[path] = await evaluator.evaluate(
-                text, rubric, trace_id=trace_id, base=path.parent
+        judging = await open_judging(settings, stack, "evaluate", judge)
+        for notice in judging.notices:
+            print(f"warning: {one_line(notice)}", file=sys.stderr)
+        found = []
+        for path, text in documents:
+            evaluation = await judging.evaluator.evaluate(
+                text,
+                rubric,
+                trace_id=new_trace_id(),
+                base=path.parent,
+                document=str(path.resolve()),
             )
+            found.append((path, evaluation))
         return found
 
 
+def plain_text(path: Path) -> str:
+    """Read a document as judges see it: without byte order mark, with ``\\n`` between lines."""
+    from evercontext.evaluation.form import plain
+
+    return plain(read_document(path))
+
+
 def read_document(path: Path) -> str:
-    """Read a document, or say in one line why not."""
+    """Read a document as it is, or say in one line why not."""
     try:
         # A device or a pipe has no size, and may have no end.
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)
     except OSError as problem:
         raise UsageError(f"{path} cannot be read: {problem.strerror}") from None
+    except ValueError:
+        raise UsageError("a file's name cannot hold a NUL character") from None
     if len(content) > LARGEST:
         raise UsageError(f"{path} is larger than {LARGEST} bytes", fix="Split it")
     try:
-        return content.decode("utf-8").replace("\r\n", "\n")
+        text = content.decode("utf-8")
     except UnicodeDecodeError:
-        raise UsageError(f"{path} is not UTF-8 text", fix="Save it as UTF-8") from None
+        raise UsageError(f"{path} is not UTF-8 text", fix=_conversion(path, content)) from None
+    if "\0" in text:
+        raise UsageError(f"{path} is not text: it holds NUL bytes")
+    return text
+
+
+def _conversion(path: Path, content: bytes) -> str:
+    """How to save it as UTF-8, where it can be told what it is."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return f"Convert it: iconv -f UTF-16 -t UTF-8 {shlex.quote(str(path))}"
+    for name, known_as in (("iso2022_jp", "ISO-2022-JP"), ("euc_jp", "EUC-JP"), ("cp932", "CP932")):
+        try:
+            text = content.decode(name)
+        except UnicodeDecodeError:
+            continue
+        if any("\u3040" <= character <= "\u30fe" for character in text):
+            return f"Convert it: iconv -f {known_as} -t UTF-8 {shlex.quote(str(path))}"
+    return "Save it as UTF-8"
 
 
 def read_rubric(text: str | None) -> Rubric:
@@ -115,38 +158,55 @@ def read_rubric(text: str | None) -> Rubric:
     if text is None:
         return Rubric.of()
     if not text.lstrip().startswith("{"):
-        text = read_document(Path(text))
+        text = plain_text(Path(text))
     try:
         given: Any = json.loads(text)
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise UsageError(f"--rubric is not valid JSON: {problem}") from None
-    return Rubric.of(given)
+    try:
+        return Rubric.of(given)
+    except InvalidArguments as problem:
+        raise UsageError(f"--rubric: {problem.message.removeprefix('rubric: ')}") from None
 
 
 def show(screen: Screen, name: str, evaluation: Evaluation) -> None:
     """A score people can read at a glance."""
     colour = "green" if evaluation.passed else "yellow"
     verdict = "passes" if evaluation.passed else "does not pass"
-    screen.line(f"{name}  {evaluation.score:.1f} of 10, {verdict}", colour)
+    screen.line(f"{one_line(name)}  {evaluation.score:.1f} of 10, {verdict}", colour)
     for criterion, score in evaluation.rubric_scores.items():
-        screen.line(f"  {criterion:<14}{bar(score)} {score:4.1f}")
+        screen.line(f"  {pad(one_line(criterion), 14)}{bar(score)} {score:4.1f}")
     for suggestion in evaluation.suggestions:
         screen.line(screen.wrapped(f"  - {one_line(str(suggestion))}"))
-    screen.line(f"  judged by {evaluation.metadata['model_used']}")
+    screen.line(f"  judged by {one_line(str(evaluation.metadata['model_used']))}")
 
 
-def bar(score: float, width: int = 20) -> str:
-    """A small bar for a score from 0 to 10."""
-    full = round(score / 10 * width)
-    return "█" * full + "░" * (width - full)
+def _shape(found: Judged, compare: bool) -> Any:
+    shapes = [{"file": str(path), **evaluation.to_json()} for path, evaluation in found]
+    if compare:
+        (_, one), (_, two) = found
+        gains = {name: round(gain, 2) for name, gain in _gains(one, two).items()}
+        return {"documents": shapes, "gains": gains, "gain": round(two.score - one.score, 2),
+                "better": str(_better(found)) if _better(found) else None}  # fmt: skip
+    return shapes[0] if len(shapes) == 1 else shapes
 
 
-def _show_comparison(screen: Screen, found: dict[Path, Evaluation]) -> None:
-    (first, one), (second, two) = found.items()
+def _gains(one: Evaluation, two: Evaluation) -> dict[str, float]:
+    return {name: two.rubric_scores[name] - one.rubric_scores[name] for name in one.rubric_scores}
+
+
+def _better(found: Judged) -> Path | None:
+    (first, one), (second, two) = found
+    if one.score == two.score:
+        return None
+    return second if two.score > one.score else first
+
+
+def _show_comparison(screen: Screen, found: Judged) -> None:
+    (_, one), (_, two) = found
     screen.line("")
-    for criterion in one.rubric_scores:
-        gain = two.rubric_scores[criterion] - one.rubric_scores[criterion]
-        screen.line(f"  {criterion:<14}{gain:+5.1f}")
-    gain = two.score - one.score
-    better = "they are equal" if not gain else f"{second if gain > 0 else first} is better"
-    screen.line(f"{better} ({gain:+.2f})")
+    for criterion, gain in _gains(one, two).items():
+        screen.line(f"  {pad(one_line(criterion), 14)}{gain:+5.1f}")
+    better = _better(found)
+    said = f"{one_line(str(better))} is better" if better else "they are equal"
+    screen.line(f"{said} ({two.score - one.score:+.2f})")

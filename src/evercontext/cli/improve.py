@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from evercontext.cli.evaluate import bar, read_document, read_rubric, show
+from evercontext.agent.task import new_trace_id
+from evercontext.app.house import make_home
+from evercontext.cli.evaluate import LARGEST, read_document, read_rubric, show
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, settings_of
+from evercontext.cli.scores import bar
 from evercontext.cli.terminal import Screen, one_line
 from evercontext.domain.outcome import Outcome
-from evercontext.errors import ConfigError, UsageError
+from evercontext.errors import ConfigError, EverContextError, UsageError
+from evercontext.evaluation.form import Form, plain
+from evercontext.evaluation.place import Place, Seen
+from evercontext.evaluation.versions import Versions
+from evercontext.files.policy import EXEMPT, FilePolicy
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:
@@ -50,42 +59,89 @@ def command(
 
     FILE is evaluated, rewritten by the suggestions and evaluated again, until it passes or stops
     getting better.
-    Without --in-place or --output the best version goes to FILE.improved. Every version is kept
-    under the home folder. A worse document than the one it found is never left.
+    Without --in-place or --output the best version goes to FILE.improved. Permissions, line
+    endings and byte order mark stay. A worse document than the one it found is never left.
+    Every version is kept under the home folder, the original as 00; evercontext undo takes the
+    written file back.
     """
     if in_place and output:
         raise UsageError("--in-place and --output exclude each other")
-    content, rubric = read_document(file), read_rubric(rubric_text)
     settings = settings_of(model_name=model, target_score=target, max_iterations=max_iterations)
-    place = file if in_place else output or file.with_name(f"{file.name}.improved")
+    make_home(settings.home)
+    job = Job.of(settings, file, file if in_place else output or _beside(file))
+    rubric = read_rubric(rubric_text)
     screen = Screen(sys.stderr if as_json else sys.stdout, no_color=settings.no_color)
-    found, kept = run_until_stopped(_improve(settings, file, content, rubric, judge, screen))
-    if found.best.number:
-        _write(place, found.best.content)
-    _report(screen, found, place, kept, as_json)
+    try:
+        found = run_until_stopped(_improve(settings, job, rubric, judge, screen))
+        if found.best.number:
+            job.write(found.best.content)
+    except EverContextError:
+        if job.kept.is_dir():
+            print(f"versions so far: {one_line(str(job.kept))}", file=sys.stderr)
+        raise
+    _report(screen, settings, job, found, as_json)
     return int(Outcome.DONE if found.best.evaluation.passed else Outcome.RED)
 
 
+def _beside(file: Path) -> Path:
+    return file.parent / f"{file.name}.improved"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One document on its way: as it was found, where it goes, where its versions are."""
+
+    file: Path
+    raw: str
+    form: Form
+    place: Place
+    seen: Seen
+    trace_id: str
+    versions: Versions
+
+    @classmethod
+    def of(cls, settings: Settings, file: Path, target: Path) -> Job:
+        """Read the document, and make sure that the result can be written before any work."""
+        raw = read_document(file)
+        policy = FilePolicy(
+            max_bytes=4 * LARGEST,
+            exempt=(*EXEMPT, *settings.unprotect),
+            hard_links=settings.allow_hard_links,
+        )
+        place = Place.of(target, settings.root, policy, settings.home)
+        seen = place.look()
+        versions = Versions(settings.home)
+        return cls(file, raw, Form.of(raw), place, seen, new_trace_id(), versions)
+
+    @property
+    def kept(self) -> Path:
+        """Where every version is."""
+        return self.versions.folder(self.trace_id)
+
+    def keep(self, version: Version) -> None:
+        """Keep a version; the original to the byte."""
+        text = self.form.dress(version.content) if version.number else self.raw
+        data = text.encode("utf-8", "replace")
+        self.versions.keep(self.trace_id, version.number, self.file.name, data)
+
+    def write(self, content: str) -> None:
+        """Put a version where the user wants it."""
+        text = self.form.dress(content).encode("utf-8", "replace").decode("utf-8")
+        self.place.write(self.seen, text, self.trace_id)
+
+
 async def _improve(
-    settings: Settings, file: Path, content: str, rubric: Rubric, judge: str | None, screen: Screen
-) -> tuple[Improvement, Path]:
-    from evercontext.agent.task import new_trace_id
-    from evercontext.app.house import redactor
-    from evercontext.app.judging import open_judge
+    settings: Settings, job: Job, rubric: Rubric, judge: str | None, screen: Screen
+) -> Improvement:
+    from evercontext.app.judging import open_judging
     from evercontext.app.models import open_model
-    from evercontext.evaluation.evaluator import Evaluator
     from evercontext.evaluation.improve import improve
     from evercontext.evaluation.writer import ModelWriter
-    from evercontext.events.log import EventLog
 
-    trace_id = new_trace_id()
-    kept = settings.home / "versions" / trace_id
     async with AsyncExitStack() as stack:
-        chosen, warning = await open_judge(settings, stack, judge)
-        if warning:
-            screen.line(f"warning: {one_line(warning)}", "yellow")
-        events = EventLog(settings.traces, redactor(settings))
-        stack.callback(events.close)
+        judging = await open_judging(settings, stack, "improve", judge)
+        for notice in judging.notices:
+            screen.line(f"warning: {one_line(notice)}", "yellow")
         writer = await open_model(settings)
         stack.push_async_callback(writer.aclose)
         if writer.info.tiny:
@@ -93,45 +149,59 @@ async def _improve(
                 f"{writer.info.name} is too small to rewrite a document",
                 fix="Name a model with --model, start Ollama or set OPENAI_API_KEY",
             )
-        evaluator = Evaluator(chosen, target=settings.target_score, events=events)
 
         async def evaluate(text: str, number: int) -> Evaluation:
-            return await evaluator.evaluate(
-                text, rubric, iteration=number, trace_id=trace_id, base=file.parent
+            return await judging.evaluator.evaluate(
+                text,
+                rubric,
+                iteration=number,
+                trace_id=job.trace_id,
+                base=job.file.parent,
+                document=str(job.file.resolve()),
             )
 
         def watch(version: Version) -> None:
-            _write(kept / f"{version.number:02d}-{file.name}", version.content)
+            job.keep(version)
             score = version.evaluation.score
             screen.line(f"round {version.number}  {bar(score)} {score:.1f}")
 
-        rounds = settings.max_iterations
-        found = await improve(content, evaluate, ModelWriter(writer).revise, rounds=rounds,
-                              watch=watch)  # fmt: skip
-        return found, kept
+        rounds, revise = settings.max_iterations, ModelWriter(writer).revise
+        return await improve(plain(job.raw), evaluate, revise, rounds=rounds, watch=watch)
 
 
-def _write(path: Path, content: str) -> None:
-    """Whole or not at all."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_name(f".{path.name}.tmp")
-        fresh.write_text(content, encoding="utf-8", newline="")
-        fresh.replace(path)
-    except OSError as problem:
-        raise ConfigError(f"{path} cannot be written: {problem.strerror}") from None
-
-
-def _report(screen: Screen, found: Improvement, place: Path, kept: Path, as_json: bool) -> None:
+def _report(
+    screen: Screen, settings: Settings, job: Job, found: Improvement, as_json: bool
+) -> None:
     best, first = found.best, found.versions[0]
+    place = job.place.root / job.seen.path
+    undo = _undo(settings, job) if best.number else None
     if as_json:
         rounds = [{"round": v.number, **v.evaluation.to_json()} for v in found.versions]
-        told = {"stop": found.stop, "best": best.number, "versions": str(kept), "rounds": rounds}
-        written = str(place) if best.number else None
-        print(json.dumps({**told, "written": written}, indent=2, ensure_ascii=False))
+        told = {
+            "trace_id": job.trace_id,
+            "stop": found.stop,
+            "best": best.number,
+            "versions": str(job.kept),
+            "written": str(place) if best.number else None,
+            "undo": undo,
+            "rounds": rounds,
+        }
+        print(json.dumps(told, indent=2, ensure_ascii=False))
         return
     screen.line("")
     show(screen, str(place) if best.number else "the original", best.evaluation)
     gain = best.evaluation.score - first.evaluation.score
     screen.line(f"stopped: {found.stop}; {gain:+.1f} since the beginning")
-    screen.line(f"versions {kept}")
+    screen.line(f"versions: {one_line(str(job.kept))} (00 is the original)")
+    if undo:
+        screen.line(f"take it back: {one_line(undo)}")
+
+
+def _undo(settings: Settings, job: Job) -> str:
+    words = ["evercontext", "undo", job.trace_id[:8]]
+    root = job.place.root
+    if root != settings.root.resolve():
+        words += ["--root", str(root)]
+    if root in (Path.home(), *Path.home().parents):
+        words.append("--allow-wide-root")
+    return shlex.join(words)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
-from evercontext.domain.event import EvaluationState
-from evercontext.errors import EverContextError, JudgeProblem, ModelUnavailable
+from evercontext.domain.event import EvaluationState, Notice
+from evercontext.errors import EverContextError, JudgeProblem, ModelUnavailable, StoreProblem
+from evercontext.evaluation.history import EvaluationHistory, Occasion
 from evercontext.evaluation.judges import RETRYABLE, Judge
 from evercontext.evaluation.rubric import Evaluation, Judgement, Rubric, check_target, weigh
 from evercontext.events.log import EventLog
@@ -28,10 +30,13 @@ class Evaluator:
         *,
         target: float = 8.0,
         events: EventLog | None = None,
+        history: EvaluationHistory | None = None,
+        occasion: Occasion | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.judge, self.target = judge, target
-        self._events, self._sleep = events, sleep
+        self._events, self._history, self._sleep = events, history, sleep
+        self._occasion = occasion or Occasion()
 
     async def evaluate(
         self,
@@ -42,8 +47,12 @@ class Evaluator:
         iteration: int | None = None,
         trace_id: str = "evaluation",
         base: Path | None = None,
+        document: str = "",
     ) -> Evaluation:
-        """Judge a document; bad input is refused before anybody is asked."""
+        """Judge a document; bad input is refused before anybody is asked.
+
+        ``document`` is its path, where it has one: the name under which the history knows it.
+        """
         weights, wanted = rubric or Rubric.of(), check_target(target, self.target)
         started = time.monotonic()
         self._state("evaluating", trace_id)
@@ -55,6 +64,8 @@ class Evaluator:
         if iteration is not None:
             metadata["iteration"] = iteration
         evaluation = weigh(judgement, weights, wanted, metadata)
+        occasion = replace(self._occasion, document=document)
+        await self._keep(content, evaluation, weights, wanted, occasion, trace_id)
         self._state("done" if evaluation.passed else "needs improvement", trace_id)
         return evaluation
 
@@ -62,22 +73,47 @@ class Evaluator:
         self, content: str, rubric: Rubric, trace_id: str, base: Path | None
     ) -> Judgement:
         for attempt in range(ATTEMPTS):
-            self._state("judge running", trace_id, attempt + 1)
+            number = attempt + 1
+
+            def tell(state: str, number: int = number) -> None:
+                self._state(state, trace_id, number)
+
             try:
-                return await self.judge.judge(content, rubric, base)
+                return await self.judge.judge(content, rubric, base, tell)
             except (*RETRYABLE, ModelUnavailable) as problem:
-                self._state("error handling", trace_id, attempt + 1, str(problem))
+                self._state("error handling", trace_id, number, str(problem))
                 if attempt == ATTEMPTS - 1:
-                    self._state("failed", trace_id, attempt + 1)
+                    self._state("failed", trace_id, number)
                     raise JudgeProblem(
                         f"the judge failed {ATTEMPTS} times, at last: {problem}"
                     ) from problem
-                self._state("retrying", trace_id, attempt + 1)
+                self._state("retrying", trace_id, number)
                 await self._sleep(WAITS[attempt])
             except EverContextError as problem:
-                self._state("failed", trace_id, attempt + 1, str(problem))
+                self._state("failed", trace_id, number, str(problem))
                 raise
         raise AssertionError("the last attempt returns or raises")
+
+    async def _keep(
+        self,
+        content: str,
+        evaluation: Evaluation,
+        rubric: Rubric,
+        target: float,
+        occasion: Occasion,
+        trace_id: str,
+    ) -> None:
+        if self._history is None:
+            return
+        try:
+            await self._history.add(
+                content, evaluation, rubric, target, occasion=occasion, trace_id=trace_id
+            )
+        except StoreProblem as problem:
+            # A store in trouble costs the memory of a judgement, not the judgement.
+            if self._events:
+                told = Notice(level="warning", text=f"this evaluation was not kept: {problem}")
+                self._events.emit(told, trace_id=trace_id)
 
     def _state(self, state: str, trace_id: str, attempt: int = 0, detail: str = "") -> None:
         if self._events:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -23,6 +23,14 @@ _AUTH = re.compile(
 )
 
 
+Tell = Callable[[str], None]
+"""Told the state that a judge enters (L19)."""
+
+
+def silent(state: str) -> None:
+    """Tell nobody."""
+
+
 class Judge(Protocol):
     """Gives every criterion of a rubric a score, and says what to do better."""
 
@@ -31,7 +39,9 @@ class Judge(Protocol):
         """Who it is, for ``metadata.model_used``."""
         ...
 
-    async def judge(self, content: str, rubric: Rubric, base: Path | None = None) -> Judgement:
+    async def judge(
+        self, content: str, rubric: Rubric, base: Path | None = None, tell: Tell = silent
+    ) -> Judgement:
         """Judge a document; ``JudgeProblem`` if that failed."""
         ...
 
@@ -60,8 +70,11 @@ class CodexJudge:
         self._template, self._argv = template, (program, *arguments)
         self._environment, self._seconds, self._max = environment, seconds, max_output
 
-    async def judge(self, content: str, rubric: Rubric, base: Path | None = None) -> Judgement:
+    async def judge(
+        self, content: str, rubric: Rubric, base: Path | None = None, tell: Tell = silent
+    ) -> Judgement:
         """Run it once and read its JSON."""
+        tell("CLI running")
         prompt = self._template.fill(content, rubric).encode("utf-8", "replace")
         with tempfile.TemporaryDirectory(prefix="evercontext-judge-") as empty:
             try:
@@ -81,9 +94,11 @@ class CodexJudge:
                 ) from missing
             except ProcessProblem as problem:
                 raise JudgeTired(f"codex could not be run: {problem.message}") from problem
-        return self._read(ended, rubric)
+        said = self._said(ended)
+        tell("parsing JSON")
+        return read_judgement(said, rubric, self.name)
 
-    def _read(self, ended: Completed, rubric: Rubric) -> Judgement:
+    def _said(self, ended: Completed) -> str:
         if ended.timed_out:
             raise JudgeTired(f"codex did not finish in {self._seconds:g} s")
         if ended.truncated:
@@ -93,7 +108,7 @@ class CodexJudge:
             if _AUTH.search(said):
                 raise JudgeProblem(f"codex refused: {said}", fix="Run: codex login")
             raise JudgeTired(f"codex ended with {ended.exit_code}: {said or 'no output'}")
-        return read_judgement(ended.text, rubric, self.name)
+        return ended.text
 
 
 class ModelJudge:
@@ -107,11 +122,15 @@ class ModelJudge:
         """The model's name."""
         return self._model.info.name
 
-    async def judge(self, content: str, rubric: Rubric, base: Path | None = None) -> Judgement:
+    async def judge(
+        self, content: str, rubric: Rubric, base: Path | None = None, tell: Tell = silent
+    ) -> Judgement:
         """Ask once and read the JSON."""
+        tell("judge running")
         asked = [user(self._template.fill(content, rubric))]
         hints = {"role": "judge"}
         reply = await complete(self._model, Request(asked, temperature=0.0, seed=0, hints=hints))
+        tell("parsing JSON")
         return read_judgement(reply.text, rubric, self.name)
 
 

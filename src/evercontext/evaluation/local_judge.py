@@ -7,6 +7,7 @@ from pathlib import Path
 
 from evercontext.evaluation.checks import SHORT_WORDS, Finding, examine
 from evercontext.evaluation.document import Document
+from evercontext.evaluation.judges import Tell, silent
 from evercontext.evaluation.rubric import DEFAULT_WEIGHTS, Judgement, Rubric, Suggestion
 
 NAME = "local"
@@ -20,8 +21,11 @@ class LocalJudge:
 
     name = NAME
 
-    async def judge(self, content: str, rubric: Rubric, base: Path | None = None) -> Judgement:
+    async def judge(
+        self, content: str, rubric: Rubric, base: Path | None = None, tell: Tell = silent
+    ) -> Judgement:
         """Return scores and suggestions; the same document always gets the same."""
+        tell("judge running")
         return judge(content, rubric, base)
 
 

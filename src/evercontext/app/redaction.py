@@ -1,0 +1,13 @@
+"""What must never be written: one redactor for the log and for everything in the database."""
+
+from __future__ import annotations
+
+from evercontext.events.redact import Redactor, secret_values
+from evercontext.settings import Settings, process_environment
+
+
+def redactor(settings: Settings) -> Redactor:
+    """Every secret in the environment, and those of the settings."""
+    given = (settings.openai_api_key, settings.anthropic_api_key, settings.token)
+    known = [secret for secret in (*given, settings.catalog_token) if secret]
+    return Redactor([*secret_values(process_environment()), *known])

@@ -1,0 +1,192 @@
+"""What was judged before: one row for each evaluation, and the text of every version made."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from evercontext.evaluation.rubric import Evaluation, Rubric
+from evercontext.evaluation.versions import Versions
+from evercontext.events.redact import Clean, cleaned, unchanged
+from evercontext.storage.store import Row, Store
+
+MOST = 1000
+_LONGEST_TITLE = 80
+_ADD = """
+    INSERT INTO evaluations (id, trace_id, door, project, document, title, round, digest, judge,
+        score, target, rubric_scores, weights, suggestions, milliseconds, at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_OF_PROJECT = "SELECT * FROM evaluations WHERE project = ? ORDER BY id DESC LIMIT ?"
+_OF_DOCUMENT = "SELECT * FROM evaluations WHERE document = ? ORDER BY id DESC LIMIT ?"
+_RECENT = "SELECT * FROM evaluations ORDER BY id DESC LIMIT ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """Who had a document judged, and which one. Without a path only its title is known."""
+
+    door: str = "tool"
+    """``evaluate``, ``improve`` or ``tool``."""
+    document: str = ""
+    project: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One evaluation as it is kept."""
+
+    id: str
+    trace_id: str
+    door: str
+    project: str
+    document: str
+    title: str
+    round: int | None
+    """The round of ``improve``; 0 is the original. ``None`` outside of it."""
+    digest: str
+    judge: str
+    score: float
+    target: float
+    rubric_scores: Mapping[str, float]
+    weights: Mapping[str, float]
+    suggestions: tuple[str, ...]
+    milliseconds: int
+    at: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether the score was enough."""
+        return self.score >= self.target
+
+    @property
+    def name(self) -> str:
+        """What people know the document by."""
+        return self.document or self.title or self.digest[:12]
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as programs read it."""
+        return {**asdict(self), "suggestions": list(self.suggestions), "pass": self.passed}
+
+
+class EvaluationHistory:
+    """The ``evaluations`` table, and the versions under the home folder."""
+
+    def __init__(self, store: Store, home: Path, clean: Clean = unchanged) -> None:
+        self._store, self._clean = store, clean
+        self.versions = Versions(home)
+
+    async def add(
+        self,
+        content: str,
+        evaluation: Evaluation,
+        rubric: Rubric,
+        target: float,
+        *,
+        occasion: Occasion,
+        trace_id: str,
+    ) -> str:
+        """Keep one evaluation and return its id; the text itself is not kept here."""
+        id, told = _new_id(), evaluation.metadata
+        suggestions = [str(suggestion) for suggestion in evaluation.suggestions]
+        row = (
+            id,
+            trace_id,
+            occasion.door,
+            self._kept(occasion.project),
+            self._kept(occasion.document),
+            self._kept(title_of(self._clean(content))),
+            told.get("iteration"),
+            hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest(),
+            self._kept(str(told.get("model_used", ""))),
+            evaluation.score,
+            target,
+            _json(cleaned(dict(evaluation.rubric_scores), self._kept)),
+            _json(cleaned(dict(rubric.weights), self._kept)),
+            _json(cleaned(suggestions, self._kept)),
+            int(told.get("evaluation_time", 0)),
+            f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}",
+        )
+        await self._store.execute(_ADD, row)
+        return id
+
+    async def recent(self, project: str | None = None, limit: int = 50) -> list[Record]:
+        """The newest evaluations first, of one project or of all."""
+        most = min(limit, MOST)
+        if project is None:
+            rows = await self._store.fetch_all(_RECENT, (most,))
+        else:
+            rows = await self._store.fetch_all(_OF_PROJECT, (self._kept(project), most))
+        return [_record(row) for row in rows]
+
+    async def of_document(self, document: str, limit: int = 200) -> list[Record]:
+        """One document's evaluations, the oldest first, as a chart wants them."""
+        wanted = (self._kept(document), min(limit, MOST))
+        rows = await self._store.fetch_all(_OF_DOCUMENT, wanted)
+        return [_record(row) for row in reversed(rows)]
+
+    async def get(self, id: str) -> Record | None:
+        """One evaluation."""
+        row = await self._store.fetch_one("SELECT * FROM evaluations WHERE id = ?", (id,))
+        return _record(row) if row else None
+
+    async def of_trace(self, trace_id: str) -> list[Record]:
+        """Every round of one ``improve``, or the evaluations of one call, in their order."""
+        rows = await self._store.fetch_all(
+            "SELECT * FROM evaluations WHERE trace_id = ? ORDER BY id LIMIT ?", (trace_id, MOST)
+        )
+        return [_record(row) for row in rows]
+
+    def text_of(self, record: Record) -> str | None:
+        """The document as it was judged, if ``improve`` kept it."""
+        if record.round is None:
+            return None
+        data = self.versions.read(record.trace_id, record.round)
+        return None if data is None else data.decode("utf-8", "replace")
+
+    def _kept(self, text: str) -> str:
+        # No database takes half a character pair, and not every one takes NUL.
+        whole = self._clean(text).encode("utf-8", "replace").decode("utf-8")
+        return whole.replace("\0", "\ufffd")
+
+
+def title_of(content: str) -> str:
+    """A document's first words: what to call it where it has no name."""
+    first = next((line for line in content.splitlines() if line.strip(" \t#=-*\ufeff")), "")
+    return " ".join(first.strip(" \t#=-*\ufeff").split())[:_LONGEST_TITLE]
+
+
+def _new_id() -> str:
+    # Time first, so that ids sort by age; random last, so that none collide.
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}-{secrets.token_hex(3)}"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _record(row: Row) -> Record:
+    return Record(
+        id=row["id"],
+        trace_id=row["trace_id"],
+        door=row["door"],
+        project=row["project"],
+        document=row["document"],
+        title=row["title"],
+        round=row["round"],
+        digest=row["digest"],
+        judge=row["judge"],
+        score=row["score"],
+        target=row["target"],
+        rubric_scores=json.loads(row["rubric_scores"]),
+        weights=json.loads(row["weights"]),
+        suggestions=tuple(json.loads(row["suggestions"])),
+        milliseconds=row["milliseconds"],
+        at=row["at"],
+    )
