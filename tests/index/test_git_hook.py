@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -33,6 +34,15 @@ def _marks(tree: Path) -> str:
     return spool.read_text("utf-8") if spool.is_file() else ""
 
 
+def _wait_for(file: Path) -> None:
+    """Wait until a process in the background has written a file."""
+    for _ in range(400):
+        if file.exists() and file.read_text("utf-8"):
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{file.name} was not written")
+
+
 @pytest.mark.contract("E6")
 async def test_a_commit_leaves_a_mark_and_the_next_drain_indexes_it(tmp_path: Path) -> None:
     tree = _repository(tmp_path)
@@ -58,10 +68,7 @@ async def test_the_hook_starts_the_indexer_beside_the_commit(tmp_path: Path) -> 
     await git_hook.install(tree, program=str(program))
     write(tree, {"b.py": "x = 1\n"})
     assert _commit(tree) == 0
-    for _ in range(200):
-        if seen.exists() and seen.read_text("utf-8"):
-            break
-        time.sleep(0.05)
+    _wait_for(seen)
     assert seen.read_text("utf-8") == "hook drain --root .\n"
     assert "GIT_INDEX_FILE" not in Path(f"{seen}.env").read_text("utf-8")
 
@@ -169,6 +176,87 @@ async def test_a_configured_hooks_path_is_honoured(tmp_path: Path) -> None:
     tree = _repository(tmp_path)
     git(tree, "config", "core.hooksPath", str(tmp_path / "hooks"))
     assert (await git_hook.install(tree)).folder == tmp_path / "hooks"
+
+
+@pytest.mark.case(126)
+async def test_many_commits_call_the_indexer_once_until_it_took_the_marks(tmp_path: Path) -> None:
+    tree = _repository(tmp_path)
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\necho called >> '{tmp_path}/calls'\n", "utf-8")
+    program.chmod(0o755)
+    await git_hook.install(tree, program=str(program))
+    for i in range(5):
+        write(tree, {"b.py": f"x = {i}\n"})
+        assert _commit(tree) == 0
+    _wait_for(tmp_path / "calls")
+    assert (tmp_path / "calls").read_text("utf-8") == "called\n"
+    assert _marks(tree) == "post-commit\n"
+    hour_ago = time.time() - 3600
+    os.utime(tree / FOLDER / git_hook.SPOOL, (hour_ago, hour_ago))
+    (tmp_path / "calls").unlink()
+    write(tree, {"b.py": "x = 'the first call was lost'\n"})
+    assert _commit(tree) == 0
+    _wait_for(tmp_path / "calls")
+
+
+async def test_marks_outlive_a_worker_that_dies_with_them(tmp_path: Path) -> None:
+    tree = _repository(tmp_path)
+    (tree / FOLDER / git_hook.SPOOL).write_text("post-commit\n", "utf-8")
+    assert git_hook.set_marks_aside(tree / FOLDER) is not None
+    async with opened(tree) as index:
+        assert [r.committed for r in await drain(index, tree / FOLDER)] == [1, 0]
+    assert git_hook.set_marks_aside(tree / FOLDER) is None
+
+
+async def test_a_patch_from_a_mail_is_a_commit_too(tmp_path: Path) -> None:
+    tree = _repository(tmp_path)
+    write(tree, {"b.py": "def mailed(): pass\n"})
+    assert _commit(tree) == 0
+    patch = subprocess.run(
+        ["git", "format-patch", "-1", "--stdout"], cwd=tree, capture_output=True, check=True
+    ).stdout
+    git(tree, "reset", "-q", "--hard", "HEAD^")
+    await git_hook.install(tree, program="/nonexistent")
+    subprocess.run(["git", "am", "-q"], cwd=tree, input=patch, check=True, capture_output=True)
+    assert "post-applypatch" in _marks(tree)
+
+
+_PRE_COMMIT = """
+default_install_hook_types: [pre-commit, post-commit]
+repos:
+- repo: local
+  hooks:
+  - {id: mine, name: mine, language: system, entry: sh -c 'echo before >> ran',
+     stages: [pre-commit], always_run: true, pass_filenames: false}
+  - {id: after, name: after, language: system, entry: sh -c 'echo after >> ran',
+     stages: [post-commit], always_run: true, pass_filenames: false}
+"""
+
+
+@pytest.mark.parametrize("order", ["ours first", "ours last"])
+async def test_pre_commit_and_ours_live_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    monkeypatch.setenv("PRE_COMMIT_HOME", str(tmp_path / "cache"))
+    tree = _repository(tmp_path)
+    write(tree, {".pre-commit-config.yaml": _PRE_COMMIT, ".gitignore": "ran\n"})
+    git(tree, "add", "--all")
+    install = [sys.executable, "-m", "pre_commit", "install"]
+    if order == "ours first":
+        await git_hook.install(tree, program="/nonexistent")
+    subprocess.run(install, cwd=tree, check=True, capture_output=True)
+    if order == "ours last":
+        await git_hook.install(tree, program="/nonexistent")
+    write(tree, {"b.py": "x = 1\n"})
+    assert _commit(tree) == 0
+    assert (tree / "ran").read_text("utf-8").split() == ["before", "after"]
+    assert _marks(tree) == "post-commit\n"
+
+
+async def test_a_bare_repository_has_nothing_to_index(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "--bare")
+    with pytest.raises(ConfigError, match="work tree"):
+        await git_hook.install(tmp_path)
 
 
 async def test_outside_git_there_is_nothing_to_hook(tmp_path: Path) -> None:

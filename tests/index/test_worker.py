@@ -31,7 +31,7 @@ async def test_paths_wait_while_another_one_indexes(tmp_path: Path) -> None:
     async with opened(tmp_path) as first, opened(tmp_path) as second:
         queue = JobQueue(second.table.store)
         await queue.add(["shop/cart.py"])
-        async with first.indexer._lease():
+        async with first.indexer.lease.hold():
             assert await drain(second, tmp_path / FOLDER, patience=0) == []
         assert await queue.waiting() == ["shop/cart.py"]
         assert [r.added for r in await drain(second, tmp_path / FOLDER)] == [1]

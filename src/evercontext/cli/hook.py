@@ -62,7 +62,7 @@ async def _drain(settings: Settings) -> int:
     from evercontext.index.worker import drain as drain_queue
 
     async with opened_index(settings) as index:
-        reports = await drain_queue(index, await index_folder(settings))
+        reports = await drain_queue(index, await index_folder(settings), commits=True)
     touched = sum(report.touched for report in reports)
     print(f"{touched} files brought up to date")
     return 0

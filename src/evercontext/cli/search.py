@@ -12,13 +12,15 @@ from evercontext.cli.indexes import opened_index
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, root_option, settings_of
 from evercontext.cli.terminal import Screen
-from evercontext.errors import EverContextError, UsageError
+from evercontext.errors import EverContextError, StoreBusy, UsageError
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:
     from evercontext.index.search import Answer, CodeIndex, Hit
 
 _SHOWN_LINES = 12
+_PATIENCE = 60.0
+"""Seconds that a person waits for another process that indexes."""
 _SIGNALS = 8
 
 
@@ -72,7 +74,7 @@ class _Asked:
             if answer.stale:
                 # Asked by a person, who would rather wait than read "stale".
                 print("indexing first …", file=sys.stderr, flush=True)
-                await index.update()
+                await _catch_up(index)
                 answer = await self._answer(index, query)
         if as_json:
             print(json.dumps({"query": query, **as_data(answer)}, ensure_ascii=False, indent=2))
@@ -85,7 +87,7 @@ class _Asked:
         from evercontext.index.tools import as_data
 
         async with opened_index(self._settings) as index:
-            await index.update()
+            await _catch_up(index)
             for line in sys.stdin:
                 query = line.rstrip("\n")
                 try:
@@ -117,3 +119,10 @@ class _Asked:
         for signal, value in hit.signals[:_SIGNALS]:
             screen.line(f"        {value:+.3f}  {signal}")
         screen.line("")
+
+
+async def _catch_up(index: CodeIndex) -> None:
+    try:
+        await index.update(patience=_PATIENCE)
+    except StoreBusy as busy:
+        print(f"{busy.message}: this answer may be stale", file=sys.stderr, flush=True)

@@ -7,10 +7,18 @@ transaction has a generation number, so that a reader elsewhere fetches only wha
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from evercontext.index.commit_table import (
+    CommitRows,
+    begin_preparing,
+    end_preparing,
+    forget_commit,
+    is_preparing,
+    write_commit,
+)
 from evercontext.storage.migrate import load_migrations
 from evercontext.storage.sqlite import SqliteStore
 from evercontext.storage.store import Queries, Store
@@ -40,6 +48,7 @@ class Batch:
     files: list[FileRow] = field(default_factory=list)
     contents: dict[str, bytes] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
+    commit: CommitRows | None = None
 
     def __len__(self) -> int:
         return len(self.files) + len(self.gone)
@@ -80,6 +89,7 @@ class ChunkTable:
         async with self.store.transaction() as t:
             generation = await self._next_generation(t)
             await t.execute("DELETE FROM contents")
+            await forget_commit(t)
             await t.execute(
                 "UPDATE files SET content = NULL, reason = ?, modified = 0, generation = ?",
                 (GONE, generation),
@@ -158,12 +168,30 @@ class ChunkTable:
                 "UPDATE files SET content = NULL, reason = ?, generation = ? WHERE path = ?",
                 [(GONE, generation, path) for path in batch.gone],
             )
+            if batch.commit is not None:
+                replaced += await write_commit(t, batch.commit)
             await t.execute_many(
                 "DELETE FROM contents WHERE hash = ? "
-                "AND NOT EXISTS (SELECT 1 FROM files WHERE content = contents.hash)",
+                "AND NOT EXISTS (SELECT 1 FROM files WHERE content = contents.hash) "
+                "AND NOT EXISTS (SELECT 1 FROM committed WHERE content = contents.hash)",
                 [(content,) for content in replaced],
             )
         return generation
+
+    async def prepare(self, contents: Mapping[str, bytes]) -> None:
+        """Keep contents whose rows come later, all at once, or never."""
+        async with self.store.transaction() as t:
+            await begin_preparing(t)
+            await t.execute_many(
+                "INSERT INTO contents VALUES (?, ?) ON CONFLICT (hash) DO NOTHING",
+                list(contents.items()),
+            )
+
+    async def sweep(self) -> None:
+        """Remove what was prepared and is used by no row."""
+        if await is_preparing(self.store):
+            async with self.store.transaction() as t:
+                await end_preparing(t)
 
     async def touch(self, rows: Sequence[FileRow]) -> None:
         """Note new times of files whose content is the same; readers need not know."""
@@ -196,7 +224,8 @@ class ChunkTable:
             digest.update(hashlib.sha256(row["analysis"]).digest())
         orphans = await self.store.fetch_one(
             "SELECT count(*) AS n FROM contents WHERE hash NOT IN "
-            "(SELECT content FROM files WHERE content IS NOT NULL)"
+            "(SELECT content FROM files WHERE content IS NOT NULL) AND hash NOT IN "
+            "(SELECT content FROM committed WHERE content IS NOT NULL)"
         )
         digest.update(str(orphans and orphans["n"]).encode())
         return digest.hexdigest()

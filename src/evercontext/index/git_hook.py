@@ -11,7 +11,9 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import stat
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,26 +22,30 @@ from evercontext.index.folder import FOLDER
 from evercontext.process.run import run
 from evercontext.settings import process_environment
 
-EVENTS = ("post-commit", "post-merge", "post-checkout", "post-rewrite")
+EVENTS = ("post-commit", "post-merge", "post-checkout", "post-rewrite", "post-applypatch")
 SPOOL = "spool"
+TAKEN = "spool.taken"
 BEGIN = "# >>> evercontext >>>"
 END = "# <<< evercontext <<<"
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
-_SPOOL_BYTES = 65_536
 
 _BLOCK = """{begin}
 # Leaves a mark and indexes in the background; never blocks, never fails. Remove with:
 # evercontext hook uninstall
 if [ -d {folder} ] && [ ! -L {folder} ]; then
-  if [ ! -L {spool} ] && {{ [ -f {spool} ] || [ ! -e {spool} ]; }}; then
-    ( echo {event} >> {spool} ) 2>/dev/null || :
+  if [ -f {spool} ] && [ -s {spool} ] && [ -z "$(find {spool} -mmin +1 2>/dev/null)" ]; then
+    : # A mark waits already, and whoever left it has called the indexer.
+  else
+    if [ ! -L {spool} ] && {{ [ -f {spool} ] || [ ! -e {spool} ]; }}; then
+      {{ echo {event} >> {spool}; }} 2>/dev/null || :
+    fi
+    (
+      unset GIT_DIR GIT_INDEX_FILE GIT_WORK_TREE GIT_PREFIX GIT_OBJECT_DIRECTORY GIT_COMMON_DIR
+      ec={program}
+      [ -x "$ec" ] || ec=evercontext
+      "$ec" hook drain --root {root}
+    ) </dev/null >/dev/null 2>&1 &
   fi
-  (
-    unset GIT_DIR GIT_INDEX_FILE GIT_WORK_TREE GIT_PREFIX GIT_OBJECT_DIRECTORY GIT_COMMON_DIR
-    ec={program}
-    [ -x "$ec" ] || ec=evercontext
-    "$ec" hook drain --root {root}
-  ) </dev/null >/dev/null 2>&1 &
 fi
 {end}
 """
@@ -91,30 +97,31 @@ async def status(root: Path) -> Installed:
     return Installed(folder, tuple(held))
 
 
-def take_marks(folder: Path) -> int:
-    """Count and remove the marks that hooks left in an index folder."""
-    spool = folder / SPOOL
-    taken = folder / f"{SPOOL}.{os.getpid()}"
-    try:
-        if not spool.is_file() or spool.is_symlink():
-            return 0
-        spool.rename(taken)
-        with taken.open("rb") as file:
-            marks = file.read(_SPOOL_BYTES).count(b"\n")
-        taken.unlink()
-    except OSError:
-        return 0
-    return marks
+def set_marks_aside(folder: Path) -> Path | None:
+    """Return a file with the marks that hooks have left, out of the way of new ones.
+
+    It stays until the caller removes it: a caller that dies leaves it to the next.
+    """
+    spool, taken = folder / SPOOL, folder / TAKEN
+    with suppress(OSError):
+        if stat.S_ISREG(os.lstat(spool).st_mode):
+            spool.replace(taken)
+    return taken if taken.is_file() and not taken.is_symlink() else None
 
 
 async def _hooks_of(root: Path) -> tuple[Path, str]:
     """Return the hooks folder and the root's place below the top of the work tree."""
-    asked = ("rev-parse", "--path-format=absolute", "--git-path", "hooks", "--show-prefix")
-    done = await run(("git", *asked), cwd=root, timeout=20.0, env=_git_environment())
-    lines = done.text.split("\n")
-    if not done.ok or len(lines) < 2:
+    inside = await _git(root, "rev-parse", "--is-inside-work-tree")
+    if inside.strip() != "true":
         raise ConfigError(f"{root} is not in a git work tree", fix="Run git init, or use --watch")
-    return Path(lines[0]), lines[1]
+    hooks = await _git(root, "rev-parse", "--path-format=absolute", "--git-path", "hooks")
+    prefix = await _git(root, "rev-parse", "--show-prefix")
+    return Path(hooks.removesuffix("\n")), prefix.removesuffix("\n")
+
+
+async def _git(root: Path, *arguments: str) -> str:
+    done = await run(("git", *arguments), cwd=root, timeout=20.0, env=_git_environment())
+    return os.fsdecode(done.stdout) if done.ok else ""
 
 
 def _git_environment() -> dict[str, str]:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import time
-import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from evercontext.errors import StoreBusy
 from evercontext.index.analysis import Analysis, analyse, pack
 from evercontext.index.chunk_table import Batch, ChunkTable, FileRow
 from evercontext.index.languages import language_of
+from evercontext.index.lease import IndexLease
 from evercontext.index.reading import Reader, Source, Unfit
 from evercontext.index.walker import Found, Walker
 from evercontext.retrieval.vectors import StaticVectors
@@ -27,7 +25,6 @@ BATCH = 256
 """Files per transaction of a large update: bounds memory, and what a kill can cost."""
 _RACY_NS = 50_000_000
 """A file changed this shortly before it was read may change again within the same clock tick."""
-LEASE_SECONDS = 60.0
 
 Progress = Callable[[int, int], None]
 
@@ -40,6 +37,8 @@ class Report:
     changed: int = 0
     deleted: int = 0
     renamed: int = 0
+    committed: int = 0
+    """Paths of commits that were looked at."""
     unchanged: int = 0
     embedded: int = 0
     """Chunks whose vectors were computed."""
@@ -76,13 +75,14 @@ class Indexer:
         table: ChunkTable,
         walker: Walker,
         reader: Reader,
+        lease: IndexLease,
         vectors: StaticVectors | None = None,
     ) -> None:
         self.table = table
         self.walker = walker
         self.reader = reader
+        self.lease = lease
         self.vectors = vectors
-        self.owner = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
     async def pending(self, paths: Sequence[str] | None = None) -> Pending:
         """Return what differs, in the whole tree or below the given paths."""
@@ -128,14 +128,14 @@ class Indexer:
         """Index what is pending (by default: what differs in the whole tree)."""
         started = time.monotonic()
         report = Report()
-        async with self._lease():
+        async with self.lease.hold():
+            await self.table.sweep()
             todo = await self.pending() if pending is None else pending
             gone = set(todo.gone)
             batches = [todo.changed[i : i + BATCH] for i in range(0, len(todo.changed), BATCH)]
             for number, files in enumerate(batches or [[]]):
                 last = number == max(len(batches) - 1, 0)
                 await self._take(files, gone if last else set(), report, keep_analyses)
-                await self._renew()
                 if progress:
                     progress(min((number + 1) * BATCH, len(todo.changed)), len(todo.changed))
         report.seconds = time.monotonic() - started
@@ -145,21 +145,21 @@ class Indexer:
         self, files: list[Found], gone: set[str], report: Report, keep_analyses: bool
     ) -> None:
         sources = await asyncio.to_thread(self._read_all, files)
-        rows = await self._rows_of([f.path for f in files])
+        rows = await self.rows_of([f.path for f in files])
         known = await self.table.known_contents(
             {s.content for s in sources.values() if isinstance(s, Source)}
         )
         batch, touched = Batch(gone=sorted(gone)), []
-        fresh = await asyncio.to_thread(self._analyse_all, sources, known)
+        fresh = await asyncio.to_thread(self.analyse, sources, known)
         for found in files:
             source, before = sources[found.path], rows.get(found.path)
-            row = _row_of(found, source)
+            row = row_of(found, source)
             if before is not None and before.content == row.content and row.content is not None:
                 report.unchanged += 1
                 touched.append(row)
                 continue
             batch.files.append(row)
-            self._count(report, row, before, source)
+            self.count(report, row, before, source)
             if row.content in fresh:
                 batch.contents[row.content] = pack(fresh[row.content])
                 if keep_analyses:
@@ -176,7 +176,7 @@ class Indexer:
     ) -> None:
         if batch.gone:
             moved = {content for _, content in report.reused}
-            before = await self._rows_of(batch.gone)
+            before = await self.rows_of(batch.gone)
             report.renamed += sum(r.content in moved for r in before.values())
         if len(batch):
             await self.table.apply(batch)
@@ -185,7 +185,8 @@ class Indexer:
         if keep_analyses:
             report.applied += [(path, None) for path in batch.gone]
 
-    async def _rows_of(self, paths: Iterable[str]) -> dict[str, FileRow]:
+    async def rows_of(self, paths: Iterable[str]) -> dict[str, FileRow]:
+        """Return what is known of the paths."""
         wanted = list(paths)
         if len(wanted) > BATCH // 4:
             rows = await self.table.rows()
@@ -201,9 +202,8 @@ class Indexer:
                 out[found.path] = str(why)
         return out
 
-    def _analyse_all(
-        self, sources: dict[str, Source | str], known: set[str]
-    ) -> dict[str, Analysis]:
+    def analyse(self, sources: dict[str, Source | str], known: set[str]) -> dict[str, Analysis]:
+        """Return the analyses of contents that are not known yet."""
         fresh: dict[str, Analysis] = {}
         with _no_collection():
             for path, source in sources.items():
@@ -215,9 +215,10 @@ class Indexer:
                 fresh[source.content] = analyse(source.text, language, self.vectors)
         return fresh
 
-    def _count(
+    def count(
         self, report: Report, row: FileRow, before: FileRow | None, source: Source | str
     ) -> None:
+        """Note in the report what became of one file."""
         if isinstance(source, str):
             report.skipped[row.path] = source
             if before is not None and before.content is not None:
@@ -227,34 +228,13 @@ class Indexer:
         else:
             report.changed += 1
 
-    @asynccontextmanager
-    async def _lease(self) -> AsyncIterator[None]:
-        """Hold the right to index; raise ``StoreBusy`` while another process has it."""
-        if not await self._renew():
-            raise StoreBusy("another process is indexing this tree", fix="Wait, it will be done")
-        try:
-            yield
-        finally:
-            await self.table.store.execute(
-                "DELETE FROM leases WHERE name = 'index' AND owner = ?", (self.owner,)
-            )
-
-    async def _renew(self) -> bool:
-        now = time.time()
-        taken = await self.table.store.execute(
-            "INSERT INTO leases VALUES ('index', ?, ?) ON CONFLICT (name) DO UPDATE SET "
-            "owner = excluded.owner, until = excluded.until WHERE owner = excluded.owner "
-            "OR until < ?",
-            (self.owner, now + LEASE_SECONDS, now),
-        )
-        return taken > 0
-
 
 def _same(row: FileRow | None, found: Found) -> bool:
     return row is not None and row.size == found.size and row.modified == found.modified
 
 
-def _row_of(found: Found, source: Source | str) -> FileRow:
+def row_of(found: Found, source: Source | str) -> FileRow:
+    """Return the row of a file that was read, or that could not be."""
     if isinstance(source, str):
         return FileRow(found.path, None, found.size, found.modified, source)
     settled = time.time_ns() - source.modified > _RACY_NS

@@ -74,6 +74,12 @@ class JobQueue:
             )
         return Leased(tuple(sorted(row["path"] for row in rows)), owner)
 
+    async def free(self) -> None:
+        """Take every lease away: for whoever knows that no other worker is alive."""
+        await self._store.execute(
+            "UPDATE jobs SET leased_by = NULL, leased_until = 0 WHERE leased_by IS NOT NULL"
+        )
+
     async def finish(self, leased: Leased) -> None:
         """Forget paths that were indexed, unless they were added again meanwhile."""
         await self._store.execute("DELETE FROM jobs WHERE leased_by = ?", (leased.owner,))

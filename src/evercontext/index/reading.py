@@ -51,19 +51,27 @@ class Reader:
 
     def read(self, path: str) -> Source:
         """Return a file's text; raise ``Unfit`` for what is no text or may not be read."""
-        language = language_of(path) or "text"
+        content = self.load(path)
+        return self.source(path, content.data, content.stamp.modified)
+
+    def load(self, path: str) -> io.Content:
+        """Return a file's bytes; raise ``Unfit`` for what may not be read."""
         try:
             with explained(), self._root.file(path, self._policy) as safe:
-                content = io.read(safe, self._policy)
-            text = content.text()
-        except NotUtf8 as problem:
-            raise Unfit(problem.message) from None
+                return io.read(safe, self._policy)
         except EverContextError as problem:
             raise Unfit(str(problem)) from None
+
+    def source(self, path: str, data: bytes, modified: int) -> Source:
+        """Return bytes as a text that may be indexed, wherever they came from."""
+        try:
+            text = io.decode(data)
+        except NotUtf8 as problem:
+            raise Unfit(problem.message) from None
         if max(map(len, text.split("\n"))) > DEEPEST_LINE:
             raise Unfit(f"a line of more than {DEEPEST_LINE} characters")
-        key = hashlib.sha256(content.data).hexdigest()[:40] + ":" + language
-        return Source(self.redact(text), key, len(content.data), content.stamp.modified)
+        key = hashlib.sha256(data).hexdigest()[:40] + ":" + (language_of(path) or "text")
+        return Source(self.redact(text), key, len(data), modified)
 
     def show(self, path: str, first: int, last: int) -> str:
         """Return some lines of a file as they are now, without secrets."""

@@ -23,6 +23,7 @@ from evercontext.index.corpus import Corpus
 from evercontext.index.features import NAMES
 from evercontext.index.folder import FOLDER, LONGEST_QUERY, MOST_RESULTS, TOP_K, prepare_folder
 from evercontext.index.indexer import Indexer, Pending, Progress, Report
+from evercontext.index.lease import IndexLease
 from evercontext.index.question import Question, understand
 from evercontext.index.ranking import Ranked, rank
 from evercontext.index.reading import Reader, Unfit
@@ -110,7 +111,8 @@ class CodeIndex:
             pinned.close()
             raise
         reader = Reader(pinned, rules, redactor)
-        return cls(Indexer(table, Walker(pinned.path, rules), reader, vectors), pinned, vectors)
+        indexer = Indexer(table, Walker(pinned.path, rules), reader, IndexLease(place), vectors)
+        return cls(indexer, pinned, vectors)
 
     async def close(self) -> None:
         """Give everything back."""
@@ -118,10 +120,17 @@ class CodeIndex:
         self._root.close()
 
     async def update(
-        self, paths: Sequence[str] | None = None, progress: Progress | None = None
+        self,
+        paths: Sequence[str] | None = None,
+        progress: Progress | None = None,
+        *,
+        patience: float = 0.0,
     ) -> Report:
-        """Bring the index up to date, wholly or for the given paths."""
-        async with self._busy:
+        """Bring the index up to date, wholly or for the given paths.
+
+        While another process indexes, wait for it up to ``patience`` seconds.
+        """
+        async with self._busy, self.indexer.lease.hold(patience):
             return await self._update(await self.indexer.pending(paths), progress)
 
     async def _update(self, pending: Pending, progress: Progress | None = None) -> Report:

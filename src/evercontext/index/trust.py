@@ -10,15 +10,11 @@ import os
 import stat
 from pathlib import Path
 
-from evercontext.errors import ProcessProblem
 from evercontext.files.names import printable
-from evercontext.index.walker import GIT, in_git
-from evercontext.process.run import run
-from evercontext.settings import process_environment
+from evercontext.index.git import ask_git, in_git
 
-_OPENED = (".gitignore", "index.db", "spool")
+_OPENED = (".gitignore", "index.", "spool")
 """How the names begin that are opened in the folder; case is ignored, as some disks do."""
-_SECONDS = 20.0
 
 
 async def why_strange(folder: Path) -> str | None:
@@ -48,14 +44,11 @@ def _is_plain(file: Path) -> bool:
 async def _why_tracked(folder: Path) -> str | None:
     if not in_git(folder.parent):
         return None
-    # Variables of a hook around us would make git look at another repository.
-    given = process_environment().items()
-    environment = {name: value for name, value in given if not name.startswith("GIT_")}
-    listing = (*GIT, "ls-files", "-z", "--cached", "--", f":(icase){folder.name}")
-    try:
-        done = await run(listing, cwd=folder.parent, timeout=_SECONDS, env=environment)
-    except ProcessProblem:
+    done = await ask_git(
+        folder.parent, "ls-files", "-z", "--cached", "--", f":(icase){folder.name}"
+    )
+    if done is None:
         return "git cannot be asked whether the repository brought it"
     if done.stdout:
         return f"{folder.name} is tracked by git"
-    return None if done.ok else "git does not say whether the repository brought it"
+    return None if done.exit_code == 0 else "git does not say whether the repository brought it"

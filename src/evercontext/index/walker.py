@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evercontext.errors import ProcessProblem
 from evercontext.files.policy import FilePolicy
+from evercontext.index.git import ask_git, in_git
 from evercontext.index.languages import language_of
-from evercontext.process.run import run
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -36,10 +35,6 @@ _NOISE = re.compile(
     r"|\.(lock|map|snap|svg)$|\.min\.(js|css)$|[-.]lock\.(json|ya?ml)$"
 )
 _NO_NAMES = frozenset({"", ".", "..", "~"})
-_LIST_SECONDS = 60.0
-_LIST_BYTES = 64 * 1024 * 1024
-# A repository's own configuration must not make a listing run its programs.
-GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +112,8 @@ class Walker:
         return names
 
     async def _git(self, *arguments: str, stdin: bytes = b"") -> bytes | None:
-        try:
-            done = await run(
-                (*GIT, *arguments),
-                cwd=self.root,
-                timeout=_LIST_SECONDS,
-                stdin=stdin,
-                max_output=_LIST_BYTES,
-            )
-        except ProcessProblem:
-            return None
-        return done.stdout if done.exit_code in (0, 1) and not done.truncated else None
+        done = await ask_git(self.root, *arguments, stdin=stdin)
+        return done.stdout if done is not None and done.exit_code in (0, 1) else None
 
     def _own_ignores(self) -> GitIgnoreSpec | None:
         return _spec(self.root / IGNORE_FILE)
@@ -158,11 +144,6 @@ class Walker:
             if _ignored(path, specs):
                 ignored.add(path)
         return ignored
-
-
-def in_git(root: Path) -> bool:
-    """Tell whether a folder lies in a git work tree."""
-    return any((place / ".git").exists() for place in (root, *root.parents))
 
 
 def _split(out: bytes) -> list[str]:

@@ -7,52 +7,61 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from evercontext.errors import StoreBusy
+from evercontext.index.commit_pass import CommitPass
 from evercontext.index.folder import FOLDER
-from evercontext.index.git_hook import take_marks
+from evercontext.index.git_hook import set_marks_aside
 from evercontext.index.indexer import Report
-from evercontext.index.queue import WHOLE_TREE, JobQueue
+from evercontext.index.queue import WHOLE_TREE, JobQueue, Leased
 from evercontext.index.search import CodeIndex
 from evercontext.index.walker import Walker
 
 _PATIENCE = 30.0
-_LOOK_AGAIN = 0.2
 
 OnReport = Callable[[Report], None]
 
 
-async def drain(index: CodeIndex, folder: Path, patience: float = _PATIENCE) -> list[Report]:
-    """Index everything that waits: marks of hooks, then queued paths.
+async def drain(
+    index: CodeIndex, folder: Path, patience: float = _PATIENCE, *, commits: bool = False
+) -> list[Report]:
+    """Index everything that waits: commits that hooks have marked, then queued paths.
 
     While another process indexes, this one waits for it up to ``patience`` seconds and then
-    leaves the rest to that one or to the next.
+    leaves the rest to that one or to the next. ``commits`` looks for commits without a mark too.
     """
     queue = JobQueue(index.table.store)
-    if take_marks(folder):
-        await queue.add([WHOLE_TREE])
     reports: list[Report] = []
-    while leased := await queue.take():
-        try:
-            reports.append(await _patient_update(index, list(leased.paths), patience))
-        except StoreBusy:
-            await queue.give_back(leased)
-            break
-        except BaseException:
-            await asyncio.shield(queue.give_back(leased))
-            raise
-        await queue.finish(leased)
+    try:
+        async with index.indexer.lease.hold(patience):
+            # Rows are worked on by the holder of the lease alone: an earlier one has died.
+            await queue.free()
+            if await _take_marks(queue, folder) or commits:
+                reports.append(await CommitPass(index.indexer).run())
+            while leased := await queue.take():
+                reports.append(await _update(index, queue, leased))
+    except StoreBusy:
+        return reports
     return reports
 
 
-async def _patient_update(index: CodeIndex, paths: list[str], patience: float) -> Report:
-    waited = 0.0
-    while True:
-        try:
-            return await index.update(None if WHOLE_TREE in paths else paths)
-        except StoreBusy:
-            if waited >= patience:
-                raise
-            await asyncio.sleep(_LOOK_AGAIN)
-            waited += _LOOK_AGAIN
+async def _take_marks(queue: JobQueue, folder: Path) -> bool:
+    """Turn marks into a job; they are removed once that is durable."""
+    marks = set_marks_aside(folder)
+    if marks is None:
+        return False
+    await queue.add([WHOLE_TREE])
+    marks.unlink(missing_ok=True)
+    return True
+
+
+async def _update(index: CodeIndex, queue: JobQueue, leased: Leased) -> Report:
+    whole = WHOLE_TREE in leased.paths
+    try:
+        report = await index.update(None if whole else list(leased.paths))
+    except BaseException:
+        await asyncio.shield(queue.give_back(leased))
+        raise
+    await queue.finish(leased)
+    return report
 
 
 async def changes(root: Path, walker: Walker, stop: asyncio.Event) -> AsyncIterator[list[str]]:

@@ -1,0 +1,162 @@
+"""Take a commit into the index: what was staged for it, and what the work tree makes of it.
+
+Both become visible in one transaction, so that an addition, a change, a deletion and a rename of
+one commit are seen together or not at all. What a file says now is what a search finds; what was
+committed stays known beside it, so that a stash, a reset or a checkout costs no analysis.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from evercontext.index.analysis import pack
+from evercontext.index.chunk_table import Batch
+from evercontext.index.commit_table import CommitRows, CommittedRow, committed, name_of_commit
+from evercontext.index.commits import Commits, Staged, blob_name
+from evercontext.index.indexer import BATCH, Indexer, Report, row_of
+from evercontext.index.reading import Source, Unfit
+
+Sources = dict[str, Source | str]
+
+
+@dataclass(slots=True)
+class _Pass:
+    """What one pass has gathered until it is written."""
+
+    rows: CommitRows
+    batch: Batch = field(default_factory=Batch)
+    report: Report = field(default_factory=Report)
+
+
+class CommitPass:
+    """Brings the commits of a repository into its index."""
+
+    def __init__(self, indexer: Indexer) -> None:
+        self._indexer = indexer
+        self._commits = Commits(indexer.walker.root)
+
+    async def run(self) -> Report:
+        """Take in what was committed since the last pass; the first one takes the whole commit."""
+        started = time.monotonic()
+        indexer = self._indexer
+        async with indexer.lease.hold():
+            head = await self._commits.head()
+            known = await name_of_commit(indexer.table.store)
+            if head is None or head == known:
+                return Report()
+            staged, whole = await self._staged(known, head)
+            done = _Pass(CommitRows(head, whole))
+            for start in range(0, len(staged), BATCH):
+                part = staged[start : start + BATCH]
+                await self._gather(part, done, more=start + BATCH < len(staged))
+            done.batch.commit = done.rows
+            await indexer.table.apply(done.batch)
+            await indexer.table.sweep()
+        done.report.seconds = time.monotonic() - started
+        return done.report
+
+    async def _staged(self, known: str | None, head: str) -> tuple[list[Staged], bool]:
+        wants = self._indexer.walker.wants
+        changes = await self._commits.changes(known, head) if known else None
+        whole = changes is None
+        if changes is None:
+            changes = await self._commits.tree(head) or []
+            rows = await committed(self._indexer.table.store)
+            there = {staged.path for staged in changes}
+            changes += [Staged(path, None) for path in rows if path not in there]
+        return [staged for staged in changes if wants(staged.path)], whole
+
+    async def _gather(self, part: Sequence[Staged], done: _Pass, *, more: bool) -> None:
+        """Read, compare and analyse some paths; their rows wait for the others."""
+        indexer = self._indexer
+        kept = set(await indexer.walker.belongs([staged.path for staged in part]))
+        part = [staged for staged in part if staged.path in kept or staged.blob is None]
+        now, same = await asyncio.to_thread(self._read_tree, [s for s in part if s.path in kept])
+        then = await self._read_blobs(part, now, same)
+        wanted = {s.content for s in (*now.values(), *then.values()) if isinstance(s, Source)}
+        known = await indexer.table.known_contents(wanted)
+        fresh = await asyncio.to_thread(indexer.analyse, now, known)
+        fresh |= await asyncio.to_thread(indexer.analyse, then, known | set(fresh))
+        packed = {content: pack(analysis) for content, analysis in fresh.items()}
+        if more or done.batch.files or done.batch.gone:
+            await indexer.table.prepare(packed)
+        else:
+            done.batch.contents.update(packed)
+        if indexer.vectors:
+            done.report.embedded += sum(len(analysis.spans) for analysis in fresh.values())
+        await self._note_tree(part, now, set(fresh), done)
+        self._note_commit(part, then, done)
+
+    def _read_tree(self, part: Sequence[Staged]) -> tuple[Sources, set[str]]:
+        """Return the files as they are, and the paths of those that are as they were committed."""
+        reader, sources, same = self._indexer.reader, Sources(), set()
+        for staged in part:
+            if self._indexer.walker.look(staged.path) is None:
+                continue
+            try:
+                content = reader.load(staged.path)
+                if staged.blob and blob_name(content.data, staged.blob) == staged.blob:
+                    same.add(staged.path)
+                sources[staged.path] = reader.source(
+                    staged.path, content.data, content.stamp.modified
+                )
+            except Unfit as why:
+                sources[staged.path] = str(why)
+        return sources, same
+
+    async def _read_blobs(self, part: Sequence[Staged], now: Sources, same: set[str]) -> Sources:
+        """Return what was staged: from the work tree where it is the same, else from git."""
+        others = {s.path: s.blob for s in part if s.blob and s.path not in same}
+        largest = self._indexer.walker.policy.max_bytes
+        blobs = await self._commits.read(list(others.values()), largest) if others else {}
+        sources = {path: now[path] for path in same}
+        for path, blob in others.items():
+            data = blobs.get(blob)
+            try:
+                sources[path] = (
+                    "not in the repository, or too large"
+                    if data is None
+                    else self._indexer.reader.source(path, data, 0)
+                )
+            except Unfit as why:
+                sources[path] = str(why)
+        return sources
+
+    async def _note_tree(
+        self, part: Sequence[Staged], now: Sources, fresh: set[str], done: _Pass
+    ) -> None:
+        indexer, report = self._indexer, done.report
+        before = await indexer.rows_of([staged.path for staged in part])
+        moved: set[str] = set()
+        for path in dict.fromkeys(staged.path for staged in part):
+            found = indexer.walker.look(path) if path in now else None
+            old = before.get(path)
+            if found is None:
+                if old is not None:
+                    done.batch.gone.append(path)
+                    report.deleted += 1
+                continue
+            row = row_of(found, now[path])
+            done.batch.files.append(row)
+            if old is not None and old.content == row.content and row.content is not None:
+                report.unchanged += 1
+                continue
+            indexer.count(report, row, old, now[path])
+            if row.content and row.content not in fresh:
+                moved.add(row.content)
+        report.renamed += sum(
+            before[path].content in moved for path in done.batch.gone if path in before
+        )
+
+    def _note_commit(self, part: Sequence[Staged], then: Sources, done: _Pass) -> None:
+        for staged in part:
+            source = then.get(staged.path)
+            if staged.blob is None or source is None:
+                done.rows.gone.append(staged.path)
+                continue
+            content = source.content if isinstance(source, Source) else None
+            done.rows.staged.append(CommittedRow(staged.path, staged.blob, content))
+        done.report.committed += len(part)
