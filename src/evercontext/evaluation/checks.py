@@ -20,6 +20,7 @@ LONG_SENTENCE_WORDS = 40
 LONG_SENTENCE_CHARACTERS = 110
 LONG_PARAGRAPH_WORDS = 160
 NEEDS_HEADINGS = 200
+_LONGEST_TIMES = 6
 _PLACEHOLDER = re.compile(
     r"\b(?:TODO|TBD|FIXME|XXX|WIP|lorem ipsum|coming soon|to be (?:written|done|defined))\b"
     r"|未定|作成中|準備中|後で書く",
@@ -96,7 +97,7 @@ def empty_sections(document: Document, base: Path | None) -> Iterator[Finding]:
         end = following.line if following else len(document.text.split("\n")) + 1
         deeper = following is not None and following.level > here.level
         if not deeper and not any(here.line < line < end for line in parts):
-            yield Finding("completeness", here.line, 0.08, f'the section "{here.text}" is empty')
+            yield Finding("completeness", here.line, 0.12, f'the section "{here.text}" is empty')
 
 
 def placeholders(document: Document, base: Path | None) -> Iterator[Finding]:
@@ -104,7 +105,13 @@ def placeholders(document: Document, base: Path | None) -> Iterator[Finding]:
     for paragraph in document.paragraphs:
         for found in _PLACEHOLDER.finditer(paragraph.text):
             said = f'"{found[0]}" stands where text should be'
-            yield Finding("completeness", paragraph.line, 0.1, said)
+            yield Finding("completeness", paragraph.line, 0.25, said)
+
+
+def written(document: Document) -> int:
+    """Words that say something: a promise to write is none."""
+    promised = sum(len(_PLACEHOLDER.findall(paragraph.text)) for paragraph in document.paragraphs)
+    return max(0, document.words - promised)
 
 
 def cut_off(document: Document, base: Path | None) -> Iterator[Finding]:
@@ -120,9 +127,9 @@ def broken_fences(document: Document, base: Path | None) -> Iterator[Finding]:
     """Code that a reader will copy has to parse."""
     for fence in document.fences:
         if not fence.closed:
-            yield Finding("accuracy", fence.line, 0.25, "this code block is never closed")
+            yield Finding("accuracy", fence.line, 0.35, "this code block is never closed")
         elif problem := _problem_in(fence):
-            yield Finding("accuracy", fence.line, 0.15, problem)
+            yield Finding("accuracy", fence.line, 0.25, problem)
 
 
 def _problem_in(fence: Fence) -> str | None:
@@ -161,7 +168,7 @@ def broken_links(document: Document, base: Path | None) -> Iterator[Finding]:
     for link in document.links:
         target = link.target
         if not target:
-            yield Finding("accuracy", link.line, 0.08, f'the link "{link.text}" has no target')
+            yield Finding("accuracy", link.line, 0.12, f'the link "{link.text}" has no target')
         elif target.startswith("#"):
             if _anchor(target[1:]) not in anchors and not re.search(r"[<{]", document.text):
                 yield Finding("accuracy", link.line, 0.05, f"no heading fits the link {target}")
@@ -179,7 +186,7 @@ def garbled(document: Document, base: Path | None) -> Iterator[Finding]:
     """Bytes that were read in the wrong encoding."""
     for number, line in enumerate(document.text.split("\n"), start=1):
         if _GARBLED.search(line):
-            yield Finding("accuracy", number, 0.1, "characters are garbled: save it as UTF-8")
+            yield Finding("accuracy", number, 0.2, "characters are garbled: save it as UTF-8")
 
 
 def unbalanced(document: Document, base: Path | None) -> Iterator[Finding]:
@@ -199,12 +206,15 @@ def long_sentences(document: Document, base: Path | None) -> Iterator[Finding]:
     for paragraph in document.paragraphs:
         for sentence in paragraph.sentences:
             plain = re.sub(r"\]\([^)]*\)|`[^`]*`|https?://\S+", "", sentence)
-            if document.japanese and len(plain) > LONG_SENTENCE_CHARACTERS:
-                said = f"一文が{len(plain)}文字あります: 二つに分けてください"
-                yield Finding("clarity", paragraph.line, 0.05, said)
-            elif len(plain.split()) > LONG_SENTENCE_WORDS:
-                said = f"a sentence of {len(plain.split())} words: make two of it"
-                yield Finding("clarity", paragraph.line, 0.04, said)
+            words, characters = len(plain.split()), len(plain)
+            if document.japanese and characters > LONG_SENTENCE_CHARACTERS:
+                said = f"一文が{characters}文字あります: 二つに分けてください"
+                times = min(characters / LONG_SENTENCE_CHARACTERS, _LONGEST_TIMES)
+                yield Finding("clarity", paragraph.line, 0.08 * times, said)
+            elif words > LONG_SENTENCE_WORDS:
+                said = f"a sentence of {words} words: make two of it"
+                times = min(words / LONG_SENTENCE_WORDS, _LONGEST_TIMES)
+                yield Finding("clarity", paragraph.line, 0.04 * times, said)
 
 
 def long_paragraphs(document: Document, base: Path | None) -> Iterator[Finding]:
@@ -212,7 +222,7 @@ def long_paragraphs(document: Document, base: Path | None) -> Iterator[Finding]:
     for paragraph in document.paragraphs:
         size = len(paragraph.text.split()) + (len(paragraph.text) // 2 if document.japanese else 0)
         if size > LONG_PARAGRAPH_WORDS:
-            yield Finding("clarity", paragraph.line, 0.06, "a long paragraph: break it up")
+            yield Finding("clarity", paragraph.line, 0.12, "a long paragraph: break it up")
 
 
 def repetition(document: Document, base: Path | None) -> Iterator[Finding]:
@@ -261,7 +271,7 @@ def mixed_style(document: Document, base: Path | None) -> Iterator[Finding]:
     """Japanese that changes between polite and plain endings."""
     polite, plain = (len(p.findall(document.text)) for p in (_POLITE, _PLAIN))
     if min(polite, plain) * 5 > max(polite, plain) > 0 and min(polite, plain) > 0:
-        yield Finding("clarity", 1, 0.08, "「です・ます」と「だ・である」が混ざっています")
+        yield Finding("clarity", 1, 0.15, "「です・ます」と「だ・である」が混ざっています")
 
 
 def no_structure(document: Document, base: Path | None) -> Iterator[Finding]:

@@ -13,7 +13,8 @@ _FENCE = re.compile(r"^\s{0,3}(`{3,}|~{3,})\s*([\w+#.-]*)")
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+\S")
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\(\s*<?([^)\s>]*)>?[^)\n]*\)")
 _JAPANESE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+_ROW = re.compile(r"^\s*\|")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\s*\|\s*")
 _WORD = re.compile(r"[A-Za-zÀ-ÿ][\w'-]*")
 
 
@@ -48,7 +49,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Lines of prose that belong together; list items stand alone."""
+    """Lines of prose that belong together; list items and rows of tables stand alone."""
 
     line: int
     text: str
@@ -56,7 +57,7 @@ class Paragraph:
 
     @property
     def sentences(self) -> list[str]:
-        """Its sentences, English or Japanese."""
+        """Its sentences, English or Japanese; the cells of a row."""
         return [part.strip() for part in _SENTENCE.split(self.text) if part.strip()]
 
 
@@ -135,7 +136,7 @@ class _Parser:
         return plain and bool(_UNDERLINE.match(below)) and len(line) < 120
 
     def _take(self, number: int, line: str) -> None:
-        if _ITEM.match(line):
+        if _ITEM.match(line) or _ROW.match(line):
             self._flush()
         if not self._prose:
             self._start = number + 1
@@ -143,8 +144,9 @@ class _Parser:
 
     def _flush(self) -> None:
         if self._prose:
-            text, item = " ".join(self._prose), bool(_ITEM.match(self._prose[0]))
-            self._document.paragraphs.append(Paragraph(self._start, text, item))
+            text, first = " ".join(self._prose), self._prose[0]
+            alone = bool(_ITEM.match(first) or _ROW.match(first))
+            self._document.paragraphs.append(Paragraph(self._start, text, alone))
             self._prose = []
 
     def _fence(self, number: int, mark: str, language: str) -> int:

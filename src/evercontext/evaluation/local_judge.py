@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from evercontext.evaluation.checks import SHORT_WORDS, Finding, examine
+from evercontext.evaluation.checks import SHORT_WORDS, Finding, examine, written
 from evercontext.evaluation.document import Document
 from evercontext.evaluation.judges import Tell, silent
 from evercontext.evaluation.rubric import DEFAULT_WEIGHTS, Judgement, Rubric, Suggestion
@@ -45,10 +45,11 @@ def judge(content: str, rubric: Rubric, base: Path | None = None) -> Judgement:
 
 def _score(criterion: str, findings: Sequence[Finding], document: Document) -> float:
     """Each finding takes its share of what is left; in a long text a small one weighs less."""
-    if not document.paragraphs and not document.fences:
+    words = written(document)
+    if not words and not document.fences:
         return 0.0
     # Hardly any text can hardly be accurate or clear.
-    left = min(1.0, _LEAST + (1 - _LEAST) * document.words / SHORT_WORDS)
+    left = min(1.0, _LEAST + (1 - _LEAST) * words / SHORT_WORDS)
     spread = (1 + document.words / _FEW_WORDS) ** 0.5
     for finding in findings:
         if finding.criterion == criterion:
