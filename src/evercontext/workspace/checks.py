@@ -16,6 +16,7 @@ from evercontext.domain.tool import Arguments, Caller, Effect, FileChange, Tool,
 from evercontext.errors import InvalidArguments, PathEscape
 from evercontext.workspace.commands import CommandRunner, Outcome
 from evercontext.workspace.detection import Command, Kind, Project
+from evercontext.workspace.failures.reading import opaque, read_failures
 from evercontext.workspace.outcomes import counts, plain, tail
 from evercontext.workspace.schema import integer, parameters, string, strings
 
@@ -64,7 +65,7 @@ def _check(runner: CommandRunner, checks: Checks, kind: Kind) -> Tool:
             await runner.run(_with_paths(command, paths), caller, timeout=_seconds(arguments))
             for command in commands
         ]
-        return _result(outcomes, counted=kind == "test")
+        return _result(outcomes, runner.root, counted=kind == "test")
 
     effects = Effect.EXECUTE | Effect.WRITE if kind == "format" else Effect.EXECUTE
     return Tool(
@@ -88,7 +89,7 @@ def _run_command(runner: CommandRunner) -> Tool:
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
         argv = ("sh", "-c", arguments["command"])
         outcome = await runner.run(argv, caller, timeout=_seconds(arguments))
-        return _result([outcome], counted=False)
+        return _result([outcome], runner.root, counted=False)
 
     return Tool(
         name="run_command",
@@ -153,8 +154,8 @@ def _with_paths(command: Command, paths: Sequence[str]) -> Command:
     return (*(part for part in command if part not in whole), *paths)
 
 
-def _result(outcomes: Sequence[Outcome], *, counted: bool) -> ToolResult:
-    runs = [_data(outcome, counted) for outcome in outcomes]
+def _result(outcomes: Sequence[Outcome], root: Path, *, counted: bool) -> ToolResult:
+    runs = [_data(outcome, root, counted) for outcome in outcomes]
     good = all(run["passed"] for run in runs)
     changes = _last_of_each([change for outcome in outcomes for change in outcome.changes])
     text = "\n\n".join(_text(outcome, run) for outcome, run in zip(outcomes, runs, strict=True))
@@ -162,23 +163,32 @@ def _result(outcomes: Sequence[Outcome], *, counted: bool) -> ToolResult:
     return ToolResult(text, {"passed": good, "exit_code": code, "runs": runs}, changes=changes)
 
 
-def _data(outcome: Outcome, counted: bool) -> dict[str, Any]:
+def _data(outcome: Outcome, root: Path, counted: bool) -> dict[str, Any]:
     done = outcome.completed
+    good = passed(outcome, counted=counted)
     return {
         "command": list(done.argv),
         "exit_code": done.exit_code,
-        "passed": passed(outcome, counted=counted),
+        "passed": good,
         "timed_out": done.timed_out,
         "truncated": done.truncated,
         "reached": done.reached,
         "seconds": round(done.duration, 3),
         "counts": counts(_said(outcome)),
+        "failures": [] if good else _failures(outcome, root),
         "sandbox": str(outcome.layer),
         "output": tail(_said(outcome)),
         "changed": [change.path for change in outcome.changes],
         "not_undoable": list(outcome.not_undoable),
         "moved_away": list(outcome.moved_away),
     }
+
+
+def _failures(outcome: Outcome, root: Path) -> list[dict[str, Any]]:
+    """What went wrong, in one shape whatever tool said it."""
+    said = _said(outcome)
+    found = read_failures(said, str(root)) or (opaque(outcome.completed.argv, said),)
+    return [failure.to_json() for failure in found]
 
 
 def _text(outcome: Outcome, run: dict[str, Any]) -> str:

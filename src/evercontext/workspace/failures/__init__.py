@@ -1,0 +1,1 @@
+"""What checks say went wrong, read into one shape whatever tool said it."""
