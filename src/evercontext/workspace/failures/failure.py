@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, Literal
@@ -125,6 +125,13 @@ def located(failure: Failure, frames: Iterable[tuple[str, int]], root: str) -> F
     if failure.file:
         return replace(failure, frames=tuple(places))
     return replace(failure, file=last.file, line=last.line, frames=tuple(places))
+
+
+def blocks(lines: Sequence[str], begins: Callable[[str], object]) -> Iterator[Sequence[str]]:
+    """Cut lines into the blocks that begin with a line of some kind; what is before is left out."""
+    starts = [number for number, line in enumerate(lines) if begins(line)]
+    for number, start in enumerate(starts):
+        yield lines[start : starts[number + 1] if number + 1 < len(starts) else len(lines)]
 
 
 def cut(message: str) -> str:

@@ -6,7 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from evercontext.workspace.failures.failure import Failure, Kind, cut, inside, kind_of, located
+from evercontext.workspace.failures.failure import (
+    Failure,
+    Kind,
+    blocks,
+    cut,
+    inside,
+    kind_of,
+    located,
+)
 
 _NOT_OK = re.compile(r"^( *)not ok \d+ - (.*)$")
 _SUBTEST = re.compile(r"^( *)# Subtest: (.*)$")
@@ -142,17 +150,12 @@ def _id(where: str, path: Sequence[str], root: str) -> str:
 def _spec(lines: Sequence[str], root: str) -> Iterator[Failure]:
     begin = next(n for n, line in enumerate(lines) if line.strip() == "✖ failing tests:")
     crashes = dict(_spec_crashes(lines[:begin]))
-    starts = [n for n in range(begin, len(lines)) if _SPEC_AT.match(lines[n])]
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-        at = _SPEC_AT.match(lines[start])
-        name = _SPEC_NAME.match(lines[start + 1]) if start + 1 < end else None
-        if at is None or name is None:
-            continue
-        body = lines[start + 2 : end]
-        if name[1] in crashes:
+    for block in blocks(lines[begin:], _SPEC_AT.match):
+        at, name = _SPEC_AT.match(block[0]), _SPEC_NAME.match(block[1] if block[1:] else "")
+        if at and name and name[1] in crashes:
             yield _file_failed(name[1], crashes[name[1]], root)
-        else:
-            yield _spec_failure(at[1], name[1], body, root)
+        elif at and name:
+            yield _spec_failure(at[1], name[1], block[2:], root)
 
 
 def _spec_crashes(lines: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
@@ -178,11 +181,7 @@ def _spec_failure(where: str, name: str, body: Sequence[str], root: str) -> Fail
 def read_vitest(text: str, root: str) -> list[Failure]:
     """Return the failures of vitest."""
     lines = text.splitlines()
-    starts = [n for n, line in enumerate(lines) if _VITEST.match(line)]
-    ends = [*starts[1:], len(lines)]
-    return [
-        _vitest_failure(lines[start:end], root) for start, end in zip(starts, ends, strict=True)
-    ]
+    return [_vitest_failure(block, root) for block in blocks(lines, _VITEST.match)]
 
 
 def _vitest_failure(lines: Sequence[str], root: str) -> Failure:

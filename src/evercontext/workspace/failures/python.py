@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from evercontext.workspace.failures.failure import Failure, cut, inside, kind_of, located
+from evercontext.workspace.failures.failure import Failure, blocks, cut, inside, kind_of, located
 
 _HEADER = re.compile(r"^_{2,} (.+?) _{2,}$")
 _RULE = re.compile(r"^={3,} (.+?) ={3,}$")
@@ -150,11 +150,7 @@ def _conftest(lines: Sequence[str], root: str) -> list[Failure]:
 def read_unittest(text: str, root: str) -> list[Failure]:
     """Return the failures of a run of ``python -m unittest``."""
     lines = [line[:_LONGEST_LINE] for line in text.splitlines()]
-    starts = [n for n, line in enumerate(lines) if _UNITTEST.match(line)]
-    ends = [*starts[1:], len(lines)]
-    return [
-        _unittest_failure(lines[start:end], root) for start, end in zip(starts, ends, strict=True)
-    ]
+    return [_unittest_failure(block, root) for block in blocks(lines, _UNITTEST.match)]
 
 
 def _unittest_failure(lines: Sequence[str], root: str) -> Failure:
