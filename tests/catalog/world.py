@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from evercontext.catalog.backend import Patience
+from evercontext.catalog.backend import Patience, Surroundings
 from evercontext.catalog.cloud import CloudSearch
 from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.catalog.servers import Scope, Servers
@@ -38,7 +38,8 @@ async def servers(
     table = ServerTable(store)
     for config in configs:
         await table.put(config)
-    opened = Servers(table, process_environment(), folder, patience=patience or Patience())
+    around = Surroundings(process_environment(), folder, patience=patience or Patience())
+    opened = Servers(table, around)
     try:
         yield opened
     finally:

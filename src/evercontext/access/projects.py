@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evercontext.errors import ConfigError, NotFound
+from evercontext.storage.remembered import Remembered
 from evercontext.storage.store import Row, Store
 
 UNASSIGNED = "__unassigned__"
@@ -29,9 +30,13 @@ class Projects:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._all = Remembered(store, self._read_all)
 
     async def all(self) -> list[RouterProject]:
-        """Every project, by name."""
+        """Every project, by name, as of the last commit of any process."""
+        return await self._all.get()
+
+    async def _read_all(self) -> list[RouterProject]:
         rows = await self._store.fetch_all("SELECT * FROM projects ORDER BY id")
         return [_project(row) for row in rows]
 

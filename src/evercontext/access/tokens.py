@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from evercontext.errors import ConfigError, NotFound
+from evercontext.storage.remembered import Remembered
 from evercontext.storage.store import Row, Store
 
 PREFIX = "ec_"
@@ -34,6 +35,7 @@ class Tokens:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._open = Remembered(store, self._read_open)
 
     async def create(
         self,
@@ -62,11 +64,12 @@ class Tokens:
         return [_token(row) for row in rows]
 
     async def check(self, secret: str) -> AccessToken | None:
-        """The token behind a secret, unless it was revoked; read anew at every call."""
-        row = await self._store.fetch_one(
-            "SELECT * FROM tokens WHERE digest = ? AND revoked_at IS NULL", (_digest(secret),)
-        )
-        return _token(row) if row else None
+        """The token behind a secret, unless it was revoked, by whatever process."""
+        return (await self._open.get()).get(_digest(secret))
+
+    async def _read_open(self) -> dict[str, AccessToken]:
+        rows = await self._store.fetch_all("SELECT * FROM tokens WHERE revoked_at IS NULL")
+        return {row["digest"]: _token(row) for row in rows}
 
     async def revoke(self, name: str) -> None:
         """End a token; its next call is refused."""

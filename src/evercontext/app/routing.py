@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from evercontext.access.projects import Projects
+from evercontext.catalog.backend import Surroundings
 from evercontext.catalog.cloud import CloudSearch
 from evercontext.catalog.server_table import ServerTable
 from evercontext.catalog.servers import Scope, Servers
@@ -14,7 +17,17 @@ from evercontext.settings import Settings, process_environment
 from evercontext.storage.store import Store
 
 
-def open_catalog(settings: Settings, store: Store, events: EventLog) -> Catalog:
+Learn = Callable[[list[str]], None]
+"""Told the credentials of servers, so that no log shows them."""
+
+
+def forget(secrets: list[str]) -> None:
+    """For places that write no log."""
+
+
+def open_catalog(
+    settings: Settings, store: Store, events: EventLog, on_secrets: Learn = forget
+) -> Catalog:
     """Return the catalog for whoever works in this root: the project bound to it counts."""
     projects = Projects(store)
 
@@ -22,7 +35,7 @@ def open_catalog(settings: Settings, store: Store, events: EventLog) -> Catalog:
         bound = await projects.of_directory(settings.root.resolve())
         return Scope(bound.id if bound else None)
 
-    servers = open_servers(settings, store, events)
+    servers = open_servers(settings, store, events, on_secrets)
     return Catalog(servers, scope_of, strategy_in(projects), cloud_of(settings))
 
 
@@ -32,7 +45,9 @@ def cloud_of(settings: Settings) -> CloudSearch | None:
     return CloudSearch(url, settings.catalog_token) if url else None
 
 
-def open_servers(settings: Settings, store: Store, events: EventLog) -> Servers:
+def open_servers(
+    settings: Settings, store: Store, events: EventLog, on_secrets: Learn = forget
+) -> Servers:
     """The servers of the store; nothing is started yet."""
 
     def held(server: str, tools: list[str]) -> None:
@@ -41,7 +56,10 @@ def open_servers(settings: Settings, store: Store, events: EventLog) -> Servers:
         fix = f"evercontext servers approve {server}"
         events.emit(Notice(level="warning", text=f"{text}. See: {fix}"), trace_id="catalog")
 
-    return Servers(ServerTable(store), process_environment(), settings.root, held)
+    around = Surroundings(
+        process_environment(), settings.root, settings.home / "servers", held, on_secrets
+    )
+    return Servers(ServerTable(store), around)
 
 
 def strategy_in(projects: Projects) -> StrategyOf:

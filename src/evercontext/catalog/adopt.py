@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from evercontext.catalog.card import Card
+from evercontext.catalog.card import Card, mirrors_of
 
 MOST_TOOLS = 1_000
 LARGEST_SCHEMA = 256 * 1024
@@ -54,7 +54,8 @@ def _card(server: str, value: Any) -> tuple[Card | None, str]:
     problem = _schema_problem(schema)
     if problem:
         return None, problem
-    return Card(f"{server}:{name}", server, name, description, schema), ""
+    card = Card(f"{server}:{name}", server, name, description, schema, mirrors_of(schema))
+    return card, ""
 
 
 def _schema_problem(schema: Any) -> str:

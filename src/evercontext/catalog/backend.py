@@ -6,25 +6,30 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evercontext import __version__
-from evercontext.catalog.adopt import MOST_TOOLS, adopt, digest_of
+from evercontext.catalog.adopt import digest_of
 from evercontext.catalog.card import Card
-from evercontext.catalog.http import HttpWire
+from evercontext.catalog.greeting import Greeted, greet
+from evercontext.catalog.http import HttpRefused, HttpWire, SessionExpired
+from evercontext.catalog.listing import Listed, list_all
+from evercontext.catalog.message import Answer
+from evercontext.catalog.server_log import ServerLog
 from evercontext.catalog.server_table import ServerConfig, ServerTable
-from evercontext.catalog.stdio import StdioWire, new_log
-from evercontext.catalog.wire import Wire
+from evercontext.catalog.sse import SseWire
+from evercontext.catalog.stdio import StdioWire
+from evercontext.catalog.wire import Hear, Wire
 from evercontext.errors import EverContextError, ServerGone, ServerProblem, ServerTimeout
 from evercontext.process.environment import filtered
 
-REVISION = "2025-06-18"
 _LONGEST_PAUSE = 60.0
 _LASTING = 10.0
-_MOST_PAGES = 100
+UNHEARD_SECONDS = 300.0
+"""How long a list is believed of a server that has no way to say that it changed."""
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
+_NO_STREAMABLE = (404, 405)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +40,40 @@ class Patience:
     listing: float = 10.0
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a server is started with and whom it is reported to."""
+
+    environment: Mapping[str, str] = field(repr=False)
+    root: Path
+    logs: Path | None = None
+    """The folder where what servers say on stderr is kept."""
+    on_held: Callable[[str, list[str]], None] = lambda server, tools: None
+    on_secrets: Callable[[list[str]], None] = lambda secrets: None
+    """Told the credentials of a server before they are used, so that no log shows them."""
+    patience: Patience = Patience()
+
+
 class Backend:
     """A server and what is known of it. Calls are never repeated: they may have had effects."""
 
-    def __init__(
-        self,
-        config: ServerConfig,
-        table: ServerTable,
-        environment: Mapping[str, str],
-        root: Path,
-        on_held: Callable[[str, list[str]], None] = lambda server, tools: None,
-        patience: Patience = Patience(),  # noqa: B008 - frozen
-    ) -> None:
+    def __init__(self, config: ServerConfig, table: ServerTable, around: Surroundings) -> None:
         self.config = config
-        self.log = new_log()
+        self.log = ServerLog(config.id, around.logs)
         self.warnings: list[str] = []
         self.held: dict[str, str] = {}
         """Tools whose definition is not the trusted one, with the new digest."""
         self.problem: str | None = None
         self.next_try = 0.0
-        self._table, self._environment, self._root = table, environment, root
-        self._on_held, self._patience = on_held, patience
+        self.greeted: Greeted | None = None
+        self._table, self._around = table, around
         self._wire: Wire | None = None
-        self._cards: tuple[Card, ...] | None = None
+        self._cards: dict[str, Card] | None = None
+        self._fresh_until = 0.0
         self._failures = 0
         self._since = 0.0
         self._connecting, self._listing = asyncio.Lock(), asyncio.Lock()
+        self._old_transport = config.sse
 
     @property
     def state(self) -> str:
@@ -70,31 +83,79 @@ class Backend:
         return "failed" if self.problem else "stopped"
 
     @property
+    def retry_in(self) -> float | None:
+        """Seconds until a failed server is tried again; ``None`` if it is not waiting."""
+        left = self.next_try - time.monotonic()
+        return left if left > 0 and self.state == "failed" else None
+
+    @property
     def wire(self) -> Wire | None:
         """The connection, if there is one."""
         return self._wire
 
+    @property
+    def known(self) -> Mapping[str, Card] | None:
+        """The tools by name, if the list is at hand and fresh; held ones are left to ``cards``."""
+        wire = self._wire
+        if wire is None or not wire.open or self._cards is None or self.held:
+            return None
+        return self._cards if wire.hears or time.monotonic() < self._fresh_until else None
+
     async def cards(self) -> tuple[Card, ...]:
         """The tools that may be used; asked of the server once, and again when it says so."""
+        if (known := self.known) is not None:
+            return tuple(known.values())
         wire = await self._connected()
         async with self._listing:
-            if self._cards is None:
+            stale = not wire.hears and time.monotonic() >= self._fresh_until
+            if self._cards is None or stale:
                 self._cards = await self._list(wire)
         await self._look_for_approval()
-        return tuple(card for card in self._cards or () if card.name not in self.held)
+        return tuple(c for c in (self._cards or {}).values() if c.name not in self.held)
 
     def held_cards(self) -> list[Card]:
         """The definitions that wait for approval, as the server gives them now."""
-        return [card for card in self._cards or () if card.name in self.held]
+        return [card for card in (self._cards or {}).values() if card.name in self.held]
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    async def call(
+        self,
+        card: Card,
+        arguments: Mapping[str, Any],
+        hear: Hear | None = None,
+        more: Mapping[str, Any] | None = None,
+    ) -> Answer:
         """Call a tool and return the server's answer as it is."""
+        params = {"name": card.name, "arguments": arguments, **(more or {})}
+        return await self.ask("tools/call", params, hear, card.mirrored(arguments))
+
+    async def ask(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        hear: Hear | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Ask one thing of the server; the answer is an object."""
         wire = await self._connected()
-        params = {"name": tool, "arguments": arguments}
-        answer = await wire.request("tools/call", params, self.config.call_seconds)
-        if not isinstance(answer, dict):
+        seconds = self.config.call_seconds
+        try:
+            answer = await wire.request(method, params, seconds, hear, headers)
+        except SessionExpired:
+            # The one refusal that says for certain that nothing was done.
+            self.next_try = 0.0
+            wire = await self._connected()
+            answer = await wire.request(method, params, seconds, hear, headers)
+        if not isinstance(answer.value, dict):
             raise ServerProblem(f"{self.config.id} answered with no result")
         return answer
+
+    async def listed(self, what: str) -> Listed:
+        """List ``resources``, ``resources/templates`` or ``prompts``; nothing if it has none."""
+        wire = await self._connected()
+        offers = self.greeted.offers if self.greeted else frozenset()
+        if what.partition("/")[0] not in offers:
+            return Listed()
+        return await list_all(wire, what, self._around.patience.listing)
 
     async def close(self) -> None:
         """End it."""
@@ -140,20 +201,23 @@ class Backend:
         self.next_try = time.monotonic() + self._pause()
 
     async def _greeted(self) -> Wire:
-        wire = await self._open()
         try:
-            hello = {
-                "protocolVersion": REVISION,
-                "capabilities": {},
-                "clientInfo": {"name": "evercontext", "version": __version__},
-            }
-            answer = await wire.request("initialize", hello, self._patience.greeting)
-            version = answer.get("protocolVersion") if isinstance(answer, dict) else None
-            if not isinstance(version, str):
-                raise ServerProblem(f"{self.config.id} did not say which protocol it speaks")
-            if isinstance(wire, HttpWire):
-                wire.speak(version[:32])
-            await wire.notify("notifications/initialized", {})
+            return await self._greet_over(await self._open())
+        except HttpRefused as refusal:
+            # Servers from before Streamable HTTP refuse the POST and have a stream instead.
+            if refusal.status not in _NO_STREAMABLE or self._old_transport:
+                raise
+            self._old_transport = True
+            try:
+                return await self._greet_over(await self._open())
+            except ServerProblem:
+                self._old_transport = False
+                raise refusal from None
+
+    async def _greet_over(self, wire: Wire) -> Wire:
+        try:
+            self.greeted = await greet(self.config.id, wire, self._around.patience.greeting)
+            await wire.listen()
         except BaseException:
             await wire.close()
             raise
@@ -161,62 +225,40 @@ class Backend:
 
     async def _open(self) -> Wire:
         config = self.config
-        if config.url:
-            headers = {name: self._filled(value) for name, value in config.headers.items()}
-            return HttpWire(config.id, config.url, headers, self._forget_list)
+        headers = {name: self._filled(value) for name, value in config.headers.items()}
         given = {name: self._filled(value) for name, value in config.env.items()}
+        self._around.on_secrets(config.secrets(headers, given))
+        if config.url and self._old_transport:
+            return await SseWire.start(config.id, config.url, headers, self._forget_list)
+        if config.url:
+            return HttpWire(config.id, config.url, headers, self._forget_list)
         return await StdioWire.start(
             config.id,
             [self._filled(part) for part in config.argv],
-            cwd=Path(config.cwd) if config.cwd else self._root,
-            env={**filtered(self._environment), **given},
+            cwd=Path(config.cwd) if config.cwd else self._around.root,
+            env={**filtered(self._around.environment), **given},
             log=self.log,
             on_changed=self._forget_list,
         )
 
     def _filled(self, text: str) -> str:
-        return _VARIABLE.sub(lambda found: self._environment.get(found[1], ""), text)
+        return _VARIABLE.sub(lambda found: self._around.environment.get(found[1], ""), text)
 
     def _forget_list(self) -> None:
         self._cards = None
 
-    async def _list(self, wire: Wire) -> tuple[Card, ...]:
+    async def _list(self, wire: Wire) -> dict[str, Card]:
         try:
-            async with asyncio.timeout(self._patience.listing):
-                listed = await self._pages(wire)
-        except TimeoutError:
-            await self._give_up("it did not list its tools in time")
-            raise ServerTimeout(f"{self.config.id} did not list its tools in time") from None
+            listed = await list_all(wire, "tools", self._around.patience.listing)
         except ServerTimeout as late:
-            await self._give_up(str(late))
-            raise
-        cards, warnings = adopt(self.config.id, listed)
-        self.warnings = [*self.warnings, *warnings]
+            await self.close()
+            self._failed(str(late))
+            raise ServerTimeout(f"{self.config.id}: {late}") from None
+        cards, warnings = listed.cards(self.config.id)
+        self.warnings = warnings
         await self._pin(cards)
-        return tuple(cards)
-
-    async def _give_up(self, problem: str) -> None:
-        await self.close()
-        self._failed(problem)
-
-    async def _pages(self, wire: Wire) -> list[Any]:
-        listed: list[Any] = []
-        seen: set[str] = set()
-        self.warnings = []
-        cursor: str | None = None
-        for _ in range(_MOST_PAGES):
-            params = {"cursor": cursor} if cursor else {}
-            page = await wire.request("tools/list", params, self._patience.listing)
-            tools = page.get("tools") if isinstance(page, dict) else None
-            listed += tools if isinstance(tools, list) else []
-            cursor = page.get("nextCursor") if isinstance(page, dict) else None
-            if not isinstance(cursor, str) or not cursor or len(listed) > MOST_TOOLS:
-                return listed
-            if cursor in seen:
-                break
-            seen.add(cursor)
-        self.warnings.append("the list of tools does not end: the rest was left out")
-        return listed
+        self._fresh_until = time.monotonic() + (listed.seconds or UNHEARD_SECONDS)
+        return {card.name: card for card in cards}
 
     async def _pin(self, cards: list[Card]) -> None:
         pins = await self._table.pins(self.config.id)
@@ -231,7 +273,7 @@ class Backend:
             await self._table.pin(self.config.id, new)
         if self.held:
             await self._table.hold(self.config.id, self.held)
-            self._on_held(self.config.id, sorted(self.held))
+            self._around.on_held(self.config.id, sorted(self.held))
 
     async def _look_for_approval(self) -> None:
         """Somebody may have approved what was held, in another process."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 from evercontext.domain.tool import Tool
 from evercontext.errors import BadRequest
 
+Mirrors = tuple[tuple[tuple[str, ...], str], ...]
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
+_DEEPEST = 8
 OURS = "evercontext"
 """The server name of our own tools."""
 
@@ -22,6 +26,8 @@ class Card:
     name: str
     description: str = ""
     schema: Mapping[str, Any] = field(default_factory=dict)
+    mirrors: Mirrors = ()
+    """Arguments, by their path, that its server wants repeated in a header of that name."""
 
     @property
     def parameters(self) -> str:
@@ -29,6 +35,11 @@ class Card:
         found = self.schema.get("properties")
         properties = found if isinstance(found, Mapping) else {}
         return " ".join(f"{name} {_description(about)}" for name, about in properties.items())
+
+    def mirrored(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments that the stateless revision wants to see in headers as well."""
+        found = ((token, _at(arguments, path)) for path, token in self.mirrors)
+        return {f"mcp-param-{token}": value for token, value in found if value is not None}
 
     def to_json(self) -> dict[str, Any]:
         """The card as discovery shows it."""
@@ -39,6 +50,26 @@ class Card:
             "description": self.description,
             "inputSchema": dict(self.schema),
         }
+
+
+def mirrors_of(schema: Any, path: tuple[str, ...] = ()) -> Mirrors:
+    """Find which arguments a schema wants in headers (``x-mcp-header``)."""
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    if not isinstance(properties, Mapping) or len(path) > _DEEPEST:
+        return ()
+    found: list[tuple[tuple[str, ...], str]] = []
+    for name, about in properties.items():
+        token = about.get("x-mcp-header") if isinstance(about, Mapping) else None
+        if isinstance(token, str) and _TOKEN.fullmatch(token):
+            found.append(((*path, name), token))
+        found.extend(mirrors_of(about, (*path, name)))
+    return tuple(found)
+
+
+def _at(arguments: Any, path: tuple[str, ...]) -> str | int | None:
+    for name in path:
+        arguments = arguments.get(name) if isinstance(arguments, Mapping) else None
+    return arguments if isinstance(arguments, str | int) else None
 
 
 def card_of(tool: Tool) -> Card:

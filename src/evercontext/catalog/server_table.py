@@ -11,9 +11,12 @@ from urllib.parse import urlsplit
 
 from evercontext.catalog.card import OURS
 from evercontext.errors import ConfigError, NotFound
+from evercontext.events.redact import secret_values
+from evercontext.storage.remembered import Remembered
 from evercontext.storage.store import Row, Store
 
 CALL_SECONDS = 60.0
+_PLAIN_HEADERS = frozenset({"accept", "accept-language", "user-agent", "content-type"})
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -33,15 +36,28 @@ class ServerConfig:
     enabled: bool = True
     tool_permissions: Mapping[str, bool] = field(default_factory=dict)
     call_seconds: float = CALL_SECONDS
+    sse: bool = False
+    """Behind the transport from before Streamable HTTP."""
 
     def allows(self, tool: str) -> bool:
         """True unless the tool was switched off."""
         return self.tool_permissions.get(tool, True)
 
     @property
+    def transport(self) -> str:
+        """``stdio``, ``http`` or ``sse``."""
+        return "stdio" if self.argv else "sse" if self.sse else "http"
+
+    @property
     def reached_by(self) -> str:
         """The command line or the address, for people."""
         return self.url or " ".join(self.argv)
+
+    def secrets(self, headers: Mapping[str, str], env: Mapping[str, str]) -> list[str]:
+        """What no log may show of the credentials it is given, filled in as they are."""
+        said = [value for name, value in headers.items() if name.lower() not in _PLAIN_HEADERS]
+        # The scheme before a credential is no secret, and the credential is one without it too.
+        return [*said, *(value.rpartition(" ")[2] for value in said), *secret_values(env)]
 
 
 def read_config(name: str, value: Any, *, project: str = "") -> ServerConfig:
@@ -52,9 +68,6 @@ def read_config(name: str, value: Any, *, project: str = "") -> ServerConfig:
     entry = value if isinstance(value, Mapping) else {}
     command = entry.get("command")
     url = entry.get("url") or entry.get("httpUrl") or entry.get("serverUrl") or ""
-    if entry.get("type") == "sse":
-        fix = "Most servers also have a Streamable HTTP address; give that"
-        raise ConfigError(f"server {name}: the old SSE transport is not spoken here", fix=fix)
     if not command and not url:
         fix = "Give a command, or the url of a Streamable HTTP server"
         raise ConfigError(f"server {name}: neither a command nor an http address", fix=fix)
@@ -70,6 +83,7 @@ def read_config(name: str, value: Any, *, project: str = "") -> ServerConfig:
         cwd=str(entry.get("cwd") or ""),
         project=project,
         enabled=not entry.get("disabled", False),
+        sse=not command and entry.get("type", entry.get("transport")) == "sse",
     )
 
 
@@ -89,9 +103,13 @@ class ServerTable:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._all = Remembered(store, self._read_all)
 
     async def all(self) -> list[ServerConfig]:
-        """Every server, by name."""
+        """Every server, by name, as of the last commit of any process."""
+        return await self._all.get()
+
+    async def _read_all(self) -> list[ServerConfig]:
         rows = await self._store.fetch_all("SELECT * FROM servers ORDER BY id")
         return [_config(row) for row in rows]
 
@@ -155,7 +173,7 @@ class ServerTable:
 def _row(config: ServerConfig) -> tuple[Any, ...]:
     return (
         config.id,
-        "stdio" if config.argv else "http",
+        config.transport,
         json.dumps(config.argv),
         config.url,
         json.dumps(dict(config.env)),
@@ -180,4 +198,5 @@ def _config(row: Row) -> ServerConfig:
         bool(row["enabled"]),
         json.loads(row["tool_permissions"]),
         float(row["call_seconds"]),
+        row["transport"] == "sse",
     )

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from evercontext.catalog.backend import Backend, Patience
+from evercontext.catalog.backend import Backend, Surroundings
 from evercontext.catalog.card import Card
+from evercontext.catalog.message import Answer
 from evercontext.catalog.server_table import ServerConfig, ServerTable
-from evercontext.catalog.wire import LONGEST_WAIT
 from evercontext.domain.tool import OUTSIDE, Arguments, Caller, Tool, ToolResult
 from evercontext.errors import EverContextError, ToolProblem
 
@@ -41,28 +40,31 @@ class Scope:
 class Servers:
     """The servers of the table, each connected when first asked for."""
 
-    def __init__(
-        self,
-        table: ServerTable,
-        environment: Mapping[str, str],
-        root: Path,
-        on_held: Callable[[str, list[str]], None] = lambda server, tools: None,
-        patience: Patience = Patience(),  # noqa: B008 - frozen
-    ) -> None:
+    def __init__(self, table: ServerTable, around: Surroundings) -> None:
         self.table = table
-        self._environment, self._root, self._on_held = environment, root, on_held
-        self._patience = patience
+        self._around = around
+        self._configs: list[ServerConfig] = []
         self._backends: dict[str, Backend] = {}
         self._working: dict[str, asyncio.Task[tuple[Card, ...]]] = {}
 
     async def visible(self, scope: Scope) -> list[Backend]:
         """The backends of a scope; the table is read every time, so that a change holds at once."""
-        configs = {config.id: config for config in await self.table.all()}
+        await self._reload()
+        return [self._backend(config) for config in self._configs if scope.sees(config)]
+
+    async def _reload(self) -> None:
+        """End what was removed or is reached in another way now; the rest goes on running."""
+        configs = await self.table.all()
+        if configs is self._configs:
+            return
+        self._configs = configs
+        by_id = {config.id: config for config in configs}
         for id, backend in list(self._backends.items()):
-            if configs.get(id) != backend.config and not _only_rights(configs.get(id), backend):
+            if by_id.get(id) != backend.config and not _only_rights(by_id.get(id), backend):
                 del self._backends[id]
                 await backend.close()
-        return [self._backend(config) for config in configs.values() if scope.sees(config)]
+            elif id in by_id:
+                backend.config = by_id[id]
 
     async def gather(self, scope: Scope, patience: float = PATIENCE) -> list[Card]:
         """The tools of every server that answers in time."""
@@ -81,12 +83,21 @@ class Servers:
     async def find(self, key: str, scope: Scope) -> Tool | None:
         """The tool of that key, ready to be called; ``None`` if it is not there for this caller."""
         server, _, name = key.partition(":")
-        backend = next((b for b in await self.visible(scope) if b.config.id == server), None)
+        backend = await self.backend(server, scope)
         if backend is None or not backend.config.allows(name):
             return None
-        cards = await asyncio.shield(self._listing(backend))
-        card = next((card for card in cards if card.name == name), None)
+        known = backend.known
+        if known is None:
+            cards = await asyncio.shield(self._listing(backend))
+            known = {card.name: card for card in cards}
+        card = known.get(name)
         return adopted(card, backend) if card else None
+
+    async def backend(self, id: str, scope: Scope) -> Backend | None:
+        """One server, if it is there for this caller."""
+        await self._reload()
+        config = next((one for one in self._configs if one.id == id), None)
+        return self._backend(config) if config and scope.sees(config) else None
 
     async def close(self) -> None:
         """End every server."""
@@ -100,11 +111,7 @@ class Servers:
     def _backend(self, config: ServerConfig) -> Backend:
         known = self._backends.get(config.id)
         if known is None:
-            known = Backend(
-                config, self.table, self._environment, self._root, self._on_held, self._patience
-            )
-            self._backends[config.id] = known
-        known.config = config
+            known = self._backends[config.id] = Backend(config, self.table, self._around)
         return known
 
     def _listing(self, backend: Backend) -> asyncio.Task[tuple[Card, ...]]:
@@ -125,8 +132,8 @@ def _succeeded(task: asyncio.Task[tuple[Card, ...]]) -> bool:
 def _only_rights(new: ServerConfig | None, backend: Backend) -> bool:
     """True if the server itself is the same and only who may use it changed."""
     old = backend.config
-    return new is not None and (new.argv, new.url, new.env, new.headers, new.cwd) == (
-        old.argv, old.url, old.env, old.headers, old.cwd
+    return new is not None and (new.argv, new.url, new.env, new.headers, new.cwd, new.sse) == (
+        old.argv, old.url, old.env, old.headers, old.cwd, old.sse
     )  # fmt: skip
 
 
@@ -134,7 +141,7 @@ def adopted(card: Card, backend: Backend) -> Tool:
     """Return an outside tool as one of ours; it may do anything, as far as we know."""
 
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
-        return as_result(await backend.call(card.name, arguments))
+        return as_result(await backend.call(card, arguments))
 
     return Tool(
         name=card.key,
@@ -145,12 +152,15 @@ def adopted(card: Card, backend: Backend) -> Tool:
         origin=f"{ADOPTED}{card.server}",
         # The server checks its own arguments; its schema may hold a pattern that never ends.
         check=lambda arguments: arguments,
-        timeout=LONGEST_WAIT + 10,
+        synced=False,
+        # Its server's own patience ends the call.
+        timeout=math.inf,
     )
 
 
-def as_result(answer: dict[str, Any]) -> ToolResult:
+def as_result(answered: Answer) -> ToolResult:
     """Return a server's answer; an error it reports is an error of the call."""
+    answer: dict[str, Any] = answered.value
     content = answer.get("content")
     parts = content if isinstance(content, list) else []
     texts = [str(p.get("text", "")) for p in parts if isinstance(p, dict) and "text" in p]
@@ -158,4 +168,4 @@ def as_result(answer: dict[str, Any]) -> ToolResult:
     error: EverContextError | None = None
     if answer.get("isError") is True:
         error = ToolProblem(text[:2_000] or "the tool failed and did not say why")
-    return ToolResult(text=text, data=answer, error=error, raw=answer)
+    return ToolResult(text=text, data=answer, error=error, raw=answered.raw)

@@ -5,27 +5,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from asyncio import StreamReader
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from evercontext.catalog.wire import LONGEST_LINE, Exchange, Oddities, Params, encode, gone
+from evercontext.catalog.message import Answer, encode
+from evercontext.catalog.server_log import KEPT_LINES, ServerLog
+from evercontext.catalog.server_log import LONGEST_LINE as LONGEST_LOG_LINE
+from evercontext.catalog.wire import LONGEST_LINE, Exchange, Hear, Oddities, Params, gone
 from evercontext.errors import ServerProblem, ServerTimeout
 from evercontext.process.child import Child, start
 from evercontext.process.limits import UNLIMITED
 from evercontext.process.sandbox import Layer, Sandbox
 
 _READ = 65_536
-_LOG_LINES = 200
-_LONGEST_LOG_LINE = 2_000
 _WRITE_SECONDS = 10.0
 
 
 class StdioWire:
     """The pipes of one server. Made by ``StdioWire.start``."""
 
-    def __init__(self, name: str, child: Child, log: deque[str], exchange: Exchange) -> None:
+    def __init__(self, name: str, child: Child, log: ServerLog, exchange: Exchange) -> None:
         self._name, self._child, self._log, self._exchange = name, child, log, exchange
         self._open = True
         self._writing = asyncio.Lock()
@@ -42,7 +41,7 @@ class StdioWire:
         *,
         cwd: Path,
         env: Mapping[str, str],
-        log: deque[str],
+        log: ServerLog,
         on_changed: Callable[[], None],
     ) -> StdioWire:
         """Start the server; nothing was said to it yet."""
@@ -65,14 +64,38 @@ class StdioWire:
         """The process that supervises the server."""
         return self._child.pid
 
-    async def request(self, method: str, params: Params, seconds: float) -> Any:
+    @property
+    def hears(self) -> bool:
+        """True: the server may speak at any time."""
+        return True
+
+    def speak(self, version: str, envelope: Params | None) -> None:
+        """Put the envelope of the stateless revision into every question."""
+        self._exchange.envelope = envelope or {}
+
+    async def listen(self) -> None:
+        """Ask the stateless revision for what the others send by themselves."""
+        if self._exchange.envelope:
+            wanted = {"toolsListChanged": True, "resourcesListChanged": True}
+            asked = {"notifications": {**wanted, "promptsListChanged": True}}
+            params = {**asked, "_meta": dict(self._exchange.envelope)}
+            await self._write(encode({"id": 0, "method": "subscriptions/listen", "params": params}))
+
+    async def request(
+        self,
+        method: str,
+        params: Params,
+        seconds: float,
+        hear: Hear | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
         """Ask and wait; a question nobody waits for any more is taken back."""
         if not self._open:
             raise gone(self._name)
-        number, line, waiting = self._exchange.ask(method, params, seconds)
+        number, line, waiting = self._exchange.ask(method, params, seconds, hear)
         try:
             await self._write(line)
-            return await self._exchange.wait(number, waiting)
+            return await waiting.answer
         except ServerTimeout as late:
             self._say_later("notifications/cancelled", {"requestId": number})
             raise ServerTimeout(f"{self._name}: {late}") from None
@@ -80,11 +103,13 @@ class StdioWire:
             self._say_later("notifications/cancelled", {"requestId": number})
             raise
         finally:
-            self._exchange.waiting.pop(number, None)
+            self._exchange.settle(number)
 
     async def notify(self, method: str, params: Params) -> None:
         """Tell without asking."""
-        await self._write(encode({"method": method, "params": params}))
+        envelope = self._exchange.envelope
+        given = {**params, "_meta": dict(envelope)} if envelope else params
+        await self._write(encode({"method": method, "params": given}))
 
     async def close(self) -> None:
         """End the server and everything it started."""
@@ -103,6 +128,10 @@ class StdioWire:
         if pipe is None or not self._open:
             raise gone(self._name)
         try:
+            # A pipe with room takes it at once, and nobody has to wait for a turn.
+            if pipe.transport.get_write_buffer_size() == 0 and not self._writing.locked():
+                pipe.write(line + b"\n")
+                return
             async with asyncio.timeout(_WRITE_SECONDS), self._writing:
                 pipe.write(line + b"\n")
                 await pipe.drain()
@@ -142,16 +171,11 @@ class StdioWire:
         self._exchange.fail(problem)
 
 
-async def _read_log(stream: StreamReader, log: deque[str]) -> None:
+async def _read_log(stream: StreamReader, log: ServerLog) -> None:
     """Keep the last lines a server says for people; never more than a little."""
     rest = b""
     while chunk := await stream.read(_READ):
         *lines, rest = (rest + chunk).split(b"\n")
-        rest = rest[:_LONGEST_LOG_LINE]
-        for line in lines[-_LOG_LINES:]:
-            log.append(line[:_LONGEST_LOG_LINE].decode("utf-8", "replace"))
-
-
-def new_log() -> deque[str]:
-    """An empty log of bounded length."""
-    return deque(maxlen=_LOG_LINES)
+        rest = rest[:LONGEST_LOG_LINE]
+        kept = lines[-KEPT_LINES:]
+        log.extend([line[:LONGEST_LOG_LINE].decode("utf-8", "replace") for line in kept])

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from evercontext.catalog.message import Answer, encode, read_message
 from evercontext.errors import ServerGone, ServerProblem, ServerTimeout
 
 LONGEST_LINE = 4 * 1024 * 1024
@@ -20,6 +20,9 @@ LONGEST_WAIT = 600.0
 """Seconds after which progress no longer extends a call."""
 METHOD_NOT_FOUND = -32601
 Params = Mapping[str, Any]
+Hear = Callable[[dict[str, Any]], None]
+"""Told the progress of a call, as the server reports it."""
+_CHANGED = "/list_changed"
 
 
 @dataclass(slots=True)
@@ -30,6 +33,8 @@ class Oddities:
     """Answers with an id that waits for none: wrong, repeated or late."""
     broken: int = 0
     """Lines that are no JSON-RPC."""
+    refused: int = 0
+    """Questions of the server that nobody here answers, such as sampling."""
 
 
 class Wire(Protocol):
@@ -45,12 +50,35 @@ class Wire(Protocol):
         """False once the connection is lost."""
         ...
 
-    async def request(self, method: str, params: Params, seconds: float) -> Any:
-        """Ask and return the result; raise ``ServerProblem`` in time."""
+    @property
+    def hears(self) -> bool:
+        """True while the server can tell by itself that its lists changed."""
+        ...
+
+    async def request(
+        self,
+        method: str,
+        params: Params,
+        seconds: float,
+        hear: Hear | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Ask and return the result; raise ``ServerProblem`` in time.
+
+        ``headers`` go beside the question where there is a beside: over HTTP.
+        """
         ...
 
     async def notify(self, method: str, params: Params) -> None:
         """Tell without asking."""
+        ...
+
+    def speak(self, version: str, envelope: Params | None) -> None:
+        """Say the agreed revision from now on; an envelope goes with every question."""
+        ...
+
+    async def listen(self) -> None:
+        """Begin to hear what the server says unasked, where that needs a stream of its own."""
         ...
 
     async def close(self) -> None:
@@ -58,16 +86,25 @@ class Wire(Protocol):
         ...
 
 
+class RpcProblem(ServerProblem):
+    """The server answered with an error of JSON-RPC."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(f"the server answered with error {code}: {message[:500]}")
+        self.rpc_code, self.rpc_data = code, data
+
+
 @dataclass(slots=True)
 class Waiting:
     """A question that is not answered yet."""
 
-    answer: asyncio.Future[Any]
+    answer: asyncio.Future[Answer]
     seconds: float
     deadline: float
-
-
-Answer = Callable[[dict[str, Any]], None]
+    last: float
+    """When progress no longer helps."""
+    hear: Hear | None = None
+    timer: asyncio.TimerHandle | None = None
 
 
 @dataclass(slots=True)
@@ -75,46 +112,56 @@ class Exchange:
     """Which question waits for which answer, whatever carries the messages."""
 
     on_changed: Callable[[], None] = lambda: None
-    """Called when the server says that its list of tools is another one."""
+    """Called when the server says that one of its lists is another one."""
     oddities: Oddities = field(default_factory=Oddities)
     waiting: dict[int, Waiting] = field(default_factory=dict)
+    envelope: Params = field(default_factory=dict)
+    """What the stateless revision wants in the ``_meta`` of every question."""
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
-    def ask(self, method: str, params: Params, seconds: float) -> tuple[int, bytes, Waiting]:
+    def ask(
+        self, method: str, params: Params, seconds: float, hear: Hear | None = None
+    ) -> tuple[int, bytes, Waiting]:
         """Return the number, the message and the place where its answer will be."""
-        number = next(self._numbers)
-        answer = asyncio.get_running_loop().create_future()
-        waiting = self.waiting[number] = Waiting(answer, seconds, time.monotonic() + seconds)
-        given = {**params, "_meta": {**params.get("_meta", {}), "progressToken": number}}
+        number, loop = next(self._numbers), asyncio.get_running_loop()
+        now = time.monotonic()
+        last = now + max(LONGEST_WAIT, seconds)
+        waiting = Waiting(loop.create_future(), seconds, now + seconds, last, hear)
+        waiting.timer = loop.call_later(seconds, self._overdue, waiting)
+        self.waiting[number] = waiting
+        meta = {**params.get("_meta", {}), **self.envelope, "progressToken": number}
+        given = {**params, "_meta": meta}
         return number, encode({"id": number, "method": method, "params": given}), waiting
 
-    async def wait(self, number: int, waiting: Waiting) -> Any:
-        """Wait for an answer; progress gives it its time again."""
-        last = time.monotonic() + max(LONGEST_WAIT, waiting.seconds)
-        try:
-            while not waiting.answer.done():
-                left = min(waiting.deadline, last) - time.monotonic()
-                if left <= 0:
-                    raise ServerTimeout(f"no answer within {waiting.seconds:g} s")
-                await asyncio.wait({waiting.answer}, timeout=left)
-            return waiting.answer.result()
-        finally:
-            self.waiting.pop(number, None)
-            if not waiting.answer.done():
-                waiting.answer.cancel()
+    def settle(self, number: int) -> None:
+        """Nobody waits for this answer any more."""
+        waiting = self.waiting.pop(number, None)
+        if waiting is not None:
+            if waiting.timer is not None:
+                waiting.timer.cancel()
+            waiting.answer.cancel()
+
+    def _overdue(self, waiting: Waiting) -> None:
+        left = min(waiting.deadline, waiting.last) - time.monotonic()
+        if waiting.answer.done():
+            return
+        if left > 0:
+            loop = asyncio.get_running_loop()
+            waiting.timer = loop.call_later(left, self._overdue, waiting)
+        else:
+            late = ServerTimeout(f"no answer within {waiting.seconds:g} s")
+            waiting.answer.set_exception(late)
 
     def take(self, line: bytes) -> bytes | None:
         """Take one message; return what has to be said in reply to it, if anything."""
-        try:
-            message = json.loads(line)
-        except (ValueError, RecursionError):
-            message = None
-        if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        read = read_message(line)
+        if read is None:
             self.oddities.broken += 1
             return None
+        message, raw = read
         if isinstance(message.get("method"), str):
             return self._asked(message)
-        self._answered(message)
+        self._answered(message, raw)
         return None
 
     def fail(self, problem: ServerProblem) -> None:
@@ -123,7 +170,13 @@ class Exchange:
             if not waiting.answer.done():
                 waiting.answer.set_exception(problem)
 
-    def _answered(self, message: dict[str, Any]) -> None:
+    def fail_one(self, number: int, problem: ServerProblem) -> None:
+        """Give whoever waits for this answer the bad news."""
+        waiting = self.waiting.get(number)
+        if waiting is not None and not waiting.answer.done():
+            waiting.answer.set_exception(problem)
+
+    def _answered(self, message: dict[str, Any], raw: str) -> None:
         number = message.get("id")
         known = isinstance(number, int) and not isinstance(number, bool)
         waiting = self.waiting.get(number) if known else None  # type: ignore[arg-type]
@@ -132,7 +185,7 @@ class Exchange:
         elif "error" in message:
             waiting.answer.set_exception(_problem(message["error"]))
         else:
-            waiting.answer.set_result(message["result"])
+            waiting.answer.set_result(Answer(message["result"], raw))
 
     def _asked(self, message: dict[str, Any]) -> bytes | None:
         method, params = message["method"], message.get("params")
@@ -141,24 +194,20 @@ class Exchange:
             return None
         if method == "ping":
             return encode({"id": message["id"], "result": {}})
+        self.oddities.refused += 1
         refusal = {"code": METHOD_NOT_FOUND, "message": f"{method[:80]} is not offered here"}
         return encode({"id": message["id"], "error": refusal})
 
     def _told(self, method: str, params: dict[str, Any]) -> None:
-        if method == "notifications/tools/list_changed":
+        if method.endswith(_CHANGED):
             self.on_changed()
         elif method == "notifications/progress":
             token = params.get("progressToken")
             waiting = self.waiting.get(token) if isinstance(token, int) else None
             if waiting is not None:
                 waiting.deadline = time.monotonic() + waiting.seconds
-
-
-def encode(message: Mapping[str, Any]) -> bytes:
-    """Return a message as one line without its end."""
-    whole = {"jsonrpc": "2.0", **message}
-    text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "backslashreplace")
+                if waiting.hear is not None:
+                    waiting.hear(params)
 
 
 def gone(name: str) -> ServerGone:
@@ -166,7 +215,8 @@ def gone(name: str) -> ServerGone:
     return ServerGone(f"{name}: connection closed")
 
 
-def _problem(error: Any) -> ServerProblem:
+def _problem(error: Any) -> RpcProblem:
     told = error if isinstance(error, dict) else {}
-    code, message = told.get("code", 0), str(told.get("message", "no reason given"))
-    return ServerProblem(f"the server answered with error {code}: {message[:500]}")
+    code = told.get("code")
+    number = code if isinstance(code, int) and not isinstance(code, bool) else 0
+    return RpcProblem(number, str(told.get("message", "no reason given")), told.get("data"))

@@ -62,8 +62,8 @@ class ToolResult:
     display: str | None = None
     changes: tuple[FileChange, ...] = ()
     error: EverContextError | None = None
-    raw: Any = None
-    """A foreign server's answer kept verbatim, so that a relay need not rebuild it."""
+    raw: str | None = None
+    """``data`` as the JSON that a foreign server wrote, so that a relay need not rebuild it."""
 
     @property
     def ok(self) -> bool:
@@ -131,6 +131,9 @@ class Tool:
     """Validates and coerces arguments; ``None``: the JSON Schema is applied as it stands."""
     preview: Preview | None = None
     """What a call would change: shown for approval, and instead of running in a dry run."""
+    synced: bool = True
+    """Whether a step that writes is on disk before it runs; otherwise it is written, and on disk a
+    moment later. What is done elsewhere cannot be undone here, so nothing waits for the disk."""
     timeout: float = 60.0
     longest: int = 30_000
     """Characters of result text a model is given; the middle of more is left out."""

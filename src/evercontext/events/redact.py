@@ -27,7 +27,7 @@ _SHAPES = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 # One of these is in every text that has such a shape: looking for them is far cheaper.
-_MARKS = (
+_MARKS: tuple[str, ...] = (
     "-----BEGIN", "sk-", "pk-", "rk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_",
     "glpat-", "xox", "hf_", "AKIA", "ASIA", "AIza", "npm_", "eyJ", "earer ",
 )  # fmt: skip
@@ -54,9 +54,20 @@ class Redactor:
     """Masks known secret values and everything that looks like a credential."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._secrets: frozenset[str] = frozenset()
+        self._known: re.Pattern[str] | None = None
+        self._marks = _MARKS
+        self.learn(secrets)
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Mask these too from now on: credentials that are known only when they are used."""
+        more = self._secrets | {s for s in secrets if len(s) >= _SHORTEST}
+        if more == self._secrets:
+            return
+        self._secrets = more
         # Longest first, or the rest of a longer secret would survive a shorter one inside it.
-        known = sorted({s for s in secrets if len(s) >= _SHORTEST}, key=len, reverse=True)
-        self._known = re.compile("|".join(map(re.escape, known))) if known else None
+        known = sorted(more, key=len, reverse=True)
+        self._known = re.compile("|".join(map(re.escape, known)))
         self._marks = (*_MARKS, *(_dumped(secret)[1:-1] for secret in known))
 
     def line(self, value: Mapping[str, Any]) -> str:
@@ -106,4 +117,7 @@ def cleaned(value: Any, clean: Clean) -> Any:
 
 
 def _dumped(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _encode(value)
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

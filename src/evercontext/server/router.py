@@ -119,7 +119,7 @@ class Router:
         except RpcError as problem:
             broken = problem.code in (json_rpc.PARSE_ERROR, json_rpc.INVALID_REQUEST)
             return 400 if broken else 200, json_rpc.error(id, problem).encode()
-        return 200, encode({"jsonrpc": "2.0", "id": id, "result": result})
+        return 200, result if isinstance(result, bytes) else json_rpc.result(id, result).encode()
 
     async def _method(self, call: json_rpc.Call, scope: Scope) -> dict[str, Any]:
         if call.method not in _NEEDS_NOBODY or _bearer(scope):

@@ -51,6 +51,7 @@ class SqliteStore:
         self._write_thread = ThreadPoolExecutor(1, thread_name_prefix="store-write")
         self._read_threads = ThreadPoolExecutor(_READERS, thread_name_prefix="store-read")
         self._readers: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
+        self._watcher: sqlite3.Connection | None = None
 
     @classmethod
     async def open(
@@ -83,6 +84,20 @@ class SqliteStore:
     def report(self) -> OpenReport:
         """What happened while it was opened."""
         return self._report
+
+    def version(self) -> int | None:
+        """A number that is another one after any commit of any process; ``None``: not known."""
+        if self._in_memory:
+            return None
+        self._open_writer()
+        try:
+            if self._watcher is None:
+                # Asked on the event loop, in memory that all connections share: it never waits.
+                self._watcher = connect(self._location, read_only=True, busy_seconds=0)
+            row = self._watcher.execute("PRAGMA data_version").fetchone()
+        except sqlite3.Error:
+            return None
+        return int(row["data_version"])
 
     async def fetch_all(
         self, sql: str, parameters: Parameters = (), *, seconds: float = READ_SECONDS
@@ -144,6 +159,8 @@ class SqliteStore:
         self._write_thread.shutdown()
         while not self._readers.empty():
             self._readers.get().close()
+        if self._watcher is not None:
+            self._watcher.close()
         writer.close()
 
     @asynccontextmanager

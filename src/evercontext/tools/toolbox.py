@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import difflib
+import math
 import time
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -150,14 +151,13 @@ class Toolbox:
             origin=tool.origin,
         )
         # A write that the log could not remember is not made.
-        durable = tool.writes and caller.mode is Mode.AGENT
-        place = {"trace_id": caller.trace_id, "parent": caller.parent}
-        event = (
-            await self._events.emit_durable(body, **place)  # type: ignore[arg-type]
-            if durable
-            else self._events.emit(body, **place)  # type: ignore[arg-type]
-        )
-        return event.id
+        writes = tool.writes and caller.mode is Mode.AGENT
+        trace_id, parent = caller.trace_id, caller.parent
+        if not writes:
+            return self._events.emit(body, trace_id=trace_id, parent=parent).id
+        if not tool.synced:
+            return self._events.emit_audited(body, trace_id=trace_id, parent=parent).id
+        return (await self._events.emit_durable(body, trace_id=trace_id, parent=parent)).id
 
     def _refused(
         self, name: str, arguments: Arguments, caller: Caller, error: EverContextError
@@ -220,7 +220,7 @@ def _would(tool: Tool, changes: tuple[FileChange, ...]) -> ToolResult:
 
 async def _run(tool: Tool, arguments: Arguments, caller: Caller) -> ToolResult:
     try:
-        async with asyncio.timeout(tool.timeout):
+        async with asyncio.timeout(None if tool.timeout == math.inf else tool.timeout):
             return await tool.run(arguments, caller)
     except EverContextError as error:
         return ToolResult.failed(error)

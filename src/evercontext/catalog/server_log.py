@@ -1,0 +1,72 @@
+"""What servers say for people: the last lines in memory, and a bounded file to look at later."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+KEPT_LINES = 200
+LONGEST_LINE = 2_000
+LARGEST_FILE = 256 * 1024
+"""Bytes after which a file becomes the older one, of which there is one."""
+
+
+class ServerLog:
+    """The stderr of one server. A disk that is full loses lines, never a call."""
+
+    def __init__(self, server: str, folder: Path | None = None) -> None:
+        self.lines: deque[str] = deque(maxlen=KEPT_LINES)
+        self._path = log_path(folder, server) if folder else None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.lines)
+
+    def append(self, line: str) -> None:
+        """Keep one line."""
+        self.extend([line])
+
+    def extend(self, lines: list[str]) -> None:
+        """Keep some lines, in memory and in the file."""
+        self.lines.extend(lines)
+        if self._path is None or not lines:
+            return
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        text = "".join(f"{at} {line}\n" for line in lines[-KEPT_LINES:])
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._turn_over()
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+            descriptor = os.open(self._path, flags, 0o600)
+            try:
+                os.write(descriptor, text.encode("utf-8", "backslashreplace"))
+            finally:
+                os.close(descriptor)
+        except OSError:
+            return
+
+    def _turn_over(self) -> None:
+        assert self._path is not None
+        if self._path.exists() and self._path.stat().st_size > LARGEST_FILE:
+            self._path.replace(self._path.with_suffix(".old"))
+
+
+def log_path(folder: Path, server: str) -> Path:
+    """Where the lines of a server are kept."""
+    return folder / f"{server}.log"
+
+
+def read_log(folder: Path, server: str) -> list[str]:
+    """Every kept line, oldest first."""
+    path = log_path(folder, server)
+    lines: list[str] = []
+    for place in (path.with_suffix(".old"), path):
+        try:
+            with place.open("rb") as file:
+                text = file.read(LARGEST_FILE * 2).decode("utf-8", "replace")
+        except OSError:
+            continue
+        lines += text.split("\n")[:-1]
+    return lines
