@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from evercontext.agent.briefing import Surroundings
-from evercontext.agent.plan import TaskPlan, validate
-from evercontext.agent.planner import Planner
-from evercontext.agent.task import MakePlan, TaskReport, TaskRun
+from evercontext.agent.plan import validate
+from evercontext.agent.planner import MakePlan, Planned, Planner
+from evercontext.agent.task import TaskReport, TaskRun
 from evercontext.domain.event import Event, Plan, TaskEnded
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Caller, Door, Effect, FileChange, Tool, ToolResult
@@ -50,9 +50,9 @@ async def test_same_input_same_plan_without_asking_again(
     planner = Planner(script(tmp_path, planned("one"), planned("two")), store)
     first = await planner.plan("t", PLACE, executor="m", tree_digest="d")
     again = await planner.plan("t", PLACE, executor="m", tree_digest="d")
-    assert (first[0], again) == (again[0], (first[0], "cache"))
+    assert (again.plan, again.source) == (first.plan, "cache")
     changed = await planner.plan("t", PLACE, executor="m", tree_digest="other tree")
-    assert changed[0].tasks[0].id == "two"
+    assert changed.plan.tasks[0].id == "two"
 
 
 @pytest.mark.case(135)
@@ -60,18 +60,19 @@ async def test_a_plan_with_a_secret_is_not_kept(tmp_path: Path, store: SqliteSto
     turns = script(tmp_path, planned("canary-1234"), planned("canary-1234"), planned("plain"))
     planner = Planner(turns, store, Redactor(["canary-1234"]).masked)
     for _ in range(2):
-        made, source = await planner.plan("t", PLACE, executor="m", tree_digest="d")
-        assert (made.tasks[0].id, source) == ("canary-1234", turns.info.name)
+        made = await planner.plan("t", PLACE, executor="m", tree_digest="d")
+        assert (made.plan.tasks[0].id, made.source) == ("canary-1234", turns.info.name)
     assert await store.fetch_all("SELECT * FROM kept") == []
     await planner.plan("t", PLACE, executor="m", tree_digest="d")
-    assert (await planner.plan("t", PLACE, executor="m", tree_digest="d"))[1] == "cache"
+    assert (await planner.plan("t", PLACE, executor="m", tree_digest="d")).source == "cache"
 
 
 @pytest.mark.contract("E52", "E40")
 async def test_an_invalid_plan_is_sent_back_once_with_the_reason(tmp_path: Path) -> None:
     wrong = {"text": '{"tasks": [{"id": "a", "title": "x", "depends_on": ["z"]}]}'}
     right = {**planned("a"), "when": "depends on 'z'"}
-    assert (await Planner(script(tmp_path, wrong, right)).make("t", PLACE)).tasks[0].id == "a"
+    made = await Planner(script(tmp_path, wrong, right)).make("t", PLACE)
+    assert made.plan.tasks[0].id == "a"
     with pytest.raises(InvalidPlan):
         await Planner(script(tmp_path, wrong, wrong)).make("t", PLACE)
 
@@ -100,8 +101,8 @@ class Plans:
     async def run(self, *plans: dict[str, Any]) -> TaskReport:
         left = [validate(plan) for plan in plans]
 
-        async def make_plan(text: str, failure: str) -> tuple[TaskPlan, str]:
-            return left.pop(0), "test"
+        async def make_plan(text: str, failure: str, caller: Caller) -> Planned:
+            return Planned(left.pop(0), "test")
 
         chosen: MakePlan = make_plan
         run = TaskRun(
@@ -147,8 +148,9 @@ async def test_a_failure_half_way_stops_and_says_what_was_done(tmp_path: Path) -
     assert report.outcome is Outcome.FAILED
     assert house.trail == ["a"]
     ended = [e.body for e in house.heard if isinstance(e.body, TaskEnded)]
-    assert [(body.id, body.status) for body in ended] == [("a", "done"), ("b", "failed")]
-    assert report.final.tasks_done == 1
+    told = [(body.id, body.status) for body in ended]
+    assert told == [("a", "done"), ("b", "failed"), ("d", "skipped"), ("c", "skipped")]
+    assert (report.final.tasks_done, report.final.tasks) == (1, 4)
 
 
 @pytest.mark.contract("E42", "E52")

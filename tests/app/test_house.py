@@ -8,7 +8,6 @@ import pytest
 
 from evercontext import settings as sources
 from evercontext.app import EverContext
-from evercontext.app.house import tree_digest
 from evercontext.domain.event import Event, Plan, Task
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Caller, Door, Mode
@@ -146,12 +145,3 @@ async def test_what_replies_teach_about_tokens_is_kept(tmp_path: Path) -> None:
         row = await app.store.fetch_one("SELECT value FROM kept WHERE key LIKE 'tokens:%'")
     assert row is not None
     assert json.loads(row["value"])["seen"] == 1
-
-
-@pytest.mark.contract("E45")
-def test_another_tree_has_another_digest(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("1")
-    before = tree_digest(tmp_path, ["a", "missing"])
-    assert before == tree_digest(tmp_path, ["missing", "a"])
-    (tmp_path / "a").write_text("22")
-    assert tree_digest(tmp_path, ["a"]) != before

@@ -10,7 +10,9 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from typing import Any
 
 from evercontext.agent.limits import Meter
 from evercontext.agent.repetition import Repetition
@@ -28,11 +30,12 @@ from evercontext.domain.model import (
     ToolSpec,
     Usage,
 )
-from evercontext.domain.tool import Caller, Shown, ToolResult
+from evercontext.domain.tool import Caller, Shown, Tool, ToolResult
 from evercontext.errors import (
     ApprovalDenied,
     AuditUnavailable,
     BadReply,
+    Changed,
     InvalidArguments,
     LimitReached,
     ModeRefused,
@@ -82,6 +85,27 @@ class Progress:
             self.changed[change.path] = real or self.changed.get(change.path, False)
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a loop must mind while others run beside it."""
+
+    turnstile: asyncio.Lock
+    """Changes are made one at a time, so that each command sees only its own."""
+    owner: Callable[[str], str | None]
+    """The id of another running task that a file belongs to."""
+
+    def check(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
+        """Refuse a change to a file of somebody else."""
+        named = [arguments.get(key) for key in ("path", "to")] if tool.writes else []
+        for path in named:
+            other = self.owner(path) if isinstance(path, str) else None
+            if other:
+                raise Changed(
+                    f"{path} belongs to the task {other!r}, which runs now",
+                    fix="Leave that file to it",
+                )
+
+
 @dataclass(slots=True)
 class Loop:
     """One model, one toolbox, one conversation."""
@@ -98,6 +122,8 @@ class Loop:
     window: Window | None = None
     """What a request must fit into; without one it is sent as it is."""
     progress: Progress = field(default_factory=Progress)
+    beside: Beside | None = None
+    """Set while other loops of the same task run; words are then not streamed, only told whole."""
     _estimated: int = 0
     _repetition: Repetition = field(default_factory=Repetition)
     _format_errors: int = 0
@@ -142,9 +168,9 @@ class Loop:
         async for delta in self.model.stream(request):
             builder.add(delta)
             match delta:
-                case TextDelta(text):
+                case TextDelta(text) if self.beside is None:
                     self._emit(TextPiece(text=text))
-                case ThoughtDelta(text):
+                case ThoughtDelta(text) if self.beside is None:
                     self._emit(TextPiece(text=text, thought=True))
                 case NoticeDelta(text):
                     self._emit(Notice(level="warning", text=text))
@@ -174,13 +200,26 @@ class Loop:
         self._format_errors = 0
         try:
             async with asyncio.timeout(self.meter.seconds_left):
-                result = await self.toolbox.call(call.name, call.arguments, self.caller)
+                result = await self._call(call)
         except TimeoutError:
             raise self.meter.out_of_time() from None
         self.progress.note(call, result)
         self._stop_if_refused(result)
         nudge = self._repetition.note(call, result)
         return encode(result, nudge)
+
+    async def _call(self, call: ToolCall) -> ToolResult:
+        if self.beside is None:
+            return await self.toolbox.call(call.name, call.arguments, self.caller)
+        try:
+            tool = self.toolbox.find(call.name)
+            self.beside.check(tool, call.arguments)
+        except UnknownTool:
+            return await self.toolbox.call(call.name, call.arguments, self.caller)
+        except Changed as refusal:
+            return ToolResult.failed(refusal)
+        async with self.beside.turnstile if tool.writes else nullcontext():
+            return await self.toolbox.call(call.name, call.arguments, self.caller)
 
     def _stop_if_refused(self, result: ToolResult) -> None:
         if isinstance(result.error, AuditUnavailable | NobodyToAsk):

@@ -6,12 +6,14 @@
         {"id": "model", "title": "Add the User entity", "kind": "edit", "depends_on": [],
          "on_error": "stop", "files": ["app/user.py"], "checks": ["python -m pytest"]}]}
 
-Only ``id`` and ``title`` are needed. A plan that does not match is refused with every reason.
+Only ``id`` and ``title`` are needed; ``task`` beside ``tasks`` says what the plan is for. A plan
+that does not match is refused with every reason.
 """
 
 from __future__ import annotations
 
 import json
+import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,6 +23,8 @@ from evercontext.errors import InvalidPlan
 VERSION = 1
 MOST_TASKS = 50
 ON_ERROR = ("stop", "continue", "replan")
+_OPEN = frozenset("*?")
+_TOP_KEYS = {"version", "task", "tasks"}
 _KEYS = {"id", "title", "kind", "depends_on", "on_error", "files", "checks", "detail"}
 
 
@@ -38,6 +42,11 @@ class PlanTask:
     """The files it is expected to touch."""
     checks: tuple[str, ...] = ()
 
+    def disjoint(self, other: PlanTask) -> bool:
+        """True if both say which files they touch, and these cannot be the same ones."""
+        mine, others = _places(self), _places(other)
+        return bool(mine and others) and not any(_meet(a, b) for a in mine for b in others)
+
     def to_json(self) -> dict[str, Any]:
         """The task as the schema has it."""
         return {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(self).items()}
@@ -48,10 +57,13 @@ class TaskPlan:
     """Tasks that can be carried out: known dependencies, no cycles."""
 
     tasks: tuple[PlanTask, ...]
+    task: str = ""
+    """What the plan is for, where it says so."""
 
     def to_json(self) -> dict[str, Any]:
         """The plan as the schema has it."""
-        return {"version": VERSION, "tasks": [task.to_json() for task in self.tasks]}
+        purpose = {"task": self.task} if self.task else {}
+        return {"version": VERSION, **purpose, "tasks": [task.to_json() for task in self.tasks]}
 
     def in_order(self) -> tuple[PlanTask, ...]:
         """Dependencies first; otherwise in the order they were written."""
@@ -88,6 +100,9 @@ def validate(data: Any) -> TaskPlan:
     problems: list[str] = []
     if data.get("version", VERSION) != VERSION:
         problems.append(f"version {data['version']!r} is not known, this is version {VERSION}")
+    problems += [f"unknown key {key!r}" for key in sorted(set(data) - _TOP_KEYS, key=str)]
+    if not isinstance(data.get("task", ""), str):
+        problems.append("task must be a text")
     if not 1 <= len(data["tasks"]) <= MOST_TASKS:
         problems.append(f"a plan has 1 to {MOST_TASKS} tasks, this one {len(data['tasks'])}")
     tasks = [_task(item, n, problems) for n, item in enumerate(data["tasks"][:MOST_TASKS])]
@@ -95,7 +110,21 @@ def validate(data: Any) -> TaskPlan:
         problems += _reference_problems(tasks) or _cycle(tasks)
     if problems:
         raise InvalidPlan("the plan cannot be used: " + "; ".join(problems[:8]))
-    return TaskPlan(tuple(tasks))
+    return TaskPlan(tuple(tasks), str(data.get("task", "")).strip())
+
+
+def _places(task: PlanTask) -> list[str]:
+    """The files in one spelling; none where a pattern leaves open which they are."""
+    if any(_OPEN & set(path) for path in task.files):
+        return []
+    return [posixpath.normpath(path.replace("\\", "/")).casefold() for path in task.files]
+
+
+def _meet(one: str, other: str) -> bool:
+    """True for the same file, and for a file below a directory that the other names."""
+    if "." in (one, other):
+        return True
+    return one == other or one.startswith(f"{other}/") or other.startswith(f"{one}/")
 
 
 def _task(item: Any, number: int, problems: list[str]) -> PlanTask:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evercontext.agent import plan as plans
 from evercontext.agent.briefing import Surroundings, brief
 from evercontext.agent.plan import TaskPlan
-from evercontext.domain.message import assistant, user
-from evercontext.domain.model import Model, Request, complete
+from evercontext.domain.message import Message, assistant, user
+from evercontext.domain.model import Model, Request, Usage, complete
+from evercontext.domain.tool import Caller
 from evercontext.errors import InvalidPlan
 from evercontext.events.redact import Clean, cleaned, unchanged
 from evercontext.storage.store import Store
@@ -48,6 +50,37 @@ SCHEMA: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, and how it came about."""
+
+    plan: TaskPlan
+    source: str
+    """``implicit``, ``cache``, ``file``, ``edited``, ``resume`` or the planner's name."""
+    usage: Usage = Usage()
+    cost: float | None = None
+    finished: frozenset[str] = frozenset()
+    """Tasks that were done before and are not done again."""
+    interrupted: frozenset[str] = frozenset()
+    """Tasks that were begun before and cut off."""
+
+
+MakePlan = Callable[[str, str, Caller], Awaitable[Planned]]
+"""Given the task, the last failure (or nothing) and for whom, returns a plan."""
+Gather = Callable[[], Awaitable[Sequence[Message]]]
+"""Looks for what a planner should see: search results, memories."""
+
+
+async def no_planner(text: str, failure: str, caller: Caller) -> Planned:
+    """Without a planner the plan is the task itself, and no model is asked for it."""
+    return Planned(plans.implicit(text), "implicit")
+
+
+async def nothing() -> Sequence[Message]:
+    """For planners that see the tree alone."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
 class Planner:
     """A model that makes plans, and a cache of those it made."""
 
@@ -56,27 +89,41 @@ class Planner:
     clean: Clean = unchanged
 
     async def plan(
-        self, task: str, surroundings: Surroundings, *, executor: str, tree_digest: str
-    ) -> tuple[TaskPlan, str]:
+        self,
+        task: str,
+        surroundings: Surroundings,
+        *,
+        executor: str,
+        tree_digest: str,
+        gather: Gather = nothing,
+    ) -> Planned:
         """Return a plan and its source: ``cache``, or the model's name."""
         key = self._key(task, executor, tree_digest)
         kept = await self._kept(key)
         if kept:
-            return kept, "cache"
-        made = await self.make(task, surroundings)
-        await self._keep(key, made)
-        return made, self.model.info.name
+            return Planned(kept, "cache")
+        made = await self.make(task, surroundings, evidence=await gather())
+        await self._keep(key, made.plan)
+        return made
 
-    async def make(self, task: str, surroundings: Surroundings, failure: str = "") -> TaskPlan:
+    async def make(
+        self,
+        task: str,
+        surroundings: Surroundings,
+        failure: str = "",
+        evidence: Sequence[Message] = (),
+    ) -> Planned:
         """Ask for a plan; an invalid one is sent back once with the reason."""
         asked = f"{task}\n\nThe last plan failed here:\n{failure}" if failure else task
-        messages = [brief(surroundings, "planner"), user(asked)]
+        messages = [brief(surroundings, "planner"), *evidence, user(asked)]
+        usage = Usage()
         for last_try in (False, True):
             request = Request(messages, temperature=0.0, seed=0, response_schema=SCHEMA,
                               hints={"role": "planner"})  # fmt: skip
             reply = await complete(self.model, request)
+            usage += reply.usage
             try:
-                return plans.parse(reply.text)
+                return Planned(plans.parse(reply.text), self.model.info.name, usage)
             except InvalidPlan as error:
                 if last_try:
                     raise

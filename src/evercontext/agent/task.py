@@ -8,14 +8,24 @@ import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from evercontext.agent import plan as plans
 from evercontext.agent.briefing import Surroundings, brief, part_in
+from evercontext.agent.execution import Following, Part
 from evercontext.agent.limits import LimitHit, Limits, Meter
-from evercontext.agent.loop import Loop, Price, Progress, Remember, forget
-from evercontext.agent.plan import PlanTask, TaskPlan
+from evercontext.agent.loop import Beside, Loop, Price, Progress, Remember, forget
+from evercontext.agent.plan import PlanTask
+from evercontext.agent.planner import MakePlan, Planned, no_planner
 from evercontext.agent.verify import Repair, Repairing, Verdict, Verify, no_checks, no_repair
 from evercontext.context.window import Window
-from evercontext.domain.event import Body, Final, Notice, Plan, Task, TaskEnded
+from evercontext.domain.event import (
+    Body,
+    Final,
+    Notice,
+    Plan,
+    RolledBack,
+    Task,
+    TaskBegan,
+    TaskEnded,
+)
 from evercontext.domain.message import Message, user
 from evercontext.domain.model import Model
 from evercontext.domain.outcome import Outcome, outcome_of
@@ -26,18 +36,13 @@ from evercontext.tools.toolbox import Toolbox
 
 MOST_REPLANS = 2
 
-MakePlan = Callable[[str, str], Awaitable[tuple[TaskPlan, str]]]
-"""Given the task and the last failure (or nothing), returns a plan and where it came from."""
+Rollback = Callable[[], Awaitable[RolledBack]]
+"""Takes back what the task changed, and says what came of it."""
 
 
 def new_trace_id() -> str:
     """One UUID binds everything that belongs to one task."""
     return str(uuid.uuid4())
-
-
-async def no_planner(text: str, failure: str) -> tuple[TaskPlan, str]:
-    """Without a planner the plan is the task itself, and no model is asked for it."""
-    return plans.implicit(text), "implicit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +54,6 @@ class TaskReport:
     text: str
     error: EverContextError | None
     final: Final
-
-
-@dataclass(slots=True)
-class _Step:
-    """How one task of the plan ended."""
-
-    task: PlanTask
-    outcome: Outcome
-    text: str = ""
-    error: EverContextError | None = None
 
 
 @dataclass(slots=True)
@@ -84,10 +79,19 @@ class TaskRun:
     """Runs the project's checks once files were changed; the model has no say in it."""
     repair: Repair = no_repair
     """Mends what made the checks red, or takes back whatever did not help."""
+    width: int = 1
+    """Tasks of a plan that may run beside each other, where they touch different files."""
+    rollback: Rollback | None = None
+    """Takes the changes back if the task does not end well; ``None``: they stay."""
+    changed_before: tuple[str, ...] = ()
+    """What an earlier run of the same trace had changed."""
     _verdict: Verdict = "not verified"
     _meter: Meter = field(init=False)
-    _progress: Progress = field(default_factory=Progress)
-    _steps: list[_Step] = field(default_factory=list)
+    _mended: Progress = field(default_factory=Progress)
+    _kept: list[Part] = field(default_factory=list)
+    """Parts of earlier plans that were done."""
+    _following: Following | None = None
+    _turnstile: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
         self._meter = Meter(self.limits)
@@ -99,13 +103,13 @@ class TaskRun:
             await self._carry_out(text, began)
             if self._changed() and self.caller.mode is Mode.AGENT:
                 await self._check(text, began)
-            return self._end(began, None)
+            return await self._end(began, None)
         except EverContextError as error:
-            return self._end(began, error)
+            return await self._end(began, error)
         except asyncio.CancelledError as stopped:
             by_system = Terminated.code in stopped.args
-            self._end(began, Terminated("stopped by the system") if by_system
-                      else Cancelled("stopped by the user"))  # fmt: skip
+            await self._end(began, Terminated("stopped by the system") if by_system
+                            else Cancelled("stopped by the user"))  # fmt: skip
             raise
 
     async def _check(self, text: str, began: str) -> None:
@@ -119,59 +123,75 @@ class TaskRun:
             try:
                 await self._converse(about, "repair", began, toolbox, mending)
             finally:
-                self._progress.refusals += mending.refusals
+                self._mended.refusals += mending.refusals
 
         name = self.model.info.bare_name
         given = Repairing(text, caller, self.toolbox, self._changed(), name, ask)
         self._verdict, changed = await self.repair(given)
-        self._progress.changed |= dict.fromkeys(changed, True)
+        self._mended.changed |= dict.fromkeys(changed, True)
 
     async def _carry_out(self, text: str, began: str) -> None:
         """Follow the plan, and make another one as long as it asks for that."""
         failure = ""
         for _ in range(1 + MOST_REPLANS):
-            plan, source = await self.make_plan(text, failure)
-            tasks = tuple(task.to_json() for task in plan.tasks)
-            self._emit(Plan(tasks=tasks, source=source), began)
-            failed = await self._follow(text, plan, began)
+            planned = await self._plan(text, failure, began)
+            failed = await self._follow(text, planned, began)
             if failed is None or failed.task.on_error != "replan":
                 return
             failure = f"{failed.task.title}: {failed.error or failed.text}"
-            self._steps = [step for step in self._steps if step.outcome is Outcome.DONE]
+            self._kept = [part for part in self._parts() if part.done]
+            self._following = None
 
-    async def _follow(self, text: str, plan: TaskPlan, began: str) -> _Step | None:
-        """Do the tasks in order; return the one that ended the plan early, if any did."""
-        undone: set[str] = set()
-        for task in plan.in_order():
-            if undone & set(task.depends_on):
-                undone.add(task.id)
-                continue
-            step = await self._do(text, task, len(plan.tasks) > 1, began)
-            self._steps.append(step)
-            if step.outcome is Outcome.DONE:
-                continue
-            undone.add(task.id)
-            if task.on_error != "continue" or step.outcome in _FATAL:
-                return step
-        return None
-
-    async def _do(self, text: str, task: PlanTask, of_several: bool, began: str) -> _Step:
-        progress = Progress()
-        asked = self._asked(text, task) if of_several else text
-        step = _Step(task, Outcome.DONE)
+    async def _plan(self, text: str, failure: str, began: str) -> Planned:
+        caller = dataclasses.replace(self.caller, parent=began)
         try:
-            step.text = await self._converse(asked, "agent", began, self.toolbox, progress, text)
+            async with asyncio.timeout(self._meter.seconds_left):
+                planned = await self.make_plan(text, failure, caller)
+        except TimeoutError:
+            raise self._meter.out_of_time() from None
+        self._meter.add(planned.usage, planned.cost)
+        tasks = tuple(task.to_json() for task in planned.plan.tasks)
+        finished = tuple(sorted(planned.finished))
+        self._emit(Plan(tasks=tasks, source=planned.source, finished=finished), began)
+        return planned
+
+    async def _follow(self, text: str, planned: Planned, began: str) -> Part | None:
+        """Do the tasks; return the one that ended the plan early, if any did."""
+        plan = planned.plan
+
+        async def do(part: Part, following: Following) -> None:
+            asked = self._asked(text, part.task, following) if len(plan.tasks) > 1 else text
+            if part.task.id in planned.interrupted:
+                asked = f"{asked}\n\n{CUT_OFF}"
+            if len(plan.tasks) == 1:
+                return await self._do(part, asked, began, text)
+            began_part = TaskBegan(id=part.task.id, title=part.task.title)
+            parent = self._emit(began_part, began)
+            try:
+                await self._do(part, asked, parent, text)
+            finally:
+                self._tell_end(part.task, part.outcome.word, began)
+
+        # A conversation has one history: its parts cannot be written side by side.
+        width = self.width if self.conversation is None else 1
+        self._following = following = Following(plan, do, width, planned.finished)
+        failed = await following.run()
+        for task in following.skipped():
+            self._tell_end(task, "skipped", began)
+        return failed
+
+    def _tell_end(self, task: PlanTask, status: str, began: str) -> None:
+        self._emit(TaskEnded(id=task.id, title=task.title, status=status), began)
+
+    async def _do(self, part: Part, asked: str, parent: str, text: str) -> None:
+        box = self.toolbox
+        try:
+            part.text = await self._converse(asked, "agent", parent, box, part.progress, text, part)
         except EverContextError as error:
-            step.error = error
+            part.error = error
             if isinstance(error, LimitHit):
-                self._emit(error.event, began)
-        finally:
-            self._progress.add(progress)
-        step.outcome = judge(progress, step.error)
-        if of_several:
-            ended = TaskEnded(id=task.id, title=task.title, status=step.outcome.word)
-            self._emit(ended, began)
-        return step
+                self._emit(error.event, parent)
+        part.outcome = judge(part.progress, part.error)
 
     async def _converse(
         self,
@@ -181,6 +201,7 @@ class TaskRun:
         toolbox: Toolbox,
         progress: Progress,
         task: str | None = None,
+        part: Part | None = None,
     ) -> str:
         """Let the model work on what is asked until it answers; the conversation keeps it."""
         hints = {
@@ -200,6 +221,7 @@ class TaskRun:
             remember=self.remember,
             window=self.window,
             progress=progress,
+            beside=self._beside(part),
         )
         mode = self.caller.mode
         prompt = brief(self.surroundings, part_in(mode), mode)
@@ -212,13 +234,20 @@ class TaskRun:
             if self.conversation is not None:
                 self.conversation[:] = history[1 + len(reminders) :]
 
-    def _asked(self, text: str, task: PlanTask) -> str:
+    def _beside(self, part: Part | None) -> Beside | None:
+        following = self._following
+        if part is None or following is None or following.width == 1:
+            return None
+        return Beside(self._turnstile, lambda path: following.claimed(path, part.task))
+
+    def _asked(self, text: str, task: PlanTask, following: Following) -> str:
         lines = [f"The whole task: {text}", "", f"Your part of it now: {task.title}"]
         if task.detail:
             lines.append(task.detail)
         if task.files:
             lines.append(f"Expected files: {', '.join(task.files)}")
-        done = [f"- {step.task.title}" for step in self._steps if step.outcome is Outcome.DONE]
+        ended = [*self._kept, *following.in_order()]
+        done = [f"- {part.task.title}" for part in ended if part.done]
         return "\n".join(lines + (["", "Already done:", *done] if done else []))
 
     def _begin(self, text: str) -> str:
@@ -236,16 +265,19 @@ class TaskRun:
             self._emit(Notice(level="info", text=self.model.info.notice), began)
         return began
 
-    def _end(self, began: str, error: EverContextError | None) -> TaskReport:
-        failed = next((step for step in self._steps if step.outcome is not Outcome.DONE), None)
+    async def _end(self, began: str, error: EverContextError | None) -> TaskReport:
+        parts, progress = self._parts(), self._progress()
+        failed = next((part for part in parts if not part.done), None)
         error = error or (failed.error if failed else None)
         outcome = outcome_of(error) if error else (failed.outcome if failed else Outcome.DONE)
-        if self._progress.refusals and outcome in _OVERRULED:
+        if progress.refusals and outcome in _OVERRULED:
             outcome = Outcome.REFUSED
         if outcome is Outcome.DONE and self._verdict == "red":
             outcome = Outcome.RED
-        answer = "\n\n".join(step.text for step in self._steps if step.text)
+        changed, back = await self._rolled_back(outcome, began)
+        answer = "\n\n".join(part.text for part in parts if part.text)
         meter = self._meter
+        skipped = len(self._following.skipped()) if self._following else 0
         final = Final(
             status=outcome.word,
             text=answer,
@@ -255,25 +287,58 @@ class TaskRun:
             input_tokens=meter.usage.input_tokens,
             output_tokens=meter.usage.output_tokens,
             cost_usd=meter.cost,
-            error=str(error) if error else _unsaid(outcome, self._progress),
-            changed=self._changed(),
-            verified=self._verdict if self._changed() else None,
-            tasks_done=sum(step.outcome is Outcome.DONE for step in self._steps),
-            tasks=len(self._steps),
+            error=str(error) if error else _unsaid(outcome, progress),
+            changed=changed,
+            verified=self._verdict if self._changed() and not back else None,
+            tasks_done=sum(part.done for part in parts),
+            tasks=len(parts) + skipped,
+            rolled_back=back,
         )
         self._emit(final, began)
         return TaskReport(self.caller.trace_id, outcome, answer, error, final)
 
+    async def _rolled_back(
+        self, outcome: Outcome, began: str
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The files that stay changed, and those that were taken back."""
+        changed = self._changed()
+        if outcome is Outcome.DONE or self.rollback is None or not changed:
+            return changed, ()
+        try:
+            told = await self.rollback()
+        except EverContextError as problem:
+            text = f"nothing was rolled back: {problem}"
+            self._emit(Notice(level="error", text=text), began)
+            return changed, ()
+        self._emit(told, began)
+        back = (*told.restored, *told.removed)
+        return tuple(path for path in changed if path not in back), back
+
+    def _parts(self) -> list[Part]:
+        return [*self._kept, *(self._following.in_order() if self._following else ())]
+
+    def _progress(self) -> Progress:
+        """What all parts did, in the order of the plan."""
+        whole = Progress()
+        for part in self._parts():
+            whole.add(part.progress)
+        whole.refusals += self._mended.refusals
+        whole.changed |= self._mended.changed
+        return whole
+
     def _changed(self) -> tuple[str, ...]:
-        return tuple(path for path, real in self._progress.changed.items() if real)
+        files = dict.fromkeys(self.changed_before, True) | self._progress().changed
+        return tuple(path for path, real in files.items() if real)
 
-    def _emit(self, body: Body, began: str) -> None:
-        self.events.emit(body, trace_id=self.caller.trace_id, parent=began)
+    def _emit(self, body: Body, began: str) -> str:
+        return self.events.emit(body, trace_id=self.caller.trace_id, parent=began).id
 
 
+CUT_OFF = (
+    "This was begun before and cut off in the middle. Look at what is there already, and go on"
+    " from it."
+)
 _OVERRULED = (Outcome.DONE, Outcome.FAILED, Outcome.LIMIT)
-_FATAL = (Outcome.LIMIT, Outcome.DENIED, Outcome.UNREACHABLE, Outcome.CANCELLED)
-"""Outcomes after which no other task of the plan would fare better."""
 
 
 def judge(progress: Progress, error: EverContextError | None) -> Outcome:

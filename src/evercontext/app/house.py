@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evercontext.agent.briefing import Surroundings
 from evercontext.agent.limits import Limits
-from evercontext.agent.plan import TaskPlan
 from evercontext.agent.planner import Planner
-from evercontext.agent.task import MakePlan, TaskReport, TaskRun, new_trace_id, no_planner
+from evercontext.agent.task import Rollback, TaskReport, TaskRun, new_trace_id
 from evercontext.agent.verify import Checker, Verify
 from evercontext.app.calibrations import Calibrations
 from evercontext.app.equipment import ESSENTIAL, equip
 from evercontext.app.equipment import redactor as redactor
 from evercontext.app.instructions import LONGEST, NAMES, outer_instructions
 from evercontext.app.models import open_model
+from evercontext.app.planning import PlanChoice, Planning
 from evercontext.app.prices import price
 from evercontext.app.recollection import Recollection
+from evercontext.app.resumption import alone
 from evercontext.app.routing import open_catalog
 from evercontext.app.trace_index import TraceIndex
 from evercontext.catalog.tools import Catalog
+from evercontext.domain.event import RolledBack
 from evercontext.domain.model import Model
 from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door, Mode
@@ -34,10 +35,11 @@ from evercontext.events.log import EventLog
 from evercontext.settings import Settings, process_environment
 from evercontext.storage.sqlite import SqliteStore
 from evercontext.storage.store import Store
-from evercontext.tools.approval import Gate
+from evercontext.tools.approval import Gate, nobody
 from evercontext.tools.toolbox import Toolbox
+from evercontext.workspace.checkpoints import undo
 from evercontext.workspace.detection import Project
-from evercontext.workspace.workspace import Workspace
+from evercontext.workspace.workspace import LocalWorkspace, Workspace
 
 
 @dataclass(slots=True)
@@ -93,13 +95,17 @@ class EverContext:
         gate: Gate | None = None,
         model_name: str | None = None,
         trace_id: str | None = None,
+        choice: PlanChoice | None = None,
     ) -> TaskReport:
-        """Do one task as ``evercontext run`` does it."""
-        trace_id = trace_id or new_trace_id()
+        """Do one task as ``evercontext run`` does it; ``choice`` says where its plan comes from."""
+        choice = choice or PlanChoice()
+        before = choice.interrupted
+        trace_id = before.trace_id if before else trace_id or new_trace_id()
         principal = Principal(project=self.memory.project)
         caller = Caller(trace_id, Door.RUN, mode, principal)
-        surroundings = await self.surroundings(caller)
         async with AsyncExitStack() as stack:
+            stack.enter_context(alone(self.settings.home, trace_id))
+            surroundings = await self.surroundings(caller)
             model = await self._open(stack, model_name)
             calibrations = Calibrations(self.store)
             window = await calibrations.window(model.info)
@@ -113,9 +119,14 @@ class EverContext:
                 root=str(self.settings.root),
                 limits=limits(self.settings),
                 price=price,
-                make_plan=await self._planner(stack, model, surroundings),
+                make_plan=choice.over(
+                    await self._planner(stack, model.info.name, surroundings), self.events
+                ),
                 window=window,
                 reminder=None if model.info.tiny else await self.memory.remind(text, caller),
+                width=_width(self.settings, model, gate),
+                rollback=self._rollback(trace_id) if self.settings.rollback_on_failure else None,
+                changed_before=before.files() if before else (),
                 verify=self.checks(detect=self.settings.auto_test is not False),
             )
             report = await run.run(text)
@@ -161,24 +172,48 @@ class EverContext:
         return model
 
     async def _planner(
-        self, stack: AsyncExitStack, model: Model, surroundings: Surroundings
-    ) -> MakePlan:
-        if not self.settings.planner:
-            return no_planner
-        planning = replace(self.settings, fallback_models=())
+        self, stack: AsyncExitStack, executor: str, surroundings: Surroundings
+    ) -> Planning | None:
         name = self.settings.planner
-        planner = Planner(await open_model(planning, name), self.store, self.memory.clean)
+        return await self.planning(stack, name, executor, surroundings) if name else None
+
+    async def planning(
+        self, stack: AsyncExitStack, name: str, executor: str, surroundings: Surroundings
+    ) -> Planning:
+        """A planner over this house: the model of that name, the index, the memory, the cache."""
+        only = replace(self.settings, fallback_models=())
+        planner = Planner(await open_model(only, name), self.store, self.memory.clean)
         stack.push_async_callback(planner.model.aclose)
+        return Planning(
+            planner=planner,
+            surroundings=surroundings,
+            executor=executor,
+            toolbox=self.toolbox,
+            workspace=self.workspace,
+            memory=self.memory,
+            events=self.events,
+            settings=self.settings,
+            price=price,
+            cache=self.settings.plan_cache,
+        )
 
-        async def make_plan(text: str, failure: str) -> tuple[TaskPlan, str]:
-            if failure:
-                made = await planner.make(text, surroundings, failure)
-                return made, planner.model.info.name
-            digest = await asyncio.to_thread(tree_digest, self.settings.root, surroundings.tree)
-            name = model.info.name
-            return await planner.plan(text, surroundings, executor=name, tree_digest=digest)
+    def _rollback(self, trace_id: str) -> Rollback:
+        async def rollback() -> RolledBack:
+            if not isinstance(self.workspace, LocalWorkspace):
+                raise ConfigError("the files are behind EC_MCP_URL", fix="Undo it there")
+            done = await undo(self.workspace.journal, trace_id)
+            kept = tuple({"path": one.path, "reason": one.reason} for one in done.kept)
+            return RolledBack(
+                restored=done.restored, removed=done.removed, kept=kept, undo=done.trace_id
+            )
 
-        return make_plan
+        return rollback
+
+
+def _width(settings: Settings, model: Model, gate: Gate | None) -> int:
+    """How many tasks run at once: one where a person is asked, or the model is small."""
+    asks = gate is not None and gate.ask is not nobody
+    return 1 if asks or model.info.tiny else max(1, settings.parallel_tasks)
 
 
 def limits(settings: Settings) -> Limits:
@@ -218,15 +253,3 @@ def make_home(home: Path) -> None:
     except OSError as problem:
         raise ConfigError(f"the home folder {home} cannot be made: {problem.strerror}",
                           fix="Set EC_HOME to a folder you can write") from None  # fmt: skip
-
-
-def tree_digest(root: Path, tree: Iterable[str]) -> str:
-    """One hash for the state of the listed files: another tree, another plan."""
-    digest = hashlib.sha256()
-    for name in sorted(tree):
-        try:
-            found = (root / name).stat(follow_symlinks=False)
-        except OSError:
-            continue
-        digest.update(f"{name}\0{found.st_size}\0{found.st_mtime_ns}\n".encode())
-    return digest.hexdigest()

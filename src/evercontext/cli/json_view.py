@@ -2,8 +2,8 @@
 
 ``stream-json`` writes one object per line as things happen; ``json`` writes one object at the
 end, the same one that ends the stream, with the changes in it. Names follow what other agents
-already send: init, message, tool_use, tool_result, file_change, command, verification, error,
-result.
+already send: init, message, plan, task, tool_use, tool_result, file_change, command, verification,
+error, rollback, result.
 """
 
 from __future__ import annotations
@@ -21,10 +21,14 @@ from evercontext.domain.event import (
     Limit,
     ModelReply,
     Notice,
+    Plan,
     Retry,
+    RolledBack,
     Step,
     StepResult,
     Task,
+    TaskBegan,
+    TaskEnded,
     Verification,
 )
 from evercontext.domain.outcome import Outcome
@@ -41,6 +45,7 @@ class JsonView:
         self._steps: dict[str, Step] = {}
         self._calls = 0
         self._changes: list[Object] = []
+        self._tasks: dict[str, str] = {}
 
     def __call__(self, event: Event) -> None:
         """Take one event of the log."""
@@ -78,13 +83,32 @@ class JsonView:
                 yield {"type": "file_change", "tool_id": event.parent, **change}
             case Verification() as check:
                 yield {"type": "verification", **_check(check)}
+            case Plan() | TaskBegan() | TaskEnded() as part:
+                yield from self._part(part)
+            case RolledBack(restored=restored, removed=removed, kept=kept, undo=undo):
+                done = {"restored": list(restored), "removed": list(removed)}
+                yield {"type": "rollback", **done, "kept": list(kept), "undo": undo}
             case Notice() | Retry() | Limit() as said:
                 yield _aside(said)
             case Final() as final:
                 yield self._result(final)
 
+    def _part(self, part: Plan | TaskBegan | TaskEnded) -> Iterator[Object]:
+        match part:
+            case Plan(tasks=tasks, source=source, finished=finished):
+                self._tasks = {str(task["id"]): "waiting" for task in tasks}
+                self._tasks |= dict.fromkeys(finished, "done")
+                yield {"type": "plan", "source": source, "tasks": list(tasks)}
+            case TaskBegan(id=id, title=title):
+                yield {"type": "task", "id": id, "title": title, "status": "began"}
+            case TaskEnded(id=id, title=title, status=status):
+                self._tasks[id] = status
+                yield {"type": "task", "id": id, "title": title, "status": status}
+
     def _result(self, final: Final) -> Object:
-        whole = {} if self._stream else {"changes": self._changes}
+        whole: Object = {} if self._stream else {"changes": self._changes}
+        if final.tasks > 1:
+            whole["tasks"] = [{"id": id, "status": how} for id, how in self._tasks.items()]
         return {
             "type": "result",
             **_verdict(final),
@@ -102,6 +126,10 @@ class JsonView:
                 "total_tokens": final.input_tokens + final.output_tokens,
             },
             "files_changed": list(final.changed),
+            "files_rolled_back": list(final.rolled_back),
+            "tasks_total": final.tasks,
+            "tasks_done": final.tasks_done,
+            "partial": 0 < final.tasks_done < final.tasks,
             "verified": final.verified,
             **whole,
         }

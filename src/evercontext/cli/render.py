@@ -17,9 +17,11 @@ from evercontext.domain.event import (
     Notice,
     Plan,
     Retry,
+    RolledBack,
     Step,
     StepResult,
     Task,
+    TaskBegan,
     TaskEnded,
     TextPiece,
     Verification,
@@ -30,7 +32,8 @@ from evercontext.errors import ApprovalDenied, ModeRefused, PolicyError, by_code
 MOST_DIFF_LINES = 200
 MOST_OUTPUT_LINES = 8
 _SHORT_ID = 8
-_COLOURS = {"done": "green", "red": "yellow", "limit": "yellow", "cancelled": "yellow"}
+_COLOURS = {"done": "green", "red": "yellow", "limit": "yellow", "cancelled": "yellow",
+            "skipped": "yellow"}  # fmt: skip
 
 
 class TextView:
@@ -43,7 +46,9 @@ class TextView:
         self._streamed = ""
         self._open: str | None = None
         self._waits = False
-        self._steps: dict[str, Step] = {}
+        self._steps: dict[str, tuple[Step, str]] = {}
+        self._parts: dict[str, str] = {}
+        self._beside = 0
 
     def __call__(self, event: Event) -> None:
         """Take one event of the log."""
@@ -63,13 +68,17 @@ class TextView:
             case ModelReply() as reply:
                 self._reply(reply)
             case Step() as step:
-                self._step(event.id, step)
+                self._step(event, step)
             case StepResult() as result:
                 self._result(event.parent or "", result)
             case Diff() as diff:
                 self._diff(diff)
             case Final() as final:
                 self._final(final)
+            case TaskBegan() as part:
+                self._began(event.id, part)
+            case RolledBack() as told:
+                self._rolled_back(told)
             case Notice() | Retry() | Verification() | Plan() | TaskEnded() as said:
                 self._aside(said)
 
@@ -119,24 +128,44 @@ class TextView:
             if reply.text.strip() and not said:
                 self._err.line(visible(reply.text.strip()))
 
-    def _step(self, step_id: str, step: Step) -> None:
+    def _began(self, event_id: str, part: TaskBegan) -> None:
         self.pause()
-        self._steps[step_id] = step
+        self._parts[event_id] = one_line(part.id)
+        self._beside += 1
+        self._err.line(f"{self._err.paint('now', 'cyan')} {one_line(part.title)}")
+
+    def _rolled_back(self, told: RolledBack) -> None:
+        self.pause()
+        for path in (*told.restored, *told.removed):
+            self._err.line(f"  rolled back {one_line(path)}", "yellow")
+        for kept in told.kept:
+            why = f"{kept.get('path')} ({kept.get('reason')})"
+            self._err.line(f"  kept {one_line(why)}", "yellow")
+
+    def _step(self, event: Event, step: Step) -> None:
+        self.pause()
+        part = self._part_of(event)
+        self._steps[event.id] = step, part
         # A call that takes its time is seen while it runs, and ended on the same line.
         if self._err.is_terminal:
-            self._err.write(self._painted_call(step))
-            self._open = step_id
+            self._err.write(self._painted_call(step, part))
+            self._open = event.id
 
-    def _painted_call(self, step: Step) -> str:
+    def _part_of(self, event: Event) -> str:
+        """Which task a call belongs to, where several run at once."""
+        return self._parts.get(event.parent or "", "") if self._beside > 1 else ""
+
+    def _painted_call(self, step: Step, part: str = "") -> str:
         name, about = one_line(step.tool), subject(step.arguments)
-        width = self._err.width - columns_of(name) - 24
-        return f"  {self._err.paint(name, 'bold')} {clip(about, width)}".rstrip()
+        mark = f"{self._err.paint(part, 'dim')} " if part else ""
+        width = self._err.width - columns_of(name) - columns_of(part) - 24
+        return f"  {mark}{self._err.paint(name, 'bold')} {clip(about, width)}".rstrip()
 
     def _result(self, step_id: str, result: StepResult) -> None:
-        step = self._steps.pop(step_id, None)
+        step, part = self._steps.pop(step_id, (None, ""))
         if step and self._open != step_id:
             self.pause()
-            self._err.write(self._painted_call(step))
+            self._err.write(self._painted_call(step, part))
         self._open = None
         word, colour = verdict(result)
         if result.ok and self._dry and step and {"write", "execute"} & {*step.effects}:
@@ -180,6 +209,7 @@ class TextView:
                 for task in tasks:
                     self._err.line(f"  {one_line(plan_part(task))}")
             case TaskEnded(title=title, status=status):
+                self._beside -= status != "skipped"
                 colour = _COLOURS.get(status, "red")
                 self._err.line(f"{self._err.paint(status, colour)} {one_line(title)}")
 
@@ -205,6 +235,8 @@ class TextView:
         hints = [(f"evercontext trace show {short}", "what happened")]
         if final.changed and not self._dry:
             hints.append((f"evercontext undo {short}", "take it back"))
+        if final.tasks_done < final.tasks and not self._dry and not final.rolled_back:
+            hints.append((f"evercontext run --resume {short}", "go on where it stopped"))
         width = max(len(command) for command, _ in hints)
         self._err.line(f"trace {self._trace_id}", "dim")
         for command, meaning in hints:
@@ -293,6 +325,9 @@ def describe_final(final: Final, *, dry: bool = False) -> str:
     count = len(final.changed)
     files = f"{count} file{'' if count == 1 else 's'} {'would change' if dry else 'changed'}"
     parts = [files, *([final.verified] if final.verified and not dry else [])]
+    parts += [f"{len(final.rolled_back)} rolled back"] if final.rolled_back else []
+    if final.tasks > 1:
+        parts.insert(0, f"{final.tasks_done} of {final.tasks} tasks done")
     parts += [f"{final.turns} turn{'' if final.turns == 1 else 's'}"]
     tokens = final.input_tokens + final.output_tokens
     parts += [f"{tokens:,} tokens"] if tokens else []

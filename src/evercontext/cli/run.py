@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import select
-import stat
 import sys
-import unicodedata
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import checks_options, root_option, settings_of, warn
+from evercontext.cli.plan_file import editing, read_plan
+from evercontext.cli.task_text import whole_task
 from evercontext.cli.terminal import Screen, one_line
 from evercontext.domain.event import Event
 from evercontext.domain.outcome import Outcome
@@ -23,12 +22,10 @@ from evercontext.settings import Settings, process_environment
 
 if TYPE_CHECKING:
     from evercontext.access.permissions import Permissions
+    from evercontext.agent.plan import TaskPlan
     from evercontext.app import EverContext
+    from evercontext.app.resumption import Interrupted
     from evercontext.tools.approval import Ask
-
-LONGEST_TASK = 1_048_576
-_PATIENCE = 1.0
-"""Seconds to wait for a pipe that may never carry anything, when the task is known already."""
 
 
 class View(Protocol):
@@ -55,6 +52,13 @@ class View(Protocol):
     help="Used if the model is unreachable; may be repeated.",
 )
 @click.option("--planner", metavar="NAME", help="Model that plans the task first.")
+@click.option("--plan", metavar="FILE", help="Carry out this plan; - reads it from stdin.")
+@click.option("--plan-only", is_flag=True, help="Show the plan, do nothing; see `plan`.")
+@click.option("--edit-plan", is_flag=True, help="Change the plan in your editor first.")
+@click.option("--resume", metavar="TRACE", help="Finish a task that was cut off; `last` works.")
+@click.option(
+    "--rollback-on-failure", is_flag=True, help="Take the changes back unless it ends done."
+)
 @click.option(
     "--output-format",
     type=click.Choice(["text", "json", "stream-json"]),
@@ -86,13 +90,47 @@ def command(task: str | None, **given: Any) -> int:
       evercontext run --task "Add a --version flag to app/main.py"
       git diff | evercontext run --task "Write tests for this change"
       evercontext run --dry-run --task "..." > change.patch
+      evercontext run --plan plan.json --rollback-on-failure
     """
-    if given["ask"] and given["yes"]:
-        raise UsageError("--ask and --yes contradict each other", fix="Give one of them")
-    text = whole_task(task)
+    _check(task, given)
     settings = _settings(given)
+    plan = read_plan(given["plan"]) if given["plan"] else None
+    text = (plan.task if plan and not task else "") or ("" if given["resume"] else whole_task(task))
+    if given["plan_only"]:
+        from evercontext.cli.plan import Showing, show_plan
+
+        how = Showing(
+            given["as_json"] or given["output_format"] != "text", None, given["edit_plan"]
+        )
+        return int(run_until_stopped(show_plan(text, settings, how)))
     style = "json" if given["as_json"] else given["output_format"]
-    return int(run_until_stopped(_run(text, settings, style, given["dry_run"], given["ask"])))
+    order = _Order(text, style, given["dry_run"], given["ask"], plan, given["edit_plan"],
+                   given["resume"])  # fmt: skip
+    return int(run_until_stopped(_run(order, settings)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """What one run is asked to do."""
+
+    text: str
+    style: str
+    dry: bool
+    ask: bool
+    plan: TaskPlan | None = None
+    edit: bool = False
+    resume: str | None = None
+
+
+def _check(task: str | None, given: dict[str, Any]) -> None:
+    pairs = [("ask", "yes"), ("plan", "resume"), ("plan", "plan_only"), ("plan_only", "resume"),
+             ("plan_only", "dry_run")]  # fmt: skip
+    for one, other in pairs:
+        if given[one] and given[other]:
+            names = [f"--{name.replace('_', '-')}" for name in (one, other)]
+            raise UsageError(f"{' and '.join(names)} contradict each other", fix="Give one of them")
+    if given["resume"] and task:
+        raise UsageError("--resume takes up the task of its trace", fix="Leave --task out")
 
 
 def _settings(given: dict[str, Any]) -> Settings:
@@ -102,6 +140,7 @@ def _settings(given: dict[str, Any]) -> Settings:
         model_name=given["model"],
         fallback_models=given["fallback_model"] or None,
         planner=given["planner"],
+        rollback_on_failure=given["rollback_on_failure"] or None,
         test_cmd=given["test_cmd"],
         lint_cmd=given["lint_cmd"],
         auto_test=given["auto_test"],
@@ -111,30 +150,46 @@ def _settings(given: dict[str, Any]) -> Settings:
     )
 
 
-async def _run(text: str, settings: Settings, style: str, dry: bool, ask: bool) -> Outcome:
+async def _run(order: _Order, settings: Settings) -> Outcome:
     from evercontext.agent.task import new_trace_id
     from evercontext.app import EverContext
+    from evercontext.app.planning import PlanChoice
     from evercontext.cli.ask import asking_gate
     from evercontext.domain.tool import Mode
     from evercontext.tools.approval import Gate
 
     err = Screen(sys.stderr, no_color=settings.no_color)
-    trace_id = new_trace_id()
-    view = _view(settings, style, err, trace_id)
-    gate = asking_gate(err, view.pause) if ask else Gate()
-    mode = Mode.DRY_RUN if dry else Mode.AGENT
+    before = await _interrupted(order.resume, settings) if order.resume else None
+    trace_id = before.trace_id if before else new_trace_id()
+    view = _view(settings, order.style, err, trace_id)
+    gate = asking_gate(err, view.pause) if order.ask else Gate()
+    mode = Mode(before.task.mode) if before else Mode.DRY_RUN if order.dry else Mode.AGENT
+    choice = PlanChoice(order.plan, editing(err) if order.edit else None, before)
+    text = before.task.text if before else order.text
     async with EverContext.open(settings) as app:
         warn(app, err)
-        gate = dataclasses.replace(gate, policy=await _permissions(app, ask))
-        if ask:
+        gate = dataclasses.replace(gate, policy=await _permissions(app, order.ask))
+        if order.ask:
             gate = dataclasses.replace(gate, ask=await _everywhere(app, gate.ask, err, view))
         stop = app.events.subscribe(_without_secrets(view))
         try:
-            report = await app.run_task(text, mode=mode, gate=gate, trace_id=trace_id)
+            report = await app.run_task(
+                text, mode=mode, gate=gate, trace_id=trace_id, choice=choice
+            )
         finally:
             stop()
             view.pause()
     return report.outcome
+
+
+async def _interrupted(prefix: str, settings: Settings) -> Interrupted:
+    from evercontext.app.resumption import take_up
+    from evercontext.cli.traces import events_of, resolve
+
+    trace_id = resolve(settings.traces, None if prefix == "last" else prefix)
+    found = take_up(trace_id, events_of(settings.traces, trace_id))
+    found.check(settings.root)
+    return found
 
 
 async def _everywhere(app: EverContext, ask: Ask, err: Screen, view: View) -> Ask:
@@ -172,39 +227,3 @@ def _without_secrets(view: View) -> Callable[[Event], None]:
 
     redactor = Redactor(secret_values(process_environment()))
     return lambda event: view(Event.from_json(redactor.value(event.to_json())))
-
-
-def whole_task(task: str | None) -> str:
-    """The task of the command line, of stdin, or of both together."""
-    piped = _read_stdin(wait=task is None)
-    text = (task or "").strip()
-    if piped.strip():
-        text = f"{text}\n\n<stdin>\n{piped.rstrip()}\n</stdin>" if text else piped.strip()
-    if not text:
-        raise UsageError("the task is empty", fix='Say what to do: evercontext run --task "..."')
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise UsageError("the task is not valid UTF-8", fix="Use a UTF-8 terminal or file")
-    return unicodedata.normalize("NFC", text)
-
-
-def _read_stdin(*, wait: bool) -> str:
-    if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty() or not _carries(wait):
-        return ""
-    content = sys.stdin.buffer.read(LONGEST_TASK + 1)
-    if len(content) > LONGEST_TASK:
-        raise UsageError("stdin holds more than 1 MiB", fix="Put it into a file of the project")
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError:
-        raise UsageError("stdin is not valid UTF-8", fix="Convert it with iconv") from None
-
-
-def _carries(wait: bool) -> bool:
-    """True if stdin is a file or a pipe with something in it; an idle pipe must not hang us."""
-    kind = os.fstat(sys.stdin.fileno()).st_mode
-    if stat.S_ISREG(kind):
-        return True
-    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
-        return False
-    ready, _, _ = select.select([sys.stdin], [], [], None if wait else _PATIENCE)
-    return bool(ready)

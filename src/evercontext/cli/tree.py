@@ -26,14 +26,18 @@ from evercontext.domain.event import (
     Event,
     Evidence,
     Final,
+    HookRan,
     Limit,
     ModelReply,
     Notice,
     Plan,
+    Recalled,
     Retry,
+    RolledBack,
     Step,
     StepResult,
     Task,
+    TaskBegan,
     TaskEnded,
     Unknown,
     Verification,
@@ -117,8 +121,17 @@ def _rarer(event: Event) -> tuple[str, str, tuple[str, ...]]:
             return "evidence", f"{query} → {', '.join(paths)}", ()
         case Audit(method=method, path=path, status=status, size=size):
             return "audit", f"{method} {path} {status}, {size} bytes", ("dim",)
+        case TaskBegan(title=title):
+            return "part", f"began: {title}", ()
         case TaskEnded(title=title, status=status):
             return "part", f"{status}: {title}", ()
+        case RolledBack(restored=restored, removed=removed):
+            return "rollback", ", ".join((*restored, *removed)) or "nothing", ("yellow",)
+        case Recalled(memories=memories):
+            return "recalled", f"{len(memories)} memories: {', '.join(memories)}", ()
+        case HookRan(event=about, command=command, decision=decision, exit_code=code, text=text):
+            ended = "no exit code" if code is None else f"exit {code}"
+            return "hook", f"{about} {command} → {ended}, {decision} {text}".rstrip(), ()
         case Unknown(name=name):
             return name, "written by a newer version", ("dim",)
         case other:

@@ -42,7 +42,18 @@ class Plan(Body):
     type = "plan"
     tasks: tuple[Mapping[str, Any], ...]
     source: str
-    """``implicit``, ``cache``, ``file`` or the planner's name."""
+    """``implicit``, ``cache``, ``file``, ``edited``, ``resume`` or the planner's name."""
+    finished: tuple[str, ...] = ()
+    """Ids of tasks that were done before and are not done again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskBegan(Body):
+    """One task of a plan began; what it does are children of this event."""
+
+    type = "task_began"
+    id: str
+    title: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +64,7 @@ class TaskEnded(Body):
     id: str
     title: str
     status: str
+    """How it ended; ``skipped`` where it was never begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +169,17 @@ class Evidence(Body):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled(Body):
+    """Memories that were shown to a model."""
+
+    type = "recalled"
+    query: str
+    memories: tuple[str, ...]
+    """Their ids, nearest first."""
+    similarities: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContextAssembled(Body):
     """A context was put together; the names are those of its metrics (R9)."""
 
@@ -257,6 +280,34 @@ class Renamed(Body):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RolledBack(Body):
+    """What a failed task had changed was taken back."""
+
+    type = "rolled_back"
+    restored: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    kept: tuple[Mapping[str, Any], ...] = ()
+    """Files left as they are, each with its reason."""
+    undo: str = ""
+    """The trace of this; undoing it brings the changes back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookRan(Body):
+    """A hook of the user's or the project's ran."""
+
+    type = "hook"
+    event: str
+    command: str
+    origin: str
+    decision: str
+    """``none``, ``block``, ``ask``, ``changed`` or ``error``."""
+    exit_code: int | None = None
+    text: str = ""
+    duration_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Notice(Body):
     """Something a person should know."""
 
@@ -285,6 +336,8 @@ class Final(Body):
     """``verified``, ``not verified`` or ``red``, by checks that the harness ran after changes."""
     tasks: int = 1
     tasks_done: int = 0
+    rolled_back: tuple[str, ...] = ()
+    """Files that were changed and taken back, because the task did not end well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -155,6 +155,18 @@ class Settings:
     planner: str | None = _setting(
         "EC_PLANNER", None, "The planning model. Unset: no plan call", guarded=True
     )
+    plan_cache: bool = _setting(
+        "EC_PLAN_CACHE", True, "Same task, same tree: same plan, without asking again", _switch
+    )
+    parallel_tasks: int = _setting(
+        "EC_PARALLEL_TASKS", 3, "Tasks of a plan at once, where their files differ", _integer
+    )
+    rollback_on_failure: bool = _setting(
+        "EC_ROLLBACK_ON_FAILURE",
+        False,
+        "Take back what `run` changed if it does not end well",
+        _switch,
+    )
     fallback_models: tuple[str, ...] = _setting(
         "EC_FALLBACK_MODELS",
         (),

@@ -1,0 +1,62 @@
+"""Planning a task without doing it: a trace with evidence, a plan and an end, and no change."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AsyncExitStack
+
+from evercontext.agent.planner import Planned
+from evercontext.agent.task import new_trace_id
+from evercontext.app.house import EverContext
+from evercontext.app.models import canonical_name, choose_model
+from evercontext.app.planning import EditPlan, edited
+from evercontext.domain.event import Body, Final, Plan, Task
+from evercontext.domain.outcome import Outcome, outcome_of
+from evercontext.domain.principal import Principal
+from evercontext.domain.tool import Caller, Door, Mode
+from evercontext.errors import EverContextError
+
+
+async def plan_task(
+    app: EverContext, text: str, *, trace_id: str | None = None, edit: EditPlan | None = None
+) -> Planned:
+    """Plan with the planner that is set, else with the model that would do the task."""
+    trace_id = trace_id or new_trace_id()
+    caller = Caller(trace_id, Door.RUN, Mode.PLAN, Principal(project=app.memory.project))
+    settings, started = app.settings, time.monotonic()
+    executor = (await choose_model(settings)).name
+    planner = canonical_name(settings.planner) if settings.planner else executor
+    task = Task(text=text, root=str(settings.root), model=planner, mode=Mode.PLAN, door=Door.RUN)
+    began = app.events.emit(task, trace_id=trace_id).id
+    caller = Caller(trace_id, Door.RUN, Mode.PLAN, caller.principal, parent=began)
+
+    def end(outcome: Outcome, planned: Planned | None, error: str | None) -> None:
+        final = Final(
+            status=outcome.word,
+            text="",
+            exit_code=int(outcome),
+            duration_ms=round((time.monotonic() - started) * 1000),
+            input_tokens=planned.usage.input_tokens if planned else 0,
+            output_tokens=planned.usage.output_tokens if planned else 0,
+            cost_usd=planned.cost if planned else None,
+            error=error,
+        )
+        _emit(app, final, trace_id, began)
+
+    try:
+        async with AsyncExitStack() as stack:
+            surroundings = await app.surroundings(caller)
+            planning = await app.planning(stack, planner, executor, surroundings)
+            make_plan = edited(planning, edit, app.events) if edit else planning
+            planned = await make_plan(text, "", caller)
+    except EverContextError as error:
+        end(outcome_of(error), None, str(error))
+        raise
+    tasks = tuple(task.to_json() for task in planned.plan.tasks)
+    _emit(app, Plan(tasks=tasks, source=planned.source), trace_id, began)
+    end(Outcome.DONE, planned, None)
+    return planned
+
+
+def _emit(app: EverContext, body: Body, trace_id: str, began: str) -> None:
+    app.events.emit(body, trace_id=trace_id, parent=began)

@@ -1,0 +1,137 @@
+"""Taking up a task that was cut off: what its trace says was done is not done again."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evercontext.agent import plan as plans
+from evercontext.agent.plan import TaskPlan
+from evercontext.agent.planner import MakePlan, Planned
+from evercontext.domain.event import (
+    Diff,
+    Event,
+    Final,
+    Plan,
+    RolledBack,
+    Step,
+    Task,
+    TaskBegan,
+    TaskEnded,
+)
+from evercontext.domain.outcome import Outcome
+from evercontext.domain.tool import Caller
+from evercontext.errors import NotFound, UsageError
+
+LOCKS = "runs.lock"
+_SET_LOCK = getattr(fcntl, "F_OFD_SETLK", None)
+
+
+@dataclass(slots=True)
+class Interrupted:
+    """A task as far as it came."""
+
+    trace_id: str
+    task: Task
+    plan: TaskPlan | None = None
+    finished: set[str] = field(default_factory=set)
+    begun: set[str] = field(default_factory=set)
+    changed: dict[str, bool] = field(default_factory=dict)
+    final: Final | None = None
+    rolled_back: bool = False
+
+    def planned(self) -> Planned:
+        """The rest of the plan."""
+        plan = self.plan or plans.implicit(self.task.text)
+        begun = frozenset(self.begun - self.finished)
+        return Planned(plan, "resume", finished=frozenset(self.finished), interrupted=begun)
+
+    def files(self) -> tuple[str, ...]:
+        """What was really changed so far."""
+        return tuple(path for path, real in self.changed.items() if real)
+
+    def check(self, root: Path) -> None:
+        """Raise where there is nothing to take up, or not here."""
+        short = self.trace_id[:8]
+        if Path(self.task.root).resolve() != root.resolve():
+            fix = f"--root {self.task.root}"
+            raise UsageError(f"the task {short} was run in {self.task.root}", fix=f"Say {fix}")
+        if self.final and self.final.exit_code == Outcome.DONE:
+            raise UsageError(f"the task {short} is done", fix="Give a new one with --task")
+        if self.rolled_back:
+            fix = "Give the task again with --task"
+            raise UsageError(f"what the task {short} did was rolled back", fix=fix)
+
+
+def take_up(trace_id: str, events: Iterable[Event]) -> Interrupted:
+    """Fold the events of one trace into how far its task came."""
+    found: Interrupted | None = None
+    for event in events:
+        match event.body:
+            case Task() as task if found is None:
+                found = Interrupted(trace_id, task)
+            case body if found is not None:
+                _take(found, body)
+    if found is None:
+        raise NotFound(
+            f"the trace {trace_id[:8]} holds no task", fix="See `evercontext trace list`"
+        )
+    return found
+
+
+def _take(found: Interrupted, body: object) -> None:
+    match body:
+        case Task():
+            found.final = None
+        case Plan(tasks=tasks, finished=finished):
+            found.plan = plans.validate({"tasks": [dict(task) for task in tasks]})
+            found.finished, found.begun = set(finished), set()
+        case TaskBegan(id=id):
+            found.begun.add(id)
+        case TaskEnded(id=id, status="done"):
+            found.finished.add(id)
+        case Step() if found.plan and len(found.plan.tasks) == 1:
+            found.begun.add(found.plan.tasks[0].id)
+        case Diff(path=path, applied=True, added=added, removed=removed):
+            found.changed[path] = bool(added or removed) or found.changed.get(path, False)
+        case RolledBack():
+            found.rolled_back = True
+        case Final() as final:
+            found.final = final
+
+
+def resumed(interrupted: Interrupted, replan: MakePlan) -> MakePlan:
+    """First the rest of the old plan; a planner makes another one if that fails."""
+
+    async def make_plan(text: str, failure: str, caller: Caller) -> Planned:
+        return await replan(text, failure, caller) if failure else interrupted.planned()
+
+    return make_plan
+
+
+@contextmanager
+def alone(home: Path, trace_id: str) -> Iterator[None]:
+    """Hold a trace while its task runs; whatever ends this process lets it go."""
+    fd = os.open(home / LOCKS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        place = int(trace_id.replace("-", "")[:7] or "0", 16)
+        _lock(fd, place, trace_id)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _lock(fd: int, place: int, trace_id: str) -> None:
+    try:
+        if _SET_LOCK is None:
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+        else:
+            fcntl.fcntl(fd, _SET_LOCK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, place, 1, 0))
+    except OSError:
+        fix = f"Wait for it, or look: evercontext trace tail {trace_id[:8]}"
+        raise UsageError(f"the task {trace_id[:8]} is still running", fix=fix) from None

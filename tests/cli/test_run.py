@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command import Ended, evercontext
+from tests.journeys.story import digest, script, write
+
+
+def plan_file(tmp_path: Path, *tasks: dict[str, Any]) -> str:
+    file = tmp_path / "plan.json"
+    whole = [{"title": f"do {task['id']}", **task} for task in tasks]
+    file.write_text(json.dumps({"version": 1, "task": "all of it", "tasks": whole}))
+    return str(file)
+
+
+def part(id: str, *turns: dict[str, Any]) -> list[dict[str, Any]]:
+    when = f"Your part of it now: do {id}\\b"
+    return [{"when": when, **turn} for turn in (*turns, {"text": f"{id} is done"})]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "a.txt").write_text("old a\n")
+    return root
+
+
+def run(root: Path, plan: str, model: str, *more: str) -> Ended:
+    return evercontext("run", "--plan", plan, "-m", model, "--no-auto-test", *more, cwd=root)
+
+
+BAD = {"tool_calls": [{"name": "read_file", "arguments": {"path": "nowhere.txt"}}]}
+
+
+@pytest.mark.contract("E42", "E49", "E52")
+def test_partial_success_is_said_on_the_screen_in_json_and_in_the_code(
+    project: Path, tmp_path: Path
+) -> None:
+    plan = plan_file(tmp_path, {"id": "a"}, {"id": "b", "depends_on": ["a"]},
+                     {"id": "c", "depends_on": ["b"]})  # fmt: skip
+    turns = [*part("a", write("a.txt", "new a\n")), *part("b", BAD)]
+    shown = run(project, plan, script(tmp_path / "1", *turns))
+    assert shown.code == 1
+    assert "failed  1 of 3 tasks done, 1 file changed" in shown.err
+    assert "skipped do c" in shown.err
+    assert "go on where it stopped" in shown.err
+    told = json.loads(run(project, plan, script(tmp_path / "2", *turns), "--json").out)
+    assert (told["outcome"], told["partial"], told["exit_code"]) == ("failed", True, 1)
+    assert (told["tasks_done"], told["tasks_total"]) == (1, 3)
+    statuses = {task["id"]: task["status"] for task in told["tasks"]}
+    assert statuses == {"a": "done", "b": "failed", "c": "skipped"}
+
+
+@pytest.mark.contract("E54")
+def test_a_failed_run_is_rolled_back_byte_for_byte(project: Path, tmp_path: Path) -> None:
+    (project / "a.txt").write_bytes(b"\xef\xbb\xbfold a\r\nno end")
+    before = digest(project)
+    plan = plan_file(tmp_path, {"id": "a"}, {"id": "b", "depends_on": ["a"]})
+    turns = [*part("a", write("a.txt", "new a\n"), write("deep/new.txt", "made\n")),
+             *part("b", BAD)]  # fmt: skip
+    ended = run(project, plan, script(tmp_path / "s", *turns), "--rollback-on-failure", "--json")
+    told = json.loads(ended.out)
+    assert (ended.code, told["files_changed"]) == (1, [])
+    assert sorted(told["files_rolled_back"]) == ["a.txt", "deep/new.txt"]
+    assert digest(project) == before
+    assert not (project / "deep").exists()
+    again = evercontext("run", "--resume", told["trace_id"], cwd=project)
+    assert (again.code, "was rolled back" in again.err) == (64, True)
+
+
+@pytest.mark.contract("E54")
+def test_a_run_that_ends_well_is_not_rolled_back(project: Path, tmp_path: Path) -> None:
+    plan = plan_file(tmp_path, {"id": "a"}, {"id": "b"})
+    turns = [*part("a", write("a.txt", "new a\n")), *part("b", write("b.txt", "b\n"))]
+    ended = run(project, plan, script(tmp_path / "s", *turns), "--rollback-on-failure")
+    assert ended.code == 0, ended.err
+    assert (project / "a.txt").read_text() == "new a\n"
+
+
+def test_a_plan_that_wants_another_needs_a_planner(project: Path, tmp_path: Path) -> None:
+    plan = plan_file(tmp_path, {"id": "a", "on_error": "replan"}, {"id": "b"})
+    ended = run(project, plan, script(tmp_path / "s", *part("a", BAD)))
+    assert ended.code == 1
+    assert "there is no planner. Name one with --planner" in ended.err
+
+
+def test_options_that_contradict_each_other_are_said(project: Path) -> None:
+    ended = evercontext("run", "--plan", "x", "--resume", "last", cwd=project)
+    assert (ended.code, "--plan and --resume contradict" in ended.err) == (64, True)
+    ended = evercontext("run", "--task", "x", "--resume", "last", cwd=project)
+    assert (ended.code, "Leave --task out" in ended.err) == (64, True)
+    assert evercontext("run", "--resume", "last", cwd=project).code == 1
