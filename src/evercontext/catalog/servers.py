@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from evercontext.catalog.backend import Backend, Surroundings
 from evercontext.catalog.card import Card
 from evercontext.catalog.message import Answer
 from evercontext.catalog.server_table import ServerConfig, ServerTable
+from evercontext.catalog.wire import Hear
 from evercontext.domain.tool import OUTSIDE, Arguments, Caller, Tool, ToolResult
-from evercontext.errors import EverContextError, ToolProblem
+from evercontext.errors import EverContextError, ServerProblem, ToolProblem
 
 ADOPTED = "server "
 """What the origin of an outside tool begins with."""
@@ -35,6 +37,16 @@ class Scope:
             and config.project in ("", self.project)
             and (self.servers is None or config.id in self.servers)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What goes along with one call and is no argument of it."""
+
+    hear: Hear | None = None
+    """Told of its progress."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """What the stateless revision wants beside the arguments."""
 
 
 class Servers:
@@ -80,7 +92,7 @@ class Servers:
             if backend.config.allows(card.name)
         ]
 
-    async def find(self, key: str, scope: Scope) -> Tool | None:
+    async def find(self, key: str, scope: Scope, aside: Aside | None = None) -> Tool | None:
         """The tool of that key, ready to be called; ``None`` if it is not there for this caller."""
         server, _, name = key.partition(":")
         backend = await self.backend(server, scope)
@@ -91,7 +103,7 @@ class Servers:
             cards = await asyncio.shield(self._listing(backend))
             known = {card.name: card for card in cards}
         card = known.get(name)
-        return adopted(card, backend) if card else None
+        return adopted(card, backend, aside or Aside()) if card else None
 
     async def backend(self, id: str, scope: Scope) -> Backend | None:
         """One server, if it is there for this caller."""
@@ -137,11 +149,14 @@ def _only_rights(new: ServerConfig | None, backend: Backend) -> bool:
     )  # fmt: skip
 
 
-def adopted(card: Card, backend: Backend) -> Tool:
+def adopted(card: Card, backend: Backend, aside: Aside) -> Tool:
     """Return an outside tool as one of ours; it may do anything, as far as we know."""
 
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
-        return as_result(await backend.call(card, arguments))
+        answer = await backend.call(card, arguments, aside.hear, aside.more)
+        if asks_for_input(answer.value) and not aside.more:
+            raise ServerProblem(f"{card.key} asks for input, and who called it cannot be asked")
+        return as_result(answer)
 
     return Tool(
         name=card.key,
@@ -156,6 +171,11 @@ def adopted(card: Card, backend: Backend) -> Tool:
         # Its server's own patience ends the call.
         timeout=math.inf,
     )
+
+
+def asks_for_input(answer: Mapping[str, Any]) -> bool:
+    """True for an answer of the stateless revision that is a question back."""
+    return answer.get("resultType") == "input_required"
 
 
 def as_result(answered: Answer) -> ToolResult:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from evercontext.catalog.card import OURS, Card, card_of
 from evercontext.catalog.cloud import CloudSearch
-from evercontext.catalog.servers import Scope, Servers
+from evercontext.catalog.servers import Aside, Scope, Servers
 from evercontext.domain.tool import Arguments, Caller, Effect, Mode, Road, Tool, ToolResult
 from evercontext.errors import InvalidArguments, ServerProblem, UnknownTool
 
@@ -79,8 +79,10 @@ class Catalog:
         scope_of: ScopeOf,
         strategy_of: StrategyOf = hybrid,
         cloud: CloudSearch | None = None,
+        aside_of: Callable[[Caller], Aside] = lambda caller: Aside(),
     ) -> None:
         self.servers = servers
+        self._aside_of = aside_of
         self._scope_of, self._strategy_of = scope_of, strategy_of
         self._cloud = cloud
         self._searches: list[ToolSearch] = []
@@ -175,7 +177,8 @@ class Catalog:
         return _told({"result": _plain(result)})
 
     async def _find(self, key: str, caller: Caller) -> Tool:
-        tool = await self.servers.find(key, await self._scope_of(caller))
+        scope = await self._scope_of(caller)
+        tool = await self.servers.find(key, scope, self._aside_of(caller))
         if tool is None:
             raise unknown(key)
         return tool

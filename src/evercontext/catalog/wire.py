@@ -129,7 +129,9 @@ class Exchange:
         waiting = Waiting(loop.create_future(), seconds, now + seconds, last, hear)
         waiting.timer = loop.call_later(seconds, self._overdue, waiting)
         self.waiting[number] = waiting
-        meta = {**params.get("_meta", {}), **self.envelope, "progressToken": number}
+        # A call may say more of its client than the envelope of the connection does.
+        own = params.get("_meta", {}) if self.envelope else {}
+        meta = {**self.envelope, **own, "progressToken": number}
         given = {**params, "_meta": meta}
         return number, encode({"id": number, "method": method, "params": given}), waiting
 

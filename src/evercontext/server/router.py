@@ -1,32 +1,37 @@
 """The tool router over Streamable HTTP: two tools, a token and a project for every call.
 
-Plain ASGI and JSON: the protocol needs no session for this, every POST stands for itself. So no
-session can be another principal's, and a token that was revoked is refused at its next call.
+Plain ASGI and JSON: every POST stands for itself, in either era of the protocol. Nothing is
+remembered between two of them but which calls are running, so that they can be taken back.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, closing
-from dataclasses import dataclass
 from typing import Any
 
-from evercontext import __version__
-from evercontext.access.projects import UNASSIGNED, Projects
-from evercontext.access.tokens import AccessToken, Tokens
+from evercontext.access.projects import Projects
+from evercontext.access.tokens import Tokens
 from evercontext.app import EverContext
 from evercontext.app.routing import cloud_of, strategy_in
 from evercontext.catalog.card import Card
+from evercontext.catalog.servers import Aside
 from evercontext.catalog.servers import Scope as Sight
+from evercontext.catalog.shelves import Shelves
 from evercontext.catalog.tools import EXECUTE, META, Catalog
 from evercontext.domain.event import Audit
 from evercontext.domain.principal import Principal
-from evercontext.domain.tool import Caller, Door, Tool, ToolResult
-from evercontext.errors import ConfigError, MethodRefused, NoSuchRoute, UnknownTool
-from evercontext.server import json_rpc
-from evercontext.server.answers import encode, start
+from evercontext.domain.tool import Caller, Door, ToolResult
+from evercontext.errors import (
+    ConfigError,
+    EverContextError,
+    MethodRefused,
+    NoSuchRoute,
+)
+from evercontext.server import eras, json_rpc
+from evercontext.server.answers import encode
 from evercontext.server.asgi import (
     BODY,
     ROUTE,
@@ -45,33 +50,30 @@ from evercontext.server.auth import Addresses, is_loopback
 from evercontext.server.doors import at_the_router
 from evercontext.server.json_rpc import RpcError
 from evercontext.server.metrics import Metrics
+from evercontext.server.router_answers import as_mcp, direct_name, line_of, shown
 from evercontext.server.serve import Listener, bind, connection_class
-from evercontext.server.status import JSON_RPC_UNAUTHORIZED, http_status
+from evercontext.server.status import JSON_RPC_UNAUTHORIZED, json_rpc_code
+from evercontext.server.telling import Telling
+from evercontext.server.visitors import (
+    SESSION,
+    Doorkeeper,
+    Headers,
+    Refused,
+    Visitor,
+    bearer,
+    single_headers,
+)
+from evercontext.server.watch import Watch
 from evercontext.tools.toolbox import Toolbox
 
 LARGEST_BODY = 4 * 1024 * 1024
-REVISIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
-INSTRUCTIONS = (
-    "Tools of many servers behind two: find them with tool_discovery, call them with tool_execute."
-)
-_NEEDS_NOBODY = frozenset({"initialize", "ping"})
+_NEEDS_NOBODY = frozenset({"initialize", "ping", "server/discover"})
 """Says nothing about tools: a client whose token comes with each call must get this far."""
-
-
-class Refused(Exception):
-    """Who asks may not: the HTTP status, and what is said inside MCP."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-@dataclass(frozen=True, slots=True)
-class Visitor:
-    """Who asks: the token and the project that counts."""
-
-    token: str | None
-    sight: Sight
+_LISTS = {
+    "resources/list": ("resources", "resources"),
+    "resources/templates/list": ("resources/templates", "resourceTemplates"),
+    "prompts/list": ("prompts", "prompts"),
+}
 
 
 class Router:
@@ -79,17 +81,25 @@ class Router:
 
     def __init__(self, app: EverContext) -> None:
         self._events = app.events
-        self._tokens, self._projects = Tokens(app.store), Projects(app.store)
-        self._open = app.settings.router_open
-        self._visits: dict[str, Sight] = {}
-        self._strategy_of = strategy_in(self._projects)
-        cloud = cloud_of(app.settings)
-        self._catalog = Catalog(app.catalog.servers, self._sight_of, self._strategy_of, cloud)
+        projects = Projects(app.store)
+        self._door = Doorkeeper(Tokens(app.store), projects, open_house=app.settings.router_open)
+        self._visits: dict[str, tuple[Sight, Aside]] = {}
+        self._number = 0
+        self._running: dict[tuple[str, json_rpc.Id], asyncio.Task[Any]] = {}
+        self._strategy_of = strategy_in(projects)
+        servers = app.catalog.servers
+        self._shelves = Shelves(servers)
+        self._catalog = Catalog(
+            servers, self._sight_of, self._strategy_of, cloud_of(app.settings), self._aside_of
+        )
         commands = app.settings.allow_commands
         self._toolbox: Toolbox = at_the_router(app.toolbox, self._catalog, allow_commands=commands)
 
     async def _sight_of(self, caller: Caller) -> Sight:
-        return self._visits[caller.session or ""]
+        return self._visits[caller.session or ""][0]
+
+    def _aside_of(self, caller: Caller) -> Aside:
+        return self._visits[caller.session or ""][1]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -101,95 +111,112 @@ class Router:
             error = MethodRefused("only POST is answered here")
             await answer_error(send, error, note_of(scope).trace_id)
             return
-        status, body = await self._answer(scope)
-        await send(start(status, body))
-        await send({"type": "http.response.body", "body": body})
-
-    async def _answer(self, scope: Scope) -> tuple[int, bytes]:
-        id: json_rpc.Id = None
+        watch = Watch(receive)
         try:
-            call = json_rpc.parse(scope[BODY])
-            if call is None or call.notification:
-                return 202, b""
-            id = call.id
-            result = await self._method(call, scope)
-        except Refused as refusal:
-            problem = RpcError(JSON_RPC_UNAUTHORIZED, str(refusal))
-            return refusal.status, json_rpc.error(id, problem).encode()
-        except RpcError as problem:
-            broken = problem.code in (json_rpc.PARSE_ERROR, json_rpc.INVALID_REQUEST)
-            return 400 if broken else 200, json_rpc.error(id, problem).encode()
-        return 200, result if isinstance(result, bytes) else json_rpc.result(id, result).encode()
+            await _Question(self, scope, send).answer()
+        except asyncio.CancelledError:
+            if not watch.gone:
+                raise
+            # The client went away, and with it the reason to go on.
+        finally:
+            watch.end()
 
-    async def _method(self, call: json_rpc.Call, scope: Scope) -> dict[str, Any]:
-        if call.method not in _NEEDS_NOBODY or _bearer(scope):
-            visitor = await self._visitor(scope, call.params)
-            note_of(scope).principal = visitor.token
-        if call.method == "initialize":
-            return _hello(call.params)
-        if call.method == "ping":
-            return {}
+    async def method(self, call: json_rpc.Call, question: _Question) -> dict[str, Any] | bytes:
+        """Answer one method; bytes are a whole answer already."""
+        if call.method in _NEEDS_NOBODY and not bearer(question.headers):
+            return self._greeting(call, question, None)
+        visitor = await self._door.visitor(question.headers, call.params)
+        note_of(question.scope).principal = visitor.token
+        if call.method in _NEEDS_NOBODY:
+            return self._greeting(call, question, visitor.token)
         if call.method == "tools/list":
             return {"tools": await self._list(visitor)}
         if call.method == "tools/call":
-            return await self._call(call, visitor, scope)
+            return await self._tool(call, visitor, question)
+        if call.method in _LISTS:
+            what, field = _LISTS[call.method]
+            return {field: await self._shelves.list(what, visitor.sight)}
+        if call.method in ("resources/read", "prompts/get"):
+            return await self._fetch(call, visitor, question)
+        if call.method == "logging/setLevel":
+            return {}
         message = f"{printable(call.method, 80)} is not offered here"
         raise RpcError(json_rpc.METHOD_NOT_FOUND, message)
 
-    async def _visitor(self, scope: Scope, params: Mapping[str, Any]) -> Visitor:
-        found = params.get("_meta")
-        meta = found if isinstance(found, Mapping) else {}
-        token = await self._token(_bearer(scope) or meta.get("token"))
-        wanted = _header(scope, b"x-evercontext-project") or meta.get("projectId") or ""
-        project = await self._project(str(wanted), token)
-        if token is None:
-            return Visitor(None, Sight(project))
-        return Visitor(token.name, Sight(project, token.servers))
+    def _greeting(
+        self, call: json_rpc.Call, question: _Question, token: str | None
+    ) -> dict[str, Any]:
+        if call.method == "ping":
+            return {}
+        if call.method == "server/discover":
+            return eras.discovered()
+        question.session = self._door.sessions.issue(token)
+        return eras.hello(call.params)
 
-    async def _token(self, secret: Any) -> AccessToken | None:
-        if not secret and self._open:
-            return None
-        token = await self._tokens.check(secret) if isinstance(secret, str) else None
-        if token is None:
-            raise Refused(401, "unauthorized: a token is needed (evercontext tokens create)")
-        return token
-
-    async def _project(self, wanted: str, token: AccessToken | None) -> str | None:
-        if wanted in ("", UNASSIGNED):
-            return None
-        known = {project.id for project in await self._projects.all()}
-        allowed = token is None or token.projects is None or wanted in token.projects
-        if wanted not in known or not allowed:
-            raise Refused(403, "unauthorized: this token is not for that project")
-        return wanted
+    async def told(self, call: json_rpc.Call, headers: Headers) -> None:
+        """Take a notification: only the one that takes a call back means anything here."""
+        if call.method != "notifications/cancelled":
+            return
+        visitor = await self._door.visitor(headers, call.params)
+        id = call.params.get("requestId")
+        task = self._running.get((visitor.session, id)) if isinstance(id, str | int) else None
+        if task is not None and visitor.session:
+            task.cancel()
 
     async def _list(self, visitor: Visitor) -> list[dict[str, Any]]:
         if await self._strategy_of(visitor.sight) is not None:
-            return [_shown(tool.name, tool) for tool in self._catalog.tools()]
-        return [_shown(direct_name(card), card) for card in await self._cards(visitor)]
+            return [shown(tool.name, tool) for tool in self._catalog.tools()]
+        return [shown(direct_name(card), card) for card in await self._cards(visitor)]
 
     async def _cards(self, visitor: Visitor) -> list[Card]:
-        with self._visit(visitor) as session:
+        with self._visit(visitor, Aside()) as session:
             caller = Caller("list", Door.MCP, session=session, road=self._toolbox)
             return await self._catalog.cards(caller)
 
-    def _visit(self, visitor: Visitor) -> _Visit:
-        return _Visit(self._visits, visitor.sight)
+    def _visit(self, visitor: Visitor, aside: Aside) -> _Visit:
+        self._number += 1
+        return _Visit(self._visits, f"visit {self._number}", (visitor.sight, aside))
 
-    async def _call(self, call: json_rpc.Call, visitor: Visitor, scope: Scope) -> dict[str, Any]:
+    async def _fetch(
+        self, call: json_rpc.Call, visitor: Visitor, question: _Question
+    ) -> dict[str, Any]:
+        wanted = call.params.get("uri" if call.method == "resources/read" else "name")
+        if not isinstance(wanted, str):
+            raise RpcError(json_rpc.INVALID_PARAMS, "say what is wanted")
+        given = call.params.get("arguments", {})
+        started = time.monotonic()
+        answer = await (
+            self._shelves.read(wanted, visitor.sight)
+            if call.method == "resources/read"
+            else self._shelves.get(wanted, given if isinstance(given, dict) else {}, visitor.sight)
+        )
+        if answer is None:
+            raise RpcError(json_rpc.INVALID_PARAMS, f"there is no {printable(wanted, 140)!r}")
+        result = ToolResult(text="", data=answer.value)
+        question.record(call, call.method, wanted, visitor, result, started)
+        return dict(answer.value)
+
+    async def _tool(
+        self, call: json_rpc.Call, visitor: Visitor, question: _Question
+    ) -> dict[str, Any] | bytes:
         name, given = call.params.get("name"), call.params.get("arguments", {})
         if not isinstance(name, str) or not isinstance(given, dict):
             raise RpcError(json_rpc.INVALID_PARAMS, "a call has a name and arguments")
         if name not in META:
             name, given = EXECUTE, {"toolKey": await self._key(name, visitor), "arguments": given}
-        trace_id, started = note_of(scope).trace_id, time.monotonic()
+        trace_id, started = note_of(question.scope).trace_id, time.monotonic()
         principal = Principal(project=visitor.sight.project, token=visitor.token)
-        with self._visit(visitor) as session:
-            caller = Caller(trace_id, Door.MCP, principal=principal, session=session)
-            result = await self._toolbox.call(name, given, caller)
-        spent = round((time.monotonic() - started) * 1000)
-        note_of(scope).call = _line(call, name, given, visitor, result, spent)
-        return _as_mcp(result, trace_id)
+        running = (visitor.session, call.id)
+        if visitor.session and (task := asyncio.current_task()) is not None:
+            self._running[running] = task
+        try:
+            with self._visit(visitor, question.aside(call)) as session:
+                caller = Caller(trace_id, Door.MCP, principal=principal, session=session)
+                result = await self._toolbox.call(name, given, caller)
+        finally:
+            self._running.pop(running, None)
+        question.record(call, name, given.get("toolKey"), visitor, result, started)
+        return as_mcp(call.id, result, trace_id, question.stateless)
 
     async def _key(self, name: str, visitor: Visitor) -> str:
         """The key behind a name of the whole list; only there are tools called directly."""
@@ -199,86 +226,107 @@ class Router:
                     return card.key
         raise RpcError(json_rpc.INVALID_PARAMS, f"there is no tool {name[:80]!r}")
 
+    def emit(self, line: Audit, trace_id: str) -> None:
+        """Record a call whose answer has begun already."""
+        self._events.emit_audited(line, trace_id=trace_id)
+
+
+class _Question:
+    """One POST: what it says, and how it is answered."""
+
+    def __init__(self, router: Router, scope: Scope, send: Send) -> None:
+        self._router, self.scope, self._send = router, scope, send
+        self.headers = single_headers(scope["headers"])
+        self.stateless = False
+        self.session: str | None = None
+        self._telling = Telling(send, None)
+
+    async def answer(self) -> None:
+        """Answer it."""
+        status, body = await self._answered()
+        extra = [(SESSION, self.session.encode())] if self.session and status == 200 else []
+        await self._telling.finish(status, body, extra)
+
+    async def _answered(self) -> tuple[int, bytes]:
+        id: json_rpc.Id = None
+        try:
+            call = json_rpc.parse(self.scope[BODY])
+            if call is None:
+                return 202, b""
+            id = call.id
+            if call.notification:
+                await self._router.told(call, self.headers)
+                return 202, b""
+            version = self.headers.get(b"mcp-protocol-version", b"").decode("latin-1")
+            self.stateless = eras.is_stateless(call, version)
+            if self.stateless:
+                eras.check_envelope(call, self.headers)
+            result = await self._router.method(call, self)
+        except Refused as refusal:
+            unauthorized = RpcError(JSON_RPC_UNAUTHORIZED, str(refusal))
+            return refusal.status, json_rpc.error(id, unauthorized).encode()
+        except EverContextError as error:
+            told = RpcError(json_rpc_code(error), str(error))
+            return 200, json_rpc.error(id, told).encode()
+        except RpcError as problem:
+            broken = problem.code in (json_rpc.PARSE_ERROR, json_rpc.INVALID_REQUEST)
+            status = 400 if broken else eras.status_of(problem, self.stateless)
+            return status, json_rpc.error(id, problem).encode()
+        if isinstance(result, bytes):
+            return 200, result
+        whole = eras.completed(call.method, result) if self.stateless else result
+        return 200, encode({"jsonrpc": "2.0", "id": id, "result": whole})
+
+    def aside(self, call: json_rpc.Call) -> Aside:
+        """What goes along with a call: who hears of its progress, what a client was asked for."""
+        meta = eras.meta_of(call.params)
+        token = meta.get("progressToken")
+        streams = b"text/event-stream" in self.headers.get(b"accept", b"")
+        if streams and isinstance(token, str | int) and not isinstance(token, bool):
+            self._telling = Telling(self._send, token)
+        hear = self._telling.hear if self._telling.wanted else None
+        return Aside(hear, _continued(call.params) if self.stateless else {})
+
+    def record(
+        self,
+        call: json_rpc.Call,
+        name: str,
+        what: Any,
+        visitor: Visitor,
+        result: ToolResult,
+        started: float,
+    ) -> None:
+        """Leave the line of the audit; a stream has begun without it, so it comes after."""
+        spent = round((time.monotonic() - started) * 1000)
+        line = line_of(call, name, what, visitor, result, spent)
+        note = note_of(self.scope)
+        if note.settled:
+            self._router.emit(line, note.trace_id)
+        else:
+            note.call = line
+
 
 class _Visit:
-    """What a caller may see, for the time of one request, under a name nobody can guess."""
+    """What a caller may see, for the time of one request."""
 
-    def __init__(self, visits: dict[str, Sight], sight: Sight) -> None:
-        self._visits, self._sight, self._name = visits, sight, uuid.uuid4().hex
+    def __init__(
+        self, visits: dict[str, tuple[Sight, Aside]], name: str, what: tuple[Sight, Aside]
+    ) -> None:
+        self._visits, self._name, self._what = visits, name, what
 
     def __enter__(self) -> str:
-        self._visits[self._name] = self._sight
+        self._visits[self._name] = self._what
         return self._name
 
     def __exit__(self, *_: object) -> None:
         del self._visits[self._name]
 
 
-def direct_name(card: Card) -> str:
-    """The name of a tool in a whole list; vendors behind the clients refuse dots and colons."""
-    return card.key.replace(":", "__").replace(".", "_")[:128]
-
-
-def _shown(name: str, tool: Tool | Card) -> dict[str, Any]:
-    schema = tool.arguments if isinstance(tool, Tool) else tool.schema
-    shape = {"type": "object", **schema}
-    return {"name": name, "description": tool.description, "inputSchema": shape}
-
-
-def _hello(params: Mapping[str, Any]) -> dict[str, Any]:
-    wanted = params.get("protocolVersion")
-    return {
-        "protocolVersion": wanted if wanted in REVISIONS else REVISIONS[0],
-        "capabilities": {"tools": {"listChanged": False}},
-        "serverInfo": {"name": "evercontext-router", "version": __version__},
-        "instructions": INSTRUCTIONS,
-    }
-
-
-def _as_mcp(result: ToolResult, trace_id: str) -> dict[str, Any]:
-    if result.error is None:
-        return {"content": [_text(result.text)], "structuredContent": result.data, "isError": False}
-    told = {"code": result.error.code, "message": str(result.error)}
-    problem = {"error": told, "status": http_status(result.error), "trace_id": trace_id}
-    text = f"{result.error.code}: {result.error}"
-    return {"content": [_text(text)], "structuredContent": problem, "isError": True}
-
-
-def _text(text: str) -> dict[str, str]:
-    return {"type": "text", "text": text}
-
-
-def _line(
-    call: json_rpc.Call,
-    name: str,
-    given: Mapping[str, Any],
-    visitor: Visitor,
-    result: ToolResult,
-    spent: int,
-) -> Audit:
-    key = given.get("toolKey")
-    known = isinstance(key, str) and not isinstance(result.error, UnknownTool)
-    return Audit(
-        method=name,
-        path=printable(key, 256) if isinstance(key, str) else "",
-        size=len(result.text),
-        status=http_status(result.error) if result.error else 200,
-        door=Door.MCP,
-        principal=visitor.token,
-        request_id=printable(str(call.id), 64),
-        server=key.partition(":")[0] if known and isinstance(key, str) else None,
-        duration_ms=spent,
-    )
-
-
-def _header(scope: Scope, wanted: bytes) -> str:
-    values = [value for name, value in scope["headers"] if name == wanted]
-    return values[0].decode("latin-1").strip() if len(values) == 1 else ""
-
-
-def _bearer(scope: Scope) -> str:
-    scheme, _, secret = _header(scope, b"authorization").partition(" ")
-    return secret.strip() if scheme.lower() == "bearer" else ""
+def _continued(params: Mapping[str, Any]) -> dict[str, Any]:
+    """What a stateless client brings when it comes back with what a server asked for."""
+    answers = {key: params[key] for key in ("inputResponses", "requestState") if key in params}
+    able = eras.meta_of(params).get(eras.CAPABILITIES_KEY)
+    return {**answers, "_meta": {eras.CAPABILITIES_KEY: able}}
 
 
 @asynccontextmanager

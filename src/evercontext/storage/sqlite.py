@@ -94,10 +94,10 @@ class SqliteStore:
             if self._watcher is None:
                 # Asked on the event loop, in memory that all connections share: it never waits.
                 self._watcher = connect(self._location, read_only=True, busy_seconds=0)
-            row = self._watcher.execute("PRAGMA data_version").fetchone()
+                self._watcher.row_factory = None
+            return int(self._watcher.execute("PRAGMA data_version").fetchone()[0])
         except sqlite3.Error:
             return None
-        return int(row["data_version"])
 
     async def fetch_all(
         self, sql: str, parameters: Parameters = (), *, seconds: float = READ_SECONDS
