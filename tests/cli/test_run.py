@@ -95,3 +95,25 @@ def test_options_that_contradict_each_other_are_said(project: Path) -> None:
     ended = evercontext("run", "--task", "x", "--resume", "last", cwd=project)
     assert (ended.code, "Leave --task out" in ended.err) == (64, True)
     assert evercontext("run", "--resume", "last", cwd=project).code == 1
+
+
+@pytest.mark.contract("E52", "E53")
+def test_the_checks_of_a_task_decide_whether_it_is_done(project: Path, tmp_path: Path) -> None:
+    plan = plan_file(tmp_path, {"id": "a", "checks": ["grep -q new a.txt"]},
+                     {"id": "b", "depends_on": ["a"], "checks": ["false"]})  # fmt: skip
+    turns = [*part("a", write("a.txt", "new a\n")), *part("b")]
+    ended = run(project, plan, script(tmp_path / "s", *turns))
+    assert ended.code == 4, ended.err
+    assert "check task: grep -q new a.txt → exit 0" in ended.err
+    assert "check task: false → exit 1" in ended.err
+    assert "red  1 of 2 tasks done" in ended.err
+
+
+def test_what_was_undone_is_not_taken_up(project: Path, tmp_path: Path) -> None:
+    plan = plan_file(tmp_path, {"id": "a"}, {"id": "b", "depends_on": ["a"]})
+    turns = [*part("a", write("a.txt", "new a\n")), *part("b", BAD)]
+    model = script(tmp_path / "s", *turns)
+    assert run(project, plan, model).code == 1
+    assert evercontext("undo", cwd=project).code == 0
+    again = evercontext("run", "--resume", "last", "-m", model, cwd=project)
+    assert (again.code, "was undone" in again.err) == (64, True)

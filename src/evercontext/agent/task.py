@@ -12,6 +12,7 @@ from evercontext.agent.briefing import Surroundings, brief, part_in
 from evercontext.agent.execution import Following, Part
 from evercontext.agent.limits import LimitHit, Limits, Meter
 from evercontext.agent.loop import Beside, Loop, Price, Progress, Remember, forget
+from evercontext.agent.own_checks import all_green
 from evercontext.agent.plan import PlanTask
 from evercontext.agent.planner import MakePlan, Planned, no_planner
 from evercontext.agent.verify import Repair, Repairing, Verdict, Verify, no_checks, no_repair
@@ -192,6 +193,11 @@ class TaskRun:
             if isinstance(error, LimitHit):
                 self._emit(error.event, parent)
         part.outcome = judge(part.progress, part.error)
+        if part.done and part.task.checks and self.caller.mode is Mode.AGENT:
+            caller = dataclasses.replace(self.caller, parent=parent)
+            async with self._turnstile:
+                green = await all_green(part.task.checks, box, self.events, caller)
+            part.outcome = Outcome.DONE if green else Outcome.RED
 
     async def _converse(
         self,
