@@ -73,6 +73,22 @@ def called(number: Any, params: dict[str, Any]) -> None:
     return None
 
 
+def stateless(message: dict[str, Any]) -> bool:
+    """Answer as a server that knows only the revision without a handshake; False: it is done."""
+    number, version = message.get("id"), "2026-07-28"
+    meta = message.get("params", {}).get("_meta", {})
+    if meta.get("io.modelcontextprotocol/protocolVersion") != version:
+        if number is not None:
+            told = {"supported": [version], "requested": ""}
+            say({"id": number, "error": {"code": -32022, "message": "Unsupported", "data": told}})
+        return False
+    if message["method"] == "server/discover":
+        found = {"supportedVersions": [version], "capabilities": {"tools": {}}, "ttlMs": 0}
+        say({"id": number, "result": {"resultType": "complete", **found}})
+        return False
+    return True
+
+
 def main() -> None:
     if HOW == "children":
         subprocess.Popen(["sleep", "98765"], start_new_session=True)
@@ -84,6 +100,8 @@ def main() -> None:
         message = json.loads(line)
         method, number = message.get("method"), message.get("id")
         if HOW == "silent":
+            continue
+        if HOW == "stateless" and not stateless(message):
             continue
         if method == "initialize":
             if HOW == "asks":

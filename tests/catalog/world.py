@@ -38,7 +38,9 @@ async def servers(
     table = ServerTable(store)
     for config in configs:
         await table.put(config)
-    around = Surroundings(process_environment(), folder, patience=patience or Patience())
+    around = Surroundings(
+        process_environment(), folder, folder / "logs", patience=patience or Patience()
+    )
     opened = Servers(table, around)
     try:
         yield opened

@@ -124,12 +124,13 @@ class ServerTable:
         """Add a server or replace it."""
         await self._store.execute(
             "INSERT INTO servers (id, transport, argv, url, env, headers, cwd, project, enabled,"
-            " tool_permissions, call_seconds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            " tool_permissions, call_seconds, sse)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (id) DO UPDATE SET transport = excluded.transport,"
             " argv = excluded.argv, url = excluded.url, env = excluded.env,"
             " headers = excluded.headers, cwd = excluded.cwd, project = excluded.project,"
             " enabled = excluded.enabled, tool_permissions = excluded.tool_permissions,"
-            " call_seconds = excluded.call_seconds",
+            " call_seconds = excluded.call_seconds, sse = excluded.sse",
             _row(config),
         )
 
@@ -173,7 +174,7 @@ class ServerTable:
 def _row(config: ServerConfig) -> tuple[Any, ...]:
     return (
         config.id,
-        config.transport,
+        "stdio" if config.argv else "http",
         json.dumps(config.argv),
         config.url,
         json.dumps(dict(config.env)),
@@ -183,6 +184,7 @@ def _row(config: ServerConfig) -> tuple[Any, ...]:
         int(config.enabled),
         json.dumps(dict(config.tool_permissions)),
         config.call_seconds,
+        int(config.sse),
     )
 
 
@@ -198,5 +200,5 @@ def _config(row: Row) -> ServerConfig:
         bool(row["enabled"]),
         json.loads(row["tool_permissions"]),
         float(row["call_seconds"]),
-        row["transport"] == "sse",
+        bool(row["sse"]),
     )
