@@ -44,7 +44,7 @@ async def test_the_console_answers_while_the_terminal_is_silent(tmp_path: Path) 
     told: list[str] = []
     async with EverContext.open(configured(tmp_path)) as app:
         ask = await ask_everywhere(app, _silent, told.append)
-        waiting = asyncio.create_task(ask(QUESTION))
+        waiting = asyncio.ensure_future(ask(QUESTION))
         asked = await _first(app)
         assert asked.question["changes"][0]["added"] == 1
         given = {"by": "console", "feedback": "use b.py"}
@@ -72,7 +72,7 @@ async def test_without_terminal_and_console_there_is_nobody(tmp_path: Path) -> N
 
 async def test_a_question_that_is_given_up_is_withdrawn(tmp_path: Path) -> None:
     async with EverContext.open(configured(tmp_path)) as app:
-        waiting = asyncio.create_task((await ask_everywhere(app, _silent))(QUESTION))
+        waiting = asyncio.ensure_future((await ask_everywhere(app, _silent))(QUESTION))
         asked = await _first(app)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)

@@ -40,6 +40,7 @@ COMMANDS = {
     "evaluate": Entry("Work", "evaluate", "Judge documents by a rubric."),
     "improve": Entry("Work", "improve", "Rewrite a document until it passes."),
     "serve": Entry("Doors", "serve", "Serve the project's tools over REST and MCP, until Ctrl-C."),
+    "console": Entry("Doors", "console", "Open the web console of the server that runs."),
     "mcp": Entry("Doors", "mcp", "Serve the project's tools to an MCP client over stdio."),
     "acp": Entry("Doors", "acp", "Serve the agent to an editor over stdio."),
     "sessions": Entry("Look", "sessions", "Find past conversations: list, search, show."),

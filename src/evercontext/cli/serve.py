@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from evercontext.cli.console import new_link, show_link
 from evercontext.cli.options import root_option, settings_of, warn
 from evercontext.cli.terminal import Screen
 from evercontext.domain.outcome import Outcome
+from evercontext.errors import UsageError
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:
@@ -35,18 +37,21 @@ DOORS = ("gateway", "router", "evaluator")
     multiple=True,
     help="Start this door alone; may be repeated.",
 )
+@click.option("--open", "browse", is_flag=True, help="Open the web console in a browser.")
 def command(
     root: str | None,
     allow_wide_root: bool | None,
     host: str | None,
     port: int | None,
     only: tuple[str, ...],
+    browse: bool,
 ) -> int:
     """Serve the project's tools over REST and MCP, until Ctrl-C.
 
     \b
     gateway    REST: POST /list_files, /read_file, /write_file; described at /docs
                MCP: Streamable HTTP at /mcp
+               web console at /console/, let in by the link of --open or `evercontext console`
     router     MCP: Streamable HTTP at http://127.0.0.1:3282/mcp (EC_ROUTER_PORT), the tools of
                every server behind two; needs a token: evercontext tokens create
     evaluator  MCP over WebSocket at ws://localhost:23100/mcp (MCP_HOST, MCP_PORT)
@@ -54,10 +59,12 @@ def command(
     On 127.0.0.1 no token is needed unless EC_TOKEN is set; any other address needs one.
     """
     settings = settings_of(root, allow_wide_root=allow_wide_root, host=host, port=port)
-    return int(asyncio.run(_serve(settings, only or DOORS)))
+    if browse and only and "gateway" not in only:
+        raise UsageError("the console is part of the gateway", fix="Add --only gateway")
+    return int(asyncio.run(_serve(settings, only or DOORS, browse)))
 
 
-async def _serve(settings: Settings, doors: Sequence[str]) -> Outcome:
+async def _serve(settings: Settings, doors: Sequence[str], browse: bool) -> Outcome:
     from evercontext.app import EverContext
     from evercontext.server.serve import serve
 
@@ -69,6 +76,7 @@ async def _serve(settings: Settings, doors: Sequence[str]) -> Outcome:
         opened = [await _OPEN[door](stack, app) for door in doors]
         listeners = [door.listener for door in opened if door.listener]
         warn(app, screen)
+        link = await new_link(app) if browse else None
 
         def ready() -> None:
             screen.line(f"serving    {settings.root}")
@@ -76,6 +84,8 @@ async def _serve(settings: Settings, doors: Sequence[str]) -> Outcome:
                 screen.line(line)
             needed = "needed" if settings.token else "not needed on this machine"
             screen.line(f"token      {needed}")
+            if link:
+                show_link(link, screen)
             screen.line("Ctrl-C ends")
 
         return await serve(listeners, on_ready=ready)
@@ -90,14 +100,16 @@ class _Door:
 
 
 async def _gateway(stack: AsyncExitStack, app: EverContext) -> _Door:
+    from evercontext.server.auth import is_loopback
     from evercontext.server.serve import open_gateway
 
-    opening = open_gateway(app.settings, app.toolbox, app.events)
+    opening = open_gateway(app.settings, app.toolbox, app.events, app)
     listener = await stack.enter_async_context(opening)
     url = listener.url
-    return _Door(
-        (f"REST       {url}  (described at {url}/docs)", f"MCP        {url}/mcp"), listener
-    )
+    told = [f"REST       {url}  (described at {url}/docs)", f"MCP        {url}/mcp"]
+    if is_loopback(listener.socket.getsockname()[0]):
+        told.append(f"console    {url}/console/  (a link that lets you in: evercontext console)")
+    return _Door(tuple(told), listener)
 
 
 async def _router(stack: AsyncExitStack, app: EverContext) -> _Door:

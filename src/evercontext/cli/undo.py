@@ -14,14 +14,10 @@ from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, root_option, settings_of
 from evercontext.cli.terminal import Screen, one_line
 from evercontext.cli.traces import only
-from evercontext.domain.event import Notice
 from evercontext.domain.outcome import Outcome
-from evercontext.errors import ConfigError
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:
-    from evercontext.app import EverContext
-    from evercontext.files.journal import Journal
     from evercontext.workspace.checkpoints import Trace, Undone
 
 
@@ -53,10 +49,11 @@ def command(
 
 async def _list(settings: Settings, as_json: bool) -> Outcome:
     from evercontext.app import EverContext
+    from evercontext.app.undoing import journal_of
     from evercontext.workspace.checkpoints import list_traces
 
     async with EverContext.open(settings) as app:
-        found = await list_traces(_journal(app))
+        found = await list_traces(journal_of(app))
     if as_json:
         print(json.dumps([dataclasses.asdict(trace) for trace in found], ensure_ascii=False))
         return Outcome.DONE
@@ -76,36 +73,23 @@ def _row(trace: Trace) -> str:
 
 async def _undo(settings: Settings, prefix: str | None, dry: bool, as_json: bool) -> Outcome:
     from evercontext.app import EverContext
-    from evercontext.workspace.checkpoints import list_traces, undo
+    from evercontext.app.undoing import journal_of, undo_task
+    from evercontext.workspace.checkpoints import list_traces
 
     async with EverContext.open(settings) as app:
-        journal = _journal(app)
+        journal = journal_of(app)
         known = [trace.trace_id for trace in await list_traces(journal)]
         wanted = (
             only({one for one in known if one.startswith(prefix.lower())}, prefix)
             if prefix
             else None
         )
-        done = await undo(journal, wanted, dry_run=dry)
-        if not dry and (done.restored or done.removed):
-            told = f"undo: {', '.join((*done.restored, *done.removed))} as before"
-            app.events.emit(Notice(level="info", text=told), trace_id=done.trace_id)
+        done = await undo_task(app, wanted, dry_run=dry)
     if as_json:
         print(json.dumps({**dataclasses.asdict(done), "dry_run": dry}, ensure_ascii=False))
     else:
         _print(done, dry, Screen(sys.stdout, no_color=settings.no_color))
     return Outcome.DONE if done.restored or done.removed else Outcome.FAILED
-
-
-def _journal(app: EverContext) -> Journal:
-    from evercontext.workspace.workspace import LocalWorkspace
-
-    if not isinstance(app.workspace, LocalWorkspace):
-        raise ConfigError(
-            "the files of this project are behind EC_MCP_URL",
-            fix="Unset it, and undo on the machine that has the files",
-        )
-    return app.workspace.journal
 
 
 def _print(done: Undone, dry: bool, screen: Screen) -> None:

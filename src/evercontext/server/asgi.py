@@ -90,6 +90,15 @@ def printable(text: str, longest: int) -> str:
     return shown[:longest]
 
 
+IsQuiet = Callable[[Scope, int], bool]
+"""True for a request and its status that leave no audit line."""
+
+
+def never(scope: Scope, status: int) -> bool:
+    """Every request leaves its line."""
+    return False
+
+
 class Audited:
     """Gives every request its trace id, and writes its audit line before it is answered.
 
@@ -97,10 +106,13 @@ class Audited:
     on disk before it wrote anything, so this line need not be waited for.
     """
 
-    def __init__(self, app: App, events: EventLog, metrics: Metrics) -> None:
+    def __init__(
+        self, app: App, events: EventLog, metrics: Metrics, is_quiet: IsQuiet = never
+    ) -> None:
         self._app = app
         self._events = events
         self._metrics = metrics
+        self._is_quiet = is_quiet
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -116,6 +128,8 @@ class Audited:
 
     def _record(self, scope: Scope, note: Note, status: int) -> None:
         note.settled = True
+        if self._is_quiet(scope, status):
+            return
         body = note.call or self._line(scope, note, status)
         self._events.emit_audited(body, trace_id=note.trace_id)
 
@@ -185,11 +199,13 @@ class Guarded:
         addresses: Addresses,
         token: Token | None,
         open_paths: frozenset[str] = frozenset({"/healthz"}),
+        open_below: tuple[str, ...] = (),
     ) -> None:
         self._app = app
         self._addresses = addresses
         self._token = token
         self._open_paths = open_paths
+        self._open_below = open_below
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or refuse it unread."""
@@ -198,12 +214,15 @@ class Guarded:
             return
         try:
             self._addresses.check(scope["headers"])
-            if self._token and scope["path"] not in self._open_paths:
+            if self._token and not self._is_open(scope["path"]):
                 self._token.check(scope["headers"])
         except EverContextError as error:
             await _refuse(scope, receive, send, error)
             return
         await self._app(scope, receive, send)
+
+    def _is_open(self, path: str) -> bool:
+        return path in self._open_paths or path.startswith(self._open_below)
 
 
 class Bounded:

@@ -22,14 +22,26 @@ from typing import TYPE_CHECKING
 import uvicorn
 from starlette.middleware.errors import ServerErrorMiddleware
 
+from evercontext.app import EverContext
 from evercontext.domain.event import Audit
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Door
 from evercontext.errors import ConfigError
 from evercontext.events.log import EventLog
-from evercontext.server.asgi import ROUTE, App, Audited, Bounded, Guarded, Receive, Scope, Send
-from evercontext.server.auth import Addresses, Token, require_token_off_loopback
+from evercontext.server.asgi import (
+    ROUTE,
+    App,
+    Audited,
+    Bounded,
+    Guarded,
+    Receive,
+    Scope,
+    Send,
+    never,
+)
+from evercontext.server.auth import Addresses, Token, is_loopback, require_token_off_loopback
 from evercontext.server.connection import Connection
+from evercontext.server.console.door import PREFIX, ConsoleDoor, is_quiet, open_console
 from evercontext.server.doors import at_the_door
 from evercontext.server.metrics import Metrics
 from evercontext.server.on_demand import OnDemand
@@ -52,19 +64,29 @@ class Listener:
     app: App
     socket: socket.socket
     protocol: type[Connection]
+    on_stop: Callable[[], None] = lambda: None
+    """Told when the server begins to end, so that answers without an end find theirs."""
 
     @property
     def url(self) -> str:
         """The address to give to clients."""
-        host, port = self.socket.getsockname()[:2]
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        return address_of(self.socket)
+
+
+def address_of(bound: socket.socket) -> str:
+    """The address of a socket as a client writes it."""
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 @asynccontextmanager
 async def open_gateway(
-    settings: Settings, toolbox: Toolbox, events: EventLog
+    settings: Settings, toolbox: Toolbox, events: EventLog, house: EverContext | None = None
 ) -> AsyncIterator[Listener]:
-    """Bind the gateway's address and make what answers there: REST, ``/mcp``, ``/docs``."""
+    """Bind the gateway's address and make what answers there: REST, ``/mcp``, ``/docs``.
+
+    With a ``house``, and on loopback alone, the web console too.
+    """
     require_token_off_loopback(settings.host, settings.token)
     async with AsyncExitStack() as stack:
         bound = stack.enter_context(closing(bind(settings.host, settings.port)))
@@ -77,10 +99,25 @@ async def open_gateway(
         gateway = build_gateway(tools, metrics, token_name=token_name)
         mcp = OnDemand(partial(_open_mcp, tools, events, token_name, addresses, limit))
         stack.push_async_callback(mcp.close)
-        routes = _by_path({**gateway.tools, "/mcp": mcp}, gateway.pages)
+        console = await _open_console(stack, house, bound) if house else None
+        pages = _below(PREFIX, console, gateway.pages) if console else gateway.pages
+        routes = _by_path({**gateway.tools, "/mcp": mcp}, pages)
         bounded = Bounded(ServerErrorMiddleware(routes, handler=answer_crash), limit)
-        app = Audited(Guarded(bounded, addresses, token), events, metrics)
-        yield Listener(app, bound, connection_class(events, token=token is not None))
+        below = (PREFIX,) if console else ()
+        guarded = Guarded(bounded, addresses, token, open_below=below)
+        app = Audited(guarded, events, metrics, is_quiet if console else never)
+        stop = console.watch.stop if console else lambda: None
+        yield Listener(app, bound, connection_class(events, token=token is not None), stop)
+
+
+async def _open_console(
+    stack: AsyncExitStack, house: EverContext, bound: socket.socket
+) -> ConsoleDoor | None:
+    host, port = bound.getsockname()[:2]
+    # Its cookie goes over plain HTTP, which is good enough inside one machine only.
+    if not is_loopback(host):
+        return None
+    return await stack.enter_async_context(open_console(house, address_of(bound), port))
 
 
 async def _open_mcp(
@@ -127,6 +164,8 @@ async def serve(
         nonlocal outcome
         outcome = _SIGNALS[number]
         stopped.set()
+        for listener in listeners:
+            listener.on_stop()
         for server in servers:
             server.should_exit = True
 
@@ -204,6 +243,14 @@ def _by_path(apps: dict[str, App], otherwise: App) -> App:
         if path in apps:
             scope[ROUTE] = path
         await apps.get(path, otherwise)(scope, receive, send)
+
+    return choose
+
+
+def _below(prefix: str, inside: App, otherwise: App) -> App:
+    async def choose(scope: Scope, receive: Receive, send: Send) -> None:
+        below = scope["type"] == "http" and f"{scope['path']}/".startswith(prefix)
+        await (inside if below else otherwise)(scope, receive, send)
 
     return choose
 

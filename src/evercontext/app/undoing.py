@@ -1,0 +1,37 @@
+"""Taking a task's changes back, for every way in."""
+
+from __future__ import annotations
+
+from evercontext.app.house import EverContext
+from evercontext.domain.event import Notice
+from evercontext.errors import ConfigError
+from evercontext.files.journal import Journal
+from evercontext.workspace.checkpoints import Trace, Undone, list_traces, undo
+from evercontext.workspace.workspace import LocalWorkspace
+
+
+def journal_of(app: EverContext) -> Journal:
+    """The journal of the project's files, where they are on this machine."""
+    if not isinstance(app.workspace, LocalWorkspace):
+        raise ConfigError(
+            "the files of this project are behind EC_MCP_URL",
+            fix="Unset it, and undo on the machine that has the files",
+        )
+    return app.workspace.journal
+
+
+async def undoable(app: EverContext, trace_id: str) -> Trace | None:
+    """What is known of a task's changes in this project, or nothing."""
+    if not isinstance(app.workspace, LocalWorkspace):
+        return None
+    found = await list_traces(app.workspace.journal)
+    return next((trace for trace in found if trace.trace_id == trace_id), None)
+
+
+async def undo_task(app: EverContext, trace_id: str | None, *, dry_run: bool = False) -> Undone:
+    """Take back one task's changes and say so in the log; without an id, the latest one's."""
+    done = await undo(journal_of(app), trace_id, dry_run=dry_run)
+    if not dry_run and (done.restored or done.removed):
+        told = f"undo: {', '.join((*done.restored, *done.removed))} as before"
+        app.events.emit(Notice(level="info", text=told), trace_id=done.trace_id)
+    return done

@@ -1,0 +1,57 @@
+"""Approvals: what waits for a person, and the answer."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from evercontext.access.approvals import Approvals, PendingQuestion
+from evercontext.errors import InvalidArguments, NotFound, StoreConflict
+from evercontext.server.console.request import Ask, Route
+
+BY = "you, in the console"
+LONGEST_FEEDBACK = 4_000
+
+
+async def list_approvals(ask: Ask) -> dict[str, Any]:
+    """Answer ``GET approvals``: what waits, oldest first, and what was answered."""
+    approvals, project = Approvals(ask.app.store), ask.app.memory.project
+    waiting = [dataclasses.asdict(one) for one in await approvals.pending(project)]
+    settled = [_settled(one) for one in await approvals.settled(project, 30)]
+    return {"pending": waiting, "settled": settled}
+
+
+def _settled(question: PendingQuestion) -> dict[str, Any]:
+    told = dataclasses.asdict(question)
+    del told["nonce"]
+    told["question"] = {
+        "changes": [
+            {name: change.get(name) for name in ("path", "kind", "added", "removed")}
+            for change in question.question.get("changes", ())
+        ],
+        "arguments": {k: str(v)[:200] for k, v in question.question.get("arguments", {}).items()},
+    }
+    return told
+
+
+async def answer(ask: Ask) -> dict[str, Any]:
+    """Answer ``POST approvals/*``: the first answer counts, a stale or second one is refused."""
+    approvals, allowed = Approvals(ask.app.store), ask.switch("allowed")
+    feedback = ask.body.get("feedback") or None
+    if feedback is not None and (not isinstance(feedback, str) or len(feedback) > LONGEST_FEEDBACK):
+        raise InvalidArguments(f"feedback is a text of up to {LONGEST_FEEDBACK:,} characters")
+    nonce = ask.text("nonce", most=100)
+    waiting = {one.id for one in await approvals.pending(ask.app.memory.project)}
+    known = await approvals.get(ask.parts[0])
+    if known is None or known.project_path != ask.app.memory.project:
+        raise NotFound("there is no such question")
+    given = {"allowed": allowed, "by": BY, "feedback": feedback}
+    if known.id not in waiting or not await approvals.answer(known.id, nonce, **given):  # type: ignore[arg-type]
+        raise StoreConflict("this question does not wait for that answer any more")
+    return {"state": "allowed" if allowed else "denied"}
+
+
+ROUTES = (
+    Route("GET", "approvals", list_approvals),
+    Route("POST", "approvals/*", answer),
+)

@@ -1,0 +1,195 @@
+"""``/console/``: who may come in, what is served to whom, and what is written down of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from evercontext import __version__
+from evercontext.access.consoles import Consoles
+from evercontext.app import EverContext
+from evercontext.errors import EverContextError, LimitReached, MethodRefused, NoSuchRoute
+from evercontext.server.answers import RawHeaders, encode, error_response
+from evercontext.server.asgi import BODY, ROUTE, Receive, Scope, Send, note_of
+from evercontext.server.console import (
+    approvals,
+    assets,
+    figures,
+    finding,
+    memories,
+    runs,
+    stream,
+    talks,
+    toolshed,
+)
+from evercontext.server.console.request import Ask
+from evercontext.server.console.stream import Reader, send_frames
+from evercontext.server.console.visitors import Visitor, Visitors
+from evercontext.server.console.watch import Watch
+from evercontext.server.rest import refuse_other_media
+from evercontext.server.strict_json import parse_object
+
+PREFIX = "/console/"
+ROUTES = (
+    *runs.ROUTES,
+    *approvals.ROUTES,
+    *talks.ROUTES,
+    *finding.ROUTES,
+    *memories.ROUTES,
+    *toolshed.ROUTES,
+    *figures.ROUTES,
+)
+_STREAM_HEADERS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
+
+
+def is_quiet(scope: Scope, status: int) -> bool:
+    """True for what leaves no audit line: a page that looks would fill the log it looks at."""
+    inside = f"{scope['path']}/".startswith(PREFIX)
+    return inside and scope["method"] in ("GET", "HEAD") and status < 400
+
+
+class ConsoleDoor:
+    """Plain ASGI for everything below ``/console/``; Host and Origin were checked before."""
+
+    def __init__(self, app: EverContext, port: int) -> None:
+        self._app = app
+        self.watch = Watch(app.settings.traces)
+        self.visitors = Visitors(Consoles(app.store), f"ec_console_{port}")
+        self._readers = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        scope[ROUTE] = PREFIX
+        rest = scope["path"].removeprefix(PREFIX)
+        note_of(scope).writes = scope["method"] == "POST"
+        try:
+            if rest == "api/stream" and scope["method"] == "GET":
+                self.visitors.require(scope["headers"])
+                await self._stream(scope, receive, send)
+                return
+            status, body, headers, media = await self._answer(scope, rest)
+        except EverContextError as error:
+            head, body = error_response(error, note_of(scope).trace_id, extra=assets.GUARDS)
+            await _send(send, head, body)
+            return
+        await _send(send, _start(status, body, headers, media), body)
+
+    async def _answer(self, scope: Scope, rest: str) -> tuple[int, bytes, RawHeaders, bytes]:
+        if rest.startswith("api/"):
+            told = await self._api(scope, rest.removeprefix("api/"))
+            return 200, encode(told), [(b"cache-control", b"no-store")], b"application/json"
+        if scope["method"] not in ("GET", "HEAD"):
+            raise MethodRefused("this page is only read")
+        if not scope["path"].startswith(PREFIX):
+            return 308, b"", [(b"location", PREFIX.encode())], b"text/html; charset=utf-8"
+        if rest.startswith("static/"):
+            return _static(rest.removeprefix("static/"), scope["headers"])
+        return await self._page(scope)
+
+    async def _page(self, scope: Scope) -> tuple[int, bytes, RawHeaders, bytes]:
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
+        headers = dict(scope["headers"])
+        html, language = b"text/html; charset=utf-8", _language(headers)
+        never = (b"cache-control", b"no-store")
+        # A browser that looks ahead, or only asks for the head, must not use the link up.
+        looks = scope["method"] == "HEAD" or b"prefetch" in headers.get(b"sec-purpose", b"")
+        if "ticket" in query and not looks:
+            cookie = await self.visitors.admit(query["ticket"])
+            if cookie:
+                to = [(b"location", PREFIX.encode()), (b"set-cookie", cookie.encode()), never]
+                return 303, b"", to, html
+        if self.visitors.of(scope["headers"]) is None:
+            return 401, assets.page("locked.html", language), [never], html
+        return 200, assets.page("index.html", language), [never], html
+
+    async def _api(self, scope: Scope, path: str) -> Any:
+        visitor = self.visitors.require(scope["headers"])
+        if path == "me" and scope["method"] == "GET":
+            return self._me(visitor)
+        parts = tuple(unquote(part) for part in path.split("/"))
+        for route in ROUTES:
+            found = route.match(scope["method"], parts)
+            if found is not None:
+                return await route.handler(self._ask(scope, visitor, found))
+        if any(route.match(route.method, parts) is not None for route in ROUTES):
+            raise MethodRefused("this route takes another method")
+        raise NoSuchRoute("the console has no such route")
+
+    def _ask(self, scope: Scope, visitor: Visitor, parts: tuple[str, ...]) -> Ask:
+        note, body = note_of(scope), {}
+        if scope["method"] == "POST":
+            self.visitors.require_same_page(visitor, scope["headers"])
+            refuse_other_media(scope["headers"])
+            body = parse_object(scope[BODY])
+        note.principal = "console"
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1"), max_num_fields=20))
+        return Ask(self._app, self.watch, note.trace_id, parts, query, body)
+
+    def _me(self, visitor: Visitor) -> dict[str, Any]:
+        settings = self._app.settings
+        return {
+            "csrf": visitor.csrf,
+            "version": __version__,
+            "root": str(settings.root),
+            "project": settings.root.resolve().name or "/",
+            "model": settings.model_name,
+        }
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._readers >= stream.MOST_READERS:
+            raise LimitReached("too many pages are open", fix="Close some")
+        headers = dict(scope["headers"])
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1"), max_num_fields=20))
+        last = headers.get(b"last-event-id", b"").decode("latin-1") or query.get("after", "")
+        trace = query.get("trace") or None
+        if trace is not None:
+            await self.watch.look(lambda ledger: runs.find(ledger, trace))
+        head = {"type": "http.response.start", "status": 200}
+        await send({**head, "headers": [*_STREAM_HEADERS, assets.NOSNIFF, *assets.GUARDS]})
+        self._readers += 1
+        try:
+            await send_frames(Reader(self._app, self.watch, trace, last), receive, send)
+        finally:
+            self._readers -= 1
+
+
+def _static(name: str, headers: RawHeaders) -> tuple[int, bytes, RawHeaders, bytes]:
+    asset = assets.assets().get(name)
+    if asset is None:
+        raise NoSuchRoute("the console has no such file")
+    # Asked again each time, answered from the browser's copy: an update is seen at once.
+    kept = [(b"etag", asset.tag), (b"cache-control", b"no-cache")]
+    if (b"if-none-match", asset.tag) in headers:
+        return 304, b"", kept, asset.media
+    return 200, asset.content, kept, asset.media
+
+
+def _language(headers: dict[bytes, bytes]) -> str:
+    return assets.language_of(headers.get(b"accept-language", b"").decode("latin-1"))
+
+
+def _start(status: int, body: bytes, headers: RawHeaders, media: bytes) -> dict[str, Any]:
+    length = (b"content-length", str(len(body)).encode())
+    every = [(b"content-type", media), length, assets.NOSNIFF, *headers, *assets.GUARDS]
+    return {"type": "http.response.start", "status": status, "headers": every}
+
+
+async def _send(send: Send, head: dict[str, Any], body: bytes) -> None:
+    await send(head)
+    await send({"type": "http.response.body", "body": body})
+
+
+@asynccontextmanager
+async def open_console(app: EverContext, url: str, port: int) -> AsyncIterator[ConsoleDoor]:
+    """Make the console of a listener, and say in the store that it is open."""
+    door = ConsoleDoor(app, port)
+    consoles = Consoles(app.store)
+    await consoles.sweep()
+    await consoles.announce(url + PREFIX)
+    try:
+        yield door
+    finally:
+        await door.watch.close()
+        await consoles.retire()

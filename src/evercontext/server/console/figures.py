@@ -1,0 +1,126 @@
+"""KPIs over time, scores of documents, and the settings with where each came from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from evercontext.domain.event import Audit, Event, StepResult
+from evercontext.errors import NotFound
+from evercontext.evaluation.history import Record
+from evercontext.events import segments
+from evercontext.events.kpi import compute
+from evercontext.server.console.request import Ask, Route
+from evercontext.settings import rows
+
+MOST_DAYS = 365
+_KINDS = ("task", "final", "plan", "evidence", "repair", "renamed", "audit")
+_FAILED = ("tool_result",)
+
+
+async def show_kpis(ask: Ask) -> dict[str, Any]:
+    """Answer ``GET kpis``: the figures in all, and of each day that had a task."""
+    days = max(1, ask.number("days", 30, MOST_DAYS))
+    return await asyncio.to_thread(_fold, ask.app.settings.traces, days)
+
+
+def _fold(directory: Path, days: int) -> dict[str, Any]:
+    begin = f"{datetime.now(UTC) - timedelta(days=days):%Y-%m-%d}"
+    events = list(_relevant(directory, begin))
+    by_day: dict[str, list[Event]] = defaultdict(list)
+    # A task counts on the day it began, even if it ended after midnight.
+    begun = {e.trace_id: e.at[:10] for e in events if e.body.type == "task"}
+    for event in events:
+        by_day[begun.get(event.trace_id, event.at[:10])].append(event)
+    return {
+        "days": days,
+        "total": compute(events).to_json(),
+        "by_day": [
+            {"day": day, **compute(by_day[day]).to_json(), **_spent(by_day[day])}
+            for day in sorted(by_day)
+        ],
+    }
+
+
+def _relevant(directory: Path, begin: str) -> Iterator[Event]:
+    for place in segments.segments(directory):
+        if place.name[:10] < begin:
+            continue
+        yield from segments.read(place, *_KINDS)
+        yield from (event for event in segments.read(place, *_FAILED) if _is_refusal(event))
+
+
+def _is_refusal(event: Event) -> bool:
+    return isinstance(event.body, StepResult) and not event.body.ok
+
+
+def _spent(events: Iterable[Event]) -> dict[str, Any]:
+    finals = [event.body for event in events if event.body.type == "final"]
+    audits = [event.body for event in events if isinstance(event.body, Audit)]
+    return {
+        "input_tokens": sum(getattr(final, "input_tokens", 0) for final in finals),
+        "output_tokens": sum(getattr(final, "output_tokens", 0) for final in finals),
+        "cost_usd": sum(getattr(final, "cost_usd", None) or 0.0 for final in finals),
+        "requests": len(audits),
+        "refused": sum(audit.status in (401, 403) for audit in audits),
+    }
+
+
+async def list_evaluations(ask: Ask) -> dict[str, Any]:
+    """Answer ``GET evaluations``: each document's scores, oldest first, the newest document first.
+
+    Documents outside of any project, judged by other programs, are there too.
+    """
+    project = ask.app.memory.project
+    found = [*await ask.app.evaluations.recent(project, 500),
+             *await ask.app.evaluations.recent("", 100)]  # fmt: skip
+    groups: dict[str, list[Record]] = {}
+    for record in sorted(found, key=lambda record: record.id):
+        groups[record.name] = [*groups.pop(record.name, []), record]
+    documents = [
+        {"name": _near(name, project), "key": name, "scores": [one.to_json() for one in records]}
+        for name, records in reversed(groups.items())
+    ]
+    return {"documents": documents}
+
+
+def _near(name: str, project: str) -> str:
+    return name.removeprefix(project.rstrip("/") + "/")
+
+
+async def show_evaluation(ask: Ask) -> dict[str, Any]:
+    """Answer ``GET evaluations/*``: one score, with the text that was judged where it was kept."""
+    record = await ask.app.evaluations.get(ask.parts[0])
+    if record is None or record.project not in ("", ask.app.memory.project):
+        raise NotFound("there is no such evaluation", fix="See `evercontext evaluate --history`")
+    text = await asyncio.to_thread(ask.app.evaluations.text_of, record)
+    return {**record.to_json(), "text": None if text is None else ask.app.memory.clean(text)}
+
+
+async def show_settings(ask: Ask) -> dict[str, Any]:
+    """Answer ``GET settings``: every value and where it came from; secrets are only said to be."""
+    settings = ask.app.settings
+    told = [
+        {
+            "name": row.name,
+            "value": settings.shown(row.name),
+            "origin": settings.origins.get(row.name, "default"),
+            "environment": row.metadata["env"],
+            "help": row.metadata["help"],
+            "secret": row.metadata["secret"],
+        }
+        for row in rows()
+    ]
+    return {"settings": told, "notices": list(ask.app.notices)}
+
+
+ROUTES = (
+    Route("GET", "kpis", show_kpis),
+    Route("GET", "evaluations", list_evaluations),
+    Route("GET", "evaluations/*", show_evaluation),
+    Route("GET", "settings", show_settings),
+)

@@ -1,0 +1,88 @@
+"""Memory: browse, ask why something is recalled, correct it, forget it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evercontext.domain.memory import MemoryType, RetrievalOptions, SourceType
+from evercontext.errors import InvalidArguments, NotFound
+from evercontext.memory.memory_table import Memory
+from evercontext.server.console.request import Ask, Route
+
+PAGE = 50
+STATES = ("active", "archived", "superseded")
+LONGEST = 20_000
+
+
+async def list_memories(ask: Ask) -> dict[str, Any]:
+    """Answer ``GET memories``: newest first, or the best for ``q`` with why each is recalled."""
+    memory, words = ask.app.memory, ask.query.get("q", "").strip()[:2_000]
+    if words:
+        wanted = RetrievalOptions(20, None, memory.project, min_similarity=0.0)
+        found = await memory.retrieval.retrieve(words, wanted)
+        kept = {one.id: await memory.memories.get(one.id, project=memory.project) for one in found}
+        rows = [
+            {**shape(full), "similarity": one.similarity, "reasons": dict(one.reasons)}
+            for one in found
+            if (full := kept[one.id])
+        ]
+        return {"memories": rows, "next": None}
+    state = ask.query.get("state", "active")
+    if state not in STATES:
+        raise InvalidArguments(f"state is one of {', '.join(STATES)}")
+    before = ask.query.get("before") or None
+    page = await memory.memories.list(
+        project=memory.project, state=state, limit=PAGE + 1, before=before
+    )
+    more = page[PAGE - 1].id if len(page) > PAGE else None
+    return {"memories": [shape(one) for one in page[:PAGE]], "next": more}
+
+
+def shape(memory: Memory) -> dict[str, Any]:
+    """A memory as a page shows it."""
+    return memory.to_json()
+
+
+async def add_memory(ask: Ask) -> dict[str, Any]:
+    """Answer ``POST memories``: remember something."""
+    return shape(await _save(ask, None))
+
+
+async def edit_memory(ask: Ask) -> dict[str, Any]:
+    """Answer ``POST memories/*``: the new words take the place of the old, which are kept."""
+    memory = ask.app.memory
+    old = await memory.memories.get(ask.parts[0], project=memory.project)
+    if old is None or old.state != "active":
+        raise NotFound("there is no such memory", fix="See `evercontext memory list`")
+    return shape(await _save(ask, old))
+
+
+async def _save(ask: Ask, old: Memory | None) -> Memory:
+    memory = ask.app.memory
+    content = ask.text("content", most=LONGEST)
+    if old and content == old.content:
+        return old
+    return await memory.memories.save_memory(
+        content,
+        old.memory_type if old else MemoryType.LONGTERM,
+        SourceType.CORRECTION if old else SourceType.DECISION,
+        project=memory.project,
+        supersedes=old.id if old else None,
+        origin={"door": "console"},
+    )
+
+
+async def forget_memory(ask: Ask) -> dict[str, Any]:
+    """Answer ``POST memories/*/forget``: wipe its words for good."""
+    memory = ask.app.memory
+    if not await memory.memories.forget(ask.parts[0], project=memory.project):
+        raise NotFound("there is no such memory", fix="See `evercontext memory list`")
+    return {"forgotten": ask.parts[0]}
+
+
+ROUTES = (
+    Route("GET", "memories", list_memories),
+    Route("POST", "memories", add_memory),
+    Route("POST", "memories/*", edit_memory),
+    Route("POST", "memories/*/forget", forget_memory),
+)

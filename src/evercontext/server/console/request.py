@@ -1,0 +1,70 @@
+"""One request of a page, as its handler sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evercontext.app import EverContext
+from evercontext.errors import InvalidArguments
+from evercontext.server.console.watch import Watch
+
+LONGEST_TEXT = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a page wants: the parts of its path, its query, its body."""
+
+    app: EverContext
+    watch: Watch
+    trace_id: str
+    """Of this request, for what it causes."""
+    parts: tuple[str, ...] = ()
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, Any] = field(default_factory=dict)
+
+    def number(self, name: str, default: int, most: int) -> int:
+        """A whole number of the query, from 0 to ``most``."""
+        given = self.query.get(name, "")
+        if not given:
+            return default
+        if not given.isascii() or not given.isdigit() or len(given) > 12:
+            raise InvalidArguments(f"{name} must be a whole number")
+        return min(int(given), most)
+
+    def text(self, name: str, *, least: int = 1, most: int = LONGEST_TEXT) -> str:
+        """A text of the body."""
+        value = self.body.get(name)
+        if not isinstance(value, str) or not least <= len(value) <= most:
+            raise InvalidArguments(f"{name} must be a text of {least} to {most:,} characters")
+        return value
+
+    def switch(self, name: str) -> bool:
+        """A yes or no of the body."""
+        value = self.body.get(name)
+        if not isinstance(value, bool):
+            raise InvalidArguments(f"{name} must be true or false")
+        return value
+
+
+Handler = Callable[[Ask], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A method, a path of words and ``*``, and who answers."""
+
+    method: str
+    path: str
+    handler: Handler
+
+    def match(self, method: str, parts: tuple[str, ...]) -> tuple[str, ...] | None:
+        """The parts that stand for ``*``, or ``None`` if this is another route."""
+        wanted = tuple(self.path.split("/"))
+        if len(wanted) != len(parts) or method != self.method:
+            return None
+        if any(word not in ("*", part) for word, part in zip(wanted, parts, strict=True)):
+            return None
+        return tuple(part for word, part in zip(wanted, parts, strict=True) if word == "*")

@@ -1,0 +1,150 @@
+"""Runs: the list, one run, its events by position, its changes, taking them back."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from evercontext.app.undoing import undo_task, undoable
+from evercontext.errors import NotFound
+from evercontext.events.ledger import Ledger, Run
+from evercontext.server.console.request import Ask, Route
+
+PAGE = 50
+MOST_EVENTS = 500
+MOST_DIFFS = 200
+_LONGEST = 600
+"""Characters of one text in a row of the timeline; the whole is asked for by itself."""
+
+
+async def list_runs(ask: Ask) -> dict[str, Any]:
+    """Answer ``GET runs``: newest first, a page at a time."""
+    root = None if ask.query.get("project") == "all" else str(ask.app.settings.root)
+    words = ask.query.get("q", "").casefold()[:200].split()
+    start, limit = ask.number("start", 0, 10**9), ask.number("limit", PAGE, 200)
+    state = ask.query.get("status", "")
+
+    def read(ledger: Ledger) -> dict[str, Any]:
+        found = [
+            run
+            for run in ledger.tasks(root)
+            if all(word in f"{run.text} {run.trace_id} {run.model}".casefold() for word in words)
+            and (not state or _group(ledger.status_of(run)) == state)
+        ]
+        rows = [summary(ledger, run) for run in found[start : start + limit]]
+        return {"runs": rows, "total": len(found), "start": start}
+
+    return await ask.watch.look(read)
+
+
+def _group(status: str) -> str:
+    return status if status in ("running", "done") else "failed"
+
+
+def summary(ledger: Ledger, run: Run) -> dict[str, Any]:
+    """A run as the list shows it."""
+    return {**run.to_json(), "status": ledger.status_of(run)}
+
+
+def find(ledger: Ledger, trace_id: str) -> Run:
+    """One run, or ``NotFound``."""
+    run = ledger.runs.get(trace_id)
+    if run is None:
+        raise NotFound(f"there is no run {trace_id[:64]!r}", fix="See `evercontext trace list`")
+    return run
+
+
+async def show_run(ask: Ask) -> dict[str, Any]:
+    """Answer ``GET runs/*``: its summary and what frames it."""
+    trace_id = ask.parts[0]
+
+    def read(ledger: Ledger) -> dict[str, Any]:
+        run = find(ledger, trace_id)
+        kinds = ("task", "plan", "task_ended", "evidence", "verification", "repair", "final")
+        # What frames a run is at its beginning and at its end, however long it is between.
+        edges = [*run.places[:MOST_EVENTS], *run.places[MOST_EVENTS:][-MOST_EVENTS:]]
+        frame = [event for event in ledger.read(edges) if event["type"] in kinds]
+        return {"run": summary(ledger, run), "frame": frame}
+
+    told = await ask.watch.look(read)
+    found = await undoable(ask.app, trace_id)
+    told["undo"] = {
+        "possible": bool(found and not found.undone),
+        "undone": bool(found and found.undone),
+        "files": list(found.paths) if found else [],
+    }
+    return told
+
+
+async def list_events(ask: Ask) -> dict[str, Any]:
+    """Answer ``GET runs/*/events``: a window of the timeline, long texts cut."""
+    start, limit = ask.number("start", 0, 10**9), ask.number("limit", 100, MOST_EVENTS)
+
+    def read(ledger: Ledger) -> dict[str, Any]:
+        run = find(ledger, ask.parts[0])
+        events = [row(event) for event in ledger.events(run, start, limit)]
+        return {"events": events, "start": start, "total": len(run.places)}
+
+    return await ask.watch.look(read)
+
+
+async def show_event(ask: Ask) -> dict[str, Any]:
+    """Answer ``GET runs/*/events/*``: one event whole, by its position."""
+    place = ask.parts[1]
+    if not place.isascii() or not place.isdigit() or len(place) > 12:
+        raise NotFound("there is no such event")
+
+    def read(ledger: Ledger) -> dict[str, Any]:
+        found = ledger.events(find(ledger, ask.parts[0]), int(place), 1)
+        if not found:
+            raise NotFound("there is no such event")
+        return found[0]
+
+    return await ask.watch.look(read)
+
+
+async def list_diffs(ask: Ask) -> dict[str, Any]:
+    """Answer ``GET runs/*/diffs``: what it changed, file by file, in order."""
+
+    def read(ledger: Ledger) -> dict[str, Any]:
+        run = find(ledger, ask.parts[0])
+        diffs: list[dict[str, Any]] = []
+        for start in range(0, len(run.places), MOST_EVENTS):
+            if len(diffs) >= min(MOST_DIFFS, run.diffs):
+                break
+            found = ledger.events(run, start, MOST_EVENTS)
+            diffs += [one["data"] for one in found if one["type"] == "diff"]
+        return {"diffs": diffs[:MOST_DIFFS], "total": run.diffs}
+
+    return await ask.watch.look(read)
+
+
+def row(event: dict[str, Any]) -> dict[str, Any]:
+    """An event with its long texts cut, marked where something is missing."""
+    return {**event, "data": _cut(event.get("data") or {})}
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > _LONGEST:
+        return value[:_LONGEST] + "…"
+    if isinstance(value, dict):
+        return {key: _cut(item) for key, item in list(value.items())[:40]}
+    if isinstance(value, list):
+        return [_cut(item) for item in value[:40]]
+    return value
+
+
+async def undo_run(ask: Ask) -> dict[str, Any]:
+    """Answer ``POST runs/*/undo``: take back what it changed, or say what that would do."""
+    done = await undo_task(ask.app, ask.parts[0], dry_run=ask.switch("dry_run"))
+    return dataclasses.asdict(done)
+
+
+ROUTES = (
+    Route("GET", "runs", list_runs),
+    Route("GET", "runs/*", show_run),
+    Route("GET", "runs/*/events", list_events),
+    Route("GET", "runs/*/events/*", show_event),
+    Route("GET", "runs/*/diffs", list_diffs),
+    Route("POST", "runs/*/undo", undo_run),
+)

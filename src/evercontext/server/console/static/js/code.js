@@ -1,0 +1,33 @@
+// Code with a little colour: enough to read by, made of text nodes like everything else.
+import { h } from "./dom.js";
+
+const WORDS = "and|as|async|await|break|case|catch|class|const|continue|def|default|del|do|elif|else|enum|except|export|extends|final|finally|fn|for|from|func|function|global|go|if|impl|import|in|interface|is|lambda|let|match|mod|mut|namespace|new|nil|none|nonlocal|not|null|or|package|pass|private|protected|pub|public|raise|return|self|static|struct|super|switch|this|throw|trait|true|false|try|type|use|using|var|void|while|with|yield|None|True|False";
+const TOKENS = new RegExp(
+  `(?<c>#[^\\n]*|//[^\\n]*|--\\s[^\\n]*)|(?<s>"(?:[^"\\\\\\n]|\\\\.)*"|'(?:[^'\\\\\\n]|\\\\.)*'|\`(?:[^\`\\\\]|\\\\.)*\`)|(?<n>\\b\\d[\\d_.xa-fA-F]*\\b)|(?<k>\\b(?:${WORDS})\\b)`, "g");
+
+/** Lines of code with numbers from `start` on; words of `query` are marked. */
+export function codeLines(text, start, query = "") {
+  const wanted = query.split(/[\s()"'.,:;]+/).filter((word) => word.length > 2).slice(0, 12);
+  const marks = wanted.length ? new RegExp(`(${wanted.map((w) => w.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})`, "gi") : null;
+  const lines = text.split("\n").map((line, at) => h("div", {}, h("span", {}, String(start + at)), h("span", {}, tokens(line, marks))));
+  return h("div", { class: "code", tabindex: "0", role: "group", "aria-label": "code" }, lines);
+}
+
+function tokens(line, marks) {
+  if (!line) return " ";
+  const made = [];
+  let at = 0;
+  for (const found of line.matchAll(TOKENS)) {
+    made.push(marked(line.slice(at, found.index), marks));
+    const kind = Object.keys(found.groups).find((name) => found.groups[name] !== undefined);
+    made.push(h("span", { class: `tok-${kind}` }, marked(found[0], marks)));
+    at = found.index + found[0].length;
+  }
+  made.push(marked(line.slice(at), marks));
+  return made;
+}
+
+export function marked(text, marks) {
+  if (!marks || !text) return text;
+  return text.split(marks).map((part, at) => (at % 2 ? h("mark", {}, part) : part));
+}

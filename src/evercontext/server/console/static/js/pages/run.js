@@ -1,0 +1,206 @@
+import { get, part, post } from "../api.js";
+import { fill, h, icon } from "../dom.js";
+import { diffLines, diffPanel } from "../diff.js";
+import { duration, money, number, since, when } from "../format.js";
+import { VirtualList } from "../list.js";
+import { follow } from "../live.js";
+import { button, chip, copyable, dialog, empty, statusChip, tabs, toast } from "../parts.js";
+import { t } from "../words.js";
+
+const LOOKS = {
+  task: ["flag", "accent"], plan: ["list", "accent"], task_ended: ["check", ""], model_reply: ["spark", "accent"],
+  step: ["play", "run"], tool_result: ["check", "ok"], diff: ["file", ""], approval: ["approvals", "wait"], retry: ["undo", "wait"],
+  limit: ["info", "wait"], evidence: ["search", ""], context: ["memory", ""], compacted: ["memory", ""], verification: ["check", "ok"],
+  audit: ["info", ""], repair: ["tools", "wait"], notice: ["info", ""], final: ["flag", "ok"], evaluation_state: ["evaluations", ""],
+};
+
+export async function open({ main, rest, go, bus, onDispose, alive, title }) {
+  const id = rest[0];
+  const told = await get(`runs/${part(id)}`);
+  if (!alive()) return;
+  const run = told.run;
+  title(run.text || id);
+  const header = h("div", { class: "stack" });
+  const detail = h("aside", { class: "detail", "aria-label": t("Details"), tabindex: "0" });
+  const waits = h("div", {});
+  const list = timeline(run, id, detail);
+  const paint = () => fill(header, top(told, go, refresh), stages(told.run, told.frame));
+  const refresh = async () => {
+    Object.assign(told, await get(`runs/${part(id)}`));
+    if (alive()) paint();
+  };
+  paint();
+  const [bar, panel] = tabs(t("Parts of this run"), [["timeline", t("Timeline")], ["changes", t("Changes")], ["evidence", t("Evidence")]], "timeline", (value, place) => {
+    if (value === "timeline") fill(place, h("div", { class: "panel timeline" }, list.node, detail));
+    else if (value === "changes") changes(id, place);
+    else evidence(told.frame, place);
+  });
+  fill(main, header, waits, h("div", { class: "body-gap" }), bar, panel);
+  await list.open();
+  if (alive()) hint(detail, run);
+  live({ id, run: told, list, paint, refresh, onDispose });
+  const asked = ({ detail: found }) => fill(waits, found.traces.includes(id) ? h("p", { class: "notice" }, icon("approvals"), t("This run waits for your answer."), h("a", { href: "/console/approvals" }, t("Answer"))) : null);
+  bus.addEventListener("approvals", asked);
+  onDispose(() => bus.removeEventListener("approvals", asked));
+  const { pending } = await get("approvals");
+  if (alive()) asked({ detail: { traces: pending.map((one) => one.trace_id) } });
+}
+
+function live({ id, run: told, list, paint, refresh, onDispose }) {
+  const stream = follow({
+    event: (event) => list.append([[event.position, event]]),
+    run: (run) => {
+      const ended = told.run.status === "running" && run.status !== "running";
+      told.run = run;
+      paint();
+      if (ended) refresh();
+    },
+    reset: () => list.refresh(),
+  }, id);
+  stream.from(told.run.last_id);
+  onDispose(() => stream.stop());
+}
+
+function hint(detail, run) {
+  fill(detail, h("div", { class: "stack" }, h("h2", {}, t("Task")), h("p", { class: "wrap" }, run.text),
+    h("p", { class: "meta" }, t("Choose a row to see all of it.")), h("dl", {}, h("dt", {}, t("Trace")), h("dd", { class: "mono" }, run.trace_id),
+      h("dt", {}, t("Started")), h("dd", {}, when(run.started)), h("dt", {}, t("Root")), h("dd", { class: "mono" }, run.root)),
+    copyable(`evercontext trace show ${run.trace_id.slice(0, 8)}`)));
+}
+
+function top(told, go, refresh) {
+  const { run, undo } = told;
+  const back = undo.possible ? button(t("Undo changes"), () => askUndo(run, refresh), "danger", "undo") : undo.undone ? chip(t("undone"), "wait") : null;
+  const facts = [
+    [t("Model"), run.model || "–"], [t("Duration"), duration(run.duration_ms)], [t("Turns"), number(run.turns)], [t("Steps"), number(run.steps)],
+    [t("Tokens in / out"), `${number(run.input_tokens)} / ${number(run.output_tokens)}`], [t("Cost"), money(run.cost_usd)], [t("Files changed"), number(run.changed.length)],
+  ];
+  return [
+    h("header", { class: "head" }, h("div", {}, h("p", { class: "meta" }, h("a", { href: "/console/runs" }, t("Runs")), " / ", h("span", { class: "mono" }, run.trace_id.slice(0, 8))), h("h1", { class: "wrap" }, run.text || run.trace_id)),
+      h("div", { class: "tools-row" }, statusChip(run.status), run.verified ? chip(t(run.verified), run.verified === "verified" ? "ok" : "wait") : null, run.exit_code ? chip(t("exit {code}", { code: run.exit_code }), "bad") : null, run.mode && run.mode !== "agent" ? chip(run.mode, "accent") : null, back)),
+    h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", { title: value }, value)))),
+  ];
+}
+
+function stages(run, frame) {
+  const has = (kind) => frame.some((event) => event.type === kind);
+  const plan = frame.find((event) => event.type === "plan");
+  const made = plan && plan.data.source !== "implicit" ? t("Plan: {n} tasks", { n: plan.data.tasks.length }) : t("No plan needed");
+  const checks = frame.filter((event) => event.type === "verification");
+  const red = checks.filter((event) => event.data.exit_code !== 0).length;
+  const rows = [
+    [t("Task"), "ok"], [made, plan ? "ok" : ""], [t("{n} steps", { n: run.steps }), run.steps ? "ok" : ""],
+    [t("{n} changes", { n: run.diffs }), run.diffs ? "ok" : ""],
+    checks.length ? [red ? t("Checks red") : t("Checks green"), red ? "bad" : "ok"] : null,
+    [has("final") ? t("Final: {status}", { status: t(run.status) }) : t(run.status), run.status === "running" ? "run" : run.status === "done" ? "ok" : "bad"],
+  ].filter(Boolean);
+  return h("ol", { class: "stages", "aria-label": t("Stages") }, rows.map(([text, tone]) => h("li", { class: "stage" }, h("i", { class: `dot ${tone}`, "aria-hidden": "true" }), text)));
+}
+
+function timeline(run, id, detail) {
+  return new VirtualList({
+    label: t("Timeline"), rowHeight: 38, rowClass: "event-row",
+    load: async (start, limit) => {
+      const { events, total } = await get(`runs/${part(id)}/events`, { start, limit });
+      return { rows: events, total };
+    },
+    draw: (event) => row(event, run.started),
+    choose: (event, index) => show(detail, id, event, index),
+  });
+}
+
+function row(event, started) {
+  const [name, text, extra, tone] = describe(event);
+  const [glyph, usual] = LOOKS[event.type] ?? ["dots", ""];
+  const bad = event.type === "tool_result" && !event.data.ok;
+  return [
+    h("span", { class: "at" }, started ? since(started, event.at) : ""),
+    h("span", { class: `ico ${bad ? "bad" : tone ?? usual}` }, icon(bad ? "cross" : glyph)),
+    h("span", { class: "clip" }, h("b", {}, name), text),
+    h("span", { class: "meta num" }, extra ?? ""),
+  ];
+}
+
+/** Name, what it is about, what stands at the right, and a colour if not the usual one. */
+function describe({ type, data }) {
+  const first = (text) => String(text ?? "").split("\n").find((line) => line.trim()) ?? "";
+  switch (type) {
+    case "task": return [t("Task"), first(data.text)];
+    case "plan": return [t("Plan"), data.source === "implicit" ? t("No plan needed") : (data.tasks ?? []).map((one) => one.title ?? one.id).join(" → "), data.source];
+    case "task_ended": return [t("Task ended"), data.title, t(data.status), data.status === "done" ? "ok" : "bad"];
+    case "model_reply": return [t("Model"), first(data.text) || (data.calls ?? []).map((call) => call.name).join(", "), duration(data.duration_ms)];
+    case "step": return [data.tool, about(data.arguments)];
+    case "tool_result": return [data.ok ? t("Result") : t("Refused or failed"), first(data.text), duration(data.duration_ms)];
+    case "diff": return [t(data.kind), data.path, `+${data.added} −${data.removed}`];
+    case "approval": return [data.allowed ? t("Approved") : t("Not approved"), `${data.tool} · ${data.by}${data.feedback ? ` · ${data.feedback}` : ""}`, null, data.allowed ? "ok" : "bad"];
+    case "retry": return [t("Retry"), `${data.what}: ${data.reason}`];
+    case "limit": return [t("Limit"), `${data.kind} ${data.used} / ${data.allowed}`];
+    case "evidence": return [t("Evidence"), `${data.query} → ${(data.paths ?? []).join(", ")}`];
+    case "context": return [t("Context"), t("{n} tokens", { n: number(data.context_token_count) }), `${Math.round(data.context_assembly_latency_ms)} ms`];
+    case "verification": return [t("Check"), `${data.kind}: ${first(data.summary)}`, data.exit_code === 0 ? t("green") : t("red"), data.exit_code === 0 ? "ok" : "bad"];
+    case "repair": return [t("Repair"), `${data.by}: ${data.failures_before} → ${data.failures_after}`, data.green ? t("green") : "", data.green ? "ok" : "wait"];
+    case "notice": return [t("Notice"), first(data.text)];
+    case "audit": return [data.method, data.path, String(data.status), data.status < 400 ? "" : "bad"];
+    case "final": return [t("Final"), first(data.text), t(data.status), data.status === "done" ? "ok" : "bad"];
+    default: return [type, first(JSON.stringify(data))];
+  }
+}
+
+function about(given) {
+  const main = given?.path ?? given?.command ?? given?.query ?? given?.toolKey;
+  if (main !== undefined) return Array.isArray(main) ? main.join(" ") : String(main);
+  return Object.entries(given ?? {}).map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" ");
+}
+
+async function show(detail, id, event, index) {
+  fill(detail, body(event));
+  const whole = await get(`runs/${part(id)}/events/${index}`);
+  fill(detail, body(whole));
+  detail.scrollTop = 0;
+}
+
+function body(event) {
+  const [name] = describe(event);
+  const rest = Object.entries(event.data ?? {}).filter(([, value]) => value !== null && value !== "" && !(Array.isArray(value) && !value.length));
+  const long = ([key, value]) => typeof value === "object" || String(value).length > 60 || ["text", "diff", "summary"].includes(key);
+  const shape = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
+  return h("div", { class: "stack" },
+    h("div", { class: "chips" }, h("h2", {}, name), chip(event.type, "accent"), h("span", { class: "meta" }, when(event.at))),
+    h("dl", {}, rest.filter((pair) => !long(pair)).flatMap(([key, value]) => [h("dt", {}, key), h("dd", {}, String(value))])),
+    rest.filter(long).map(([key, value]) => h("section", { class: "stack" }, h("h3", {}, key),
+      key === "diff" ? diffLines(value) : key === "paths" ? h("ul", {}, value.map((path) => h("li", {}, h("a", { class: "mono", href: `/console/search?prefix=${part(path)}&q=${part(event.data.query ?? path)}` }, path)))) : h("pre", { tabindex: "0" }, shape(value)))),
+    h("p", { class: "meta mono" }, event.id));
+}
+
+async function changes(id, place) {
+  fill(place, h("p", { class: "meta" }, t("Loading")));
+  const { diffs, total } = await get(`runs/${part(id)}/diffs`);
+  if (!diffs.length) return fill(place, h("div", { class: "panel" }, empty("file", t("Nothing was changed"), t("Every file this run writes is shown here with its diff."))));
+  return fill(place, h("div", { class: "stack" }, diffs.map((change) => diffPanel(change, chip(t(change.kind), change.applied ? "" : "wait"))), total > diffs.length ? h("p", { class: "meta" }, t("{n} more", { n: total - diffs.length })) : null));
+}
+
+function evidence(frame, place) {
+  const found = frame.filter((event) => event.type === "evidence");
+  const changed = new Set(frame.filter((event) => event.type === "final").flatMap((event) => event.data.changed ?? []));
+  if (!found.length) return fill(place, h("div", { class: "panel" }, empty("search", t("No evidence"), t("When the agent searches the code, what it was shown stands here."))));
+  return fill(place, h("div", { class: "stack" }, found.map((event) => h("section", { class: "panel" },
+    h("header", {}, h("h3", {}, event.data.query)),
+    h("ol", { class: "pick" }, event.data.paths.map((path, at) => h("li", {}, h("a", { href: `/console/search?q=${part(event.data.query)}&prefix=${part(path)}` }, h("span", { class: "chips" }, h("span", { class: "mono" }, path), event.data.scores?.[at] !== undefined ? chip(event.data.scores[at].toFixed(2)) : null, changed.has(path) ? chip(t("changed by this run"), "ok") : null)))))))));
+}
+
+async function askUndo(run, refresh) {
+  const would = await post(`runs/${part(run.trace_id)}/undo`, { dry_run: true });
+  const rows = [...would.restored.map((path) => [t("restored"), path]), ...would.removed.map((path) => [t("removed"), path]), ...would.kept.map((one) => [t("kept"), `${one.path} (${one.reason})`])];
+  const act = button(t("Undo"), async () => {
+    act.disabled = true;
+    try {
+      const done = await post(`runs/${part(run.trace_id)}/undo`, { dry_run: false });
+      toast(t("{n} files are as before", { n: done.restored.length + done.removed.length }));
+    } catch (problem) {
+      toast(problem.message, true);
+    }
+    box.close();
+    await refresh();
+  }, "primary", "undo");
+  const box = dialog(t("Undo changes"), [h("p", {}, t("What you changed since is kept. Undoing the undo brings everything back.")), h("ul", {}, rows.map(([word, path]) => h("li", { class: "chips" }, chip(word), h("code", {}, path))))], button(t("Cancel"), () => box.close()), act);
+}

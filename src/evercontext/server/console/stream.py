@@ -1,0 +1,146 @@
+"""Live pages: server-sent events that go on where a reader left off.
+
+Nothing is buffered for anybody: each reader has a place in the log and is sent what comes after it
+as fast as it reads. ``Last-Event-ID`` is an event's id, so a reader that was away is at its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from evercontext.access.approvals import Approvals
+from evercontext.app import EverContext
+from evercontext.errors import StoreProblem
+from evercontext.events.ledger import Ledger, moment_of
+from evercontext.server.answers import encode
+from evercontext.server.asgi import Receive, Send
+from evercontext.server.console.runs import find, row, summary
+from evercontext.server.console.watch import Watch
+
+HEARTBEAT = 15.0
+BATCH = 200
+MOST_MISSED = 2_000
+"""A reader that missed more than this is told to load its page again."""
+MOST_READERS = 32
+_LOOK_FOR_QUESTIONS = 0.5
+
+
+def frame(kind: str, data: Any, id: str | None = None) -> bytes:
+    """One server-sent event; JSON has no line breaks that could end it early."""
+    head = f"id: {id}\n" if id else ""
+    return f"{head}event: {kind}\ndata: ".encode() + encode(data) + b"\n\n"
+
+
+@dataclass(slots=True)
+class Reader:
+    """One open page: what it follows, and how far it has read."""
+
+    app: EverContext
+    watch: Watch
+    trace: str | None
+    last_id: str
+    beat: float = HEARTBEAT
+    _number: int = 0
+    _position: int | None = None
+    _waiting: list[str] | None = None
+    _first: bool = field(default=True)
+
+    async def frames(self) -> AsyncIterator[bytes]:
+        """Everything new, as it comes; a comment now and then where nothing does."""
+        yield b"retry: 2000\n\n"
+        silent = 0.0
+        async with self.watch.watching():
+            while not self.watch.closed:
+                before = self.watch.number
+                new = [*await self._events(), *await self._questions()]
+                for one in new:
+                    yield one
+                silent = 0.0 if new else silent + _LOOK_FOR_QUESTIONS
+                if silent >= self.beat:
+                    silent = 0.0
+                    yield b": still here\n\n"
+                if not new:
+                    await self.watch.wait(max(before, self._number), _LOOK_FOR_QUESTIONS)
+
+    async def _events(self) -> list[bytes]:
+        if self.trace is None:
+            return await self.watch.look(self._runs)
+        return await self.watch.look(self._one_run)
+
+    def _runs(self, ledger: Ledger) -> list[bytes]:
+        """The runs that have something new, each once."""
+        if self._first:
+            self._first = False
+            self._number = self.watch.number
+            if not self.last_id:
+                return []
+            since = moment_of(self.last_id)
+            missed = [run for run in ledger.runs.values() if run.moments[-1] > since]
+            touched = [run.trace_id for run in missed]
+        else:
+            found = self.watch.touched_since(self._number)
+            self._number = self.watch.number
+            touched = [] if found is None else found
+            if found is None:
+                return [frame("reset", {})]
+        if len(touched) > MOST_MISSED:
+            return [frame("reset", {})]
+        runs = [ledger.runs[trace] for trace in touched if ledger.runs[trace].started]
+        ordered = sorted(runs, key=lambda run: run.last_id)
+        return [frame("run", summary(ledger, run), run.last_id) for run in ordered]
+
+    def _one_run(self, ledger: Ledger) -> list[bytes]:
+        """The next events of one run, and its summary after them."""
+        run = find(ledger, self.trace or "")
+        if self._position is None:
+            self._position = ledger.after(run, self.last_id, 0)[0] if self.last_id else 0
+            if len(run.places) - self._position > MOST_MISSED:
+                self._position = len(run.places)
+                return [frame("reset", {}, run.last_id)]
+        events = ledger.events(run, self._position, BATCH)
+        if not events:
+            return []
+        frames = [
+            frame("event", {"position": self._position + at, **row(event)}, event["id"])
+            for at, event in enumerate(events)
+        ]
+        self._position += len(events)
+        return [*frames, frame("run", summary(ledger, run))]
+
+    async def _questions(self) -> list[bytes]:
+        """What waits for an answer, whenever that changes."""
+        with suppress(StoreProblem):
+            pending = await Approvals(self.app.store).pending(self.app.memory.project)
+            waiting = [one.id for one in pending]
+            if waiting != self._waiting:
+                self._waiting = waiting
+                traces = [one.trace_id for one in pending]
+                return [frame("approvals", {"ids": waiting, "traces": traces})]
+        return []
+
+
+async def send_frames(reader: Reader, receive: Receive, send: Send) -> None:
+    """Send until the page goes away or the server ends."""
+    sending = asyncio.create_task(_send(reader, send))
+    leaving = asyncio.create_task(_gone(receive))
+    try:
+        await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (sending, leaving):
+            task.cancel()
+        await asyncio.gather(sending, leaving, return_exceptions=True)
+
+
+async def _send(reader: Reader, send: Send) -> None:
+    async for one in reader.frames():
+        await send({"type": "http.response.body", "body": one, "more_body": True})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        continue

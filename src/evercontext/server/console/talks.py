@@ -1,0 +1,55 @@
+"""Sessions: past conversations of this directory, searched and read."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from evercontext.app.conversations import find_session, past_sessions
+from evercontext.memory.session_search import search
+from evercontext.memory.sessions import Session
+from evercontext.server.console.request import Ask, Route
+
+MOST = 200
+MOST_MESSAGES = 400
+
+
+async def list_sessions(ask: Ask) -> dict[str, Any]:
+    """Answer ``GET sessions``: all of them, or the messages that hold the words of ``q``."""
+    words = ask.query.get("q", "").strip()[:400]
+    if words:
+        hits = await search(ask.app.store, ask.app.settings.root, words, 60)
+        return {"hits": [dataclasses.asdict(hit) for hit in hits], "sessions": []}
+    found = await past_sessions(ask.app, ask.number("limit", MOST, 1_000))
+    return {"sessions": [shape(session) for session in found], "hits": []}
+
+
+async def show_session(ask: Ask) -> dict[str, Any]:
+    """Answer ``GET sessions/*``: what was said, a page at a time, the newest page last."""
+    session = await find_session(ask.app, ask.parts[0])
+    after, limit = ask.number("after", 0, 10**12), ask.number("limit", MOST_MESSAGES, 1_000)
+    numbered = await ask.app.memory.messages.numbered(session.id, after)
+    page = numbered[:limit]
+    messages = [
+        {"id": id, **{k: v for k, v in dataclasses.asdict(message).items() if v}}
+        for id, message in page
+    ]
+    more = page[-1][0] if len(numbered) > limit else None
+    return {"session": shape(session), "messages": messages, "next": more}
+
+
+def shape(session: Session) -> dict[str, Any]:
+    """A session as a page shows it."""
+    fields = dataclasses.asdict(session)
+    metadata = fields.pop("metadata")
+    return {
+        **fields,
+        "summary": str(metadata.get("summary") or "")[:4_000],
+        "resume": f"evercontext chat -r {session.id}",
+    }
+
+
+ROUTES = (
+    Route("GET", "sessions", list_sessions),
+    Route("GET", "sessions/*", show_session),
+)

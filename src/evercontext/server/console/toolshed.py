@@ -1,0 +1,160 @@
+"""Tools: servers with their state, tools with their switches, projects, tokens, calls.
+
+No server is added here: a command line that a page could set would be a command line that a page
+could run. That is done at the terminal (``evercontext servers add``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from dataclasses import replace
+from typing import Any
+
+from evercontext.access.projects import Projects
+from evercontext.access.tokens import AccessToken, Tokens
+from evercontext.catalog.backend import Backend
+from evercontext.catalog.server_table import ServerConfig
+from evercontext.catalog.servers import Scope
+from evercontext.errors import InvalidArguments
+from evercontext.events.ledger import Ledger
+from evercontext.server.console.request import Ask, Route
+
+STRATEGIES = ("hybrid", "bm25", "cloud")
+MOST_CALLS = 300
+_REFUSED = frozenset({401, 403})
+
+
+async def show_tools(ask: Ask) -> dict[str, Any]:
+    """Answer ``GET tools``: everything there is to call, and who may."""
+    counts: dict[str, int] = await ask.watch.look(lambda ledger: dict(ledger.calls))
+    return {
+        "own": [_own(tool, counts) for tool in ask.app.toolbox],
+        "servers": [await _server(ask, config, counts) for config in await _configs(ask)],
+        "projects": [dataclasses.asdict(one) for one in await Projects(ask.app.store).all()],
+        "tokens": [_token(token) for token in await Tokens(ask.app.store).all()],
+        "strategies": list(STRATEGIES),
+        "cloud": ask.app.settings.catalog_url is not None,
+    }
+
+
+async def _configs(ask: Ask) -> list[ServerConfig]:
+    return await ask.app.catalog.servers.table.all()
+
+
+def _own(tool: Any, counts: dict[str, int]) -> dict[str, Any]:
+    effects = [effect.name.lower() for effect in tool.effects if effect.name]
+    told = {"name": tool.name, "description": tool.description, "origin": tool.origin}
+    return {**told, "effects": effects, "calls": counts.get(tool.name, 0)}
+
+
+async def _server(ask: Ask, config: ServerConfig, counts: dict[str, int]) -> dict[str, Any]:
+    servers = ask.app.catalog.servers
+    pins = await servers.table.pins(config.id)
+    seen = await servers.visible(Scope(config.project or None))
+    backend = next((one for one in seen if one.config.id == config.id), None)
+    return {
+        "id": config.id,
+        "transport": "stdio" if config.argv else "http",
+        "reached_by": config.reached_by,
+        "env": sorted(config.env),
+        "project": config.project,
+        "enabled": config.enabled,
+        **_state(backend),
+        "tools": [
+            {
+                "name": name,
+                "on": config.allows(name),
+                "held": held is not None,
+                "calls": counts.get(f"{config.id}:{name}", 0),
+            }
+            for name, (_, held) in sorted(pins.items())
+        ],
+    }
+
+
+def _state(backend: Backend | None) -> dict[str, Any]:
+    if backend is None:
+        return {"state": "off", "problem": None, "retry_in": None, "warnings": []}
+    wait = backend.next_try - time.monotonic()
+    down = backend.state == "failed"
+    return {
+        "state": backend.state,
+        "problem": backend.problem if down else None,
+        "retry_in": round(max(0.0, wait), 1) if down else None,
+        "warnings": backend.warnings[:10],
+    }
+
+
+def _token(token: AccessToken) -> dict[str, Any]:
+    return {
+        "name": token.name,
+        "projects": None if token.projects is None else sorted(token.projects),
+        "servers": None if token.servers is None else sorted(token.servers),
+        "created_at": token.created_at,
+        "revoked_at": token.revoked_at,
+    }
+
+
+async def switch_server(ask: Ask) -> dict[str, Any]:
+    """Answer ``POST servers/*``: switch a server on or off; what it runs is not changed here."""
+    table = ask.app.catalog.servers.table
+    config = await table.get(ask.parts[0])
+    await table.put(replace(config, enabled=ask.switch("enabled")))
+    return {"id": config.id, "enabled": ask.switch("enabled")}
+
+
+async def switch_tool(ask: Ask) -> dict[str, Any]:
+    """Answer ``POST servers/*/tools/*``: switch one of its tools on or off."""
+    table = ask.app.catalog.servers.table
+    server, tool = ask.parts
+    config = await table.get(server)
+    if tool not in await table.pins(server):
+        raise InvalidArguments("this server has never shown such a tool")
+    rights = {**config.tool_permissions, tool: ask.switch("on")}
+    await table.put(replace(config, tool_permissions=rights))
+    return {"id": server, "tool": tool, "on": ask.switch("on")}
+
+
+async def set_project(ask: Ask) -> dict[str, Any]:
+    """Answer ``POST projects/*``: Context Optimization, or ``null`` for every tool in the list."""
+    wanted = ask.body.get("optimization", "")
+    if wanted is not None and wanted not in STRATEGIES:
+        raise InvalidArguments(f"optimization is null or one of {', '.join(STRATEGIES)}")
+    projects = Projects(ask.app.store)
+    project = replace(await projects.get(ask.parts[0]), optimization=wanted)
+    await projects.put(project)
+    return dataclasses.asdict(project)
+
+
+async def revoke_token(ask: Ask) -> dict[str, Any]:
+    """Answer ``POST tokens/*/revoke``: its next call is refused."""
+    await Tokens(ask.app.store).revoke(ask.parts[0])
+    return {"revoked": ask.parts[0]}
+
+
+async def list_calls(ask: Ask) -> dict[str, Any]:
+    """Answer ``GET calls``: the newest requests at the doors, or those refused with 401 or 403."""
+    refused = ask.query.get("refused") == "1"
+
+    def read(ledger: Ledger) -> dict[str, Any]:
+        newest = list(reversed(ledger.audits))
+        events = ledger.read(newest if refused else newest[:MOST_CALLS])
+        shown = [e for e in events if not refused or e["data"].get("status") in _REFUSED]
+        lost = sum(event["data"].get("status") in _REFUSED for event in events)
+        rows = [
+            {"id": e["id"], "at": e["at"], "trace_id": e["trace_id"], **e["data"]} for e in shown
+        ]
+        return {"calls": rows[:MOST_CALLS], "refused": lost}
+
+    return await ask.watch.look(read)
+
+
+ROUTES = (
+    Route("GET", "tools", show_tools),
+    Route("GET", "calls", list_calls),
+    Route("POST", "servers/*", switch_server),
+    Route("POST", "servers/*/tools/*", switch_tool),
+    Route("POST", "projects/*", set_project),
+    Route("POST", "tokens/*/revoke", revoke_token),
+)

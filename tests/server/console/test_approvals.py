@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.server.console.visit import Visit
+from tests.server.console.world import Served, World, write
+
+
+@contextmanager
+def asking(world: World, served: Served, *turns: dict[str, Any]) -> Iterator[subprocess.Popen[str]]:
+    """``evercontext run --ask`` without a terminal, waiting for the console."""
+    model = world.script(*turns)
+    command = [sys.executable, "-m", "evercontext", "run", "--ask", "-t", "ask me", "-m", model]
+    place = {"EC_HOME": str(world.home), "EC_APP_ROOT": str(world.root)}
+    with subprocess.Popen(
+        [*command, "--no-auto-test"],
+        env={**os.environ, **place},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+def waiting(visit: Visit) -> dict[str, Any]:
+    """The question that waits, once it does."""
+    for _ in range(200):
+        if pending := visit.get("approvals")["pending"]:
+            return dict(pending[0])
+        time.sleep(0.05)
+    raise AssertionError("no question came")
+
+
+@pytest.mark.contract("N20")
+def test_a_run_waits_for_the_console_and_goes_on(
+    visit: Visit, served: Served, world: World
+) -> None:
+    with asking(world, served, write("asked.py", "x = 1\n"), {"text": "written"}) as run:
+        asked = waiting(visit)
+        assert asked["tool"] == "write_file"
+        assert asked["question"]["changes"][0]["path"] == "asked.py"
+        assert not (world.root / "asked.py").exists()
+        yes = {"nonce": asked["nonce"], "allowed": True}
+        stale = visit.post(f"approvals/{asked['id']}", {**yes, "nonce": "x" * 32})
+        assert stale.status_code == 409
+        assert visit.post(f"approvals/{asked['id']}", yes).status_code == 200
+        assert visit.post(f"approvals/{asked['id']}", yes).status_code == 409
+        out, err = run.communicate(timeout=30)
+    assert (run.returncode, out) == (0, "written\n"), err
+    assert f"{served.url}/console/approvals" in err
+    assert (world.root / "asked.py").read_text() == "x = 1\n"
+    settled = visit.get("approvals")["settled"][0]
+    assert (settled["state"], "nonce" in settled) == ("allowed", False)
+
+
+@pytest.mark.contract("N20")
+def test_a_no_carries_its_feedback_to_the_model(visit: Visit, served: Served, world: World) -> None:
+    turns = [write("no.py", "x\n"), {"when": "call it yes.py", "text": "I heard you"}]
+    with asking(world, served, *turns) as run:
+        asked = waiting(visit)
+        no = {"nonce": asked["nonce"], "allowed": False, "feedback": "call it yes.py"}
+        assert visit.post(f"approvals/{asked['id']}", no).status_code == 200
+        out, _ = run.communicate(timeout=30)
+    assert "I heard you" in out
+    assert not (world.root / "no.py").exists()
+
+
+def test_the_question_of_a_killed_run_does_not_wait(
+    visit: Visit, served: Served, world: World
+) -> None:
+    with asking(world, served, write("dead.py", "x\n")) as run:
+        asked = waiting(visit)
+        run.kill()
+        run.wait()
+    yes = {"nonce": asked["nonce"], "allowed": True}
+    assert visit.post(f"approvals/{asked['id']}", yes).status_code == 409
+    assert visit.get("approvals")["pending"] == []
+    assert visit.get("approvals")["settled"][0]["state"] == "withdrawn"
+
+
+def test_odd_answers_are_refused(visit: Visit) -> None:
+    assert visit.post("approvals/none", {"nonce": "x", "allowed": True}).status_code == 404
+    assert visit.post("approvals/none", {"allowed": True}).status_code == 422
+    assert visit.post("approvals/none", {"nonce": "x", "allowed": "yes"}).status_code == 422

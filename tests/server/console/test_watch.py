@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from evercontext.domain.event import Notice
+from evercontext.events.log import EventLog
+from evercontext.server.console.request import Route
+from evercontext.server.console.stream import frame
+from evercontext.server.console.watch import Watch
+
+
+async def test_whoever_waits_is_woken_by_another_process_line(tmp_path: Path) -> None:
+    log, watch = EventLog(tmp_path), Watch(tmp_path)
+    async with watch.watching():
+        waiting = asyncio.create_task(watch.wait(0, 20))
+        await asyncio.sleep(0)
+        log.emit(Notice(level="info", text="x"), trace_id="t1")
+        await waiting
+        assert watch.touched_since(0) == ["t1"]
+        assert watch.touched_since(watch.number) == []
+    await watch.close()
+    log.close()
+
+
+async def test_closing_lets_everybody_go(tmp_path: Path) -> None:
+    watch = Watch(tmp_path)
+    async with watch.watching():
+        waiting = asyncio.create_task(watch.wait(0, 60))
+        await asyncio.sleep(0)
+        await watch.close()
+        async with asyncio.timeout(5):
+            await waiting
+
+
+async def test_what_was_missed_too_long_ago_is_not_known(tmp_path: Path) -> None:
+    log, watch = EventLog(tmp_path), Watch(tmp_path)
+    watch._touched = type(watch._touched)(maxlen=2)
+    for name in ("a", "b", "c"):
+        log.emit(Notice(level="info", text="x"), trace_id=name)
+    await watch.look(lambda ledger: None)
+    assert watch.touched_since(0) is None
+    assert watch.touched_since(1) == ["b", "c"]
+    log.close()
+
+
+def test_a_frame_cannot_be_broken_out_of() -> None:
+    made = frame("run", {"text": "a\n\nevent: evil\r\ndata: x"}, "0" * 24)
+    assert made.count(b"\n\n") == 1
+    assert b"\r" not in made
+
+
+def test_routes_match_whole_paths() -> None:
+    async def nobody(ask: object) -> None:
+        return None
+
+    route = Route("GET", "runs/*/events", nobody)
+    assert route.match("GET", ("runs", "a", "events")) == ("a",)
+    assert route.match("POST", ("runs", "a", "events")) is None
+    assert route.match("GET", ("runs", "a")) is None
