@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 from evercontext import testing
 from evercontext.cli.kpi import command, start_of
 from evercontext.errors import UsageError
+from tests.cli.command import home
 
 NOW = datetime(2026, 5, 10, 12, tzinfo=UTC)
 
@@ -28,6 +30,34 @@ async def test_figures_of_a_real_run(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "task success          50% (1 of 2)" in shown
     later = CliRunner().invoke(command, ["--since", "2099-01-01", "--json"], standalone_mode=False)
     assert json.loads(later.stdout)["tasks"] == 0
+
+
+RECORDED = Path(__file__).parent.parent / "events" / "recorded.jsonl"
+"""Six tasks, four plans alone, three renames and three repairs, as the product wrote them."""
+
+
+@pytest.mark.contract("E48", "E49", "E50", "E51")
+def test_a_recorded_log_has_the_figures_that_were_counted_by_hand() -> None:
+    traces = home() / "traces"
+    traces.mkdir(parents=True)
+    shutil.copy(RECORDED, traces / "2026-11-15-1-1.jsonl")
+    shown = CliRunner().invoke(command, [], standalone_mode=False).stdout
+    assert shown.splitlines() == [
+        "tasks                 6",
+        "task success          67% (4 of 6)",
+        "latency p95           0.8 s",
+        "policy refusals       1",
+        "plan reproduction     50% (1 of 2)",
+        "plans from cache      1",
+        "partial failures      50% (1 of 2)",
+        "evidence match@5      50% (1 of 2)",
+        "rename accuracy       67% (2 of 3)",
+        "auto recovery         67% (2 of 3)",
+        "mean recovery steps   2.0",
+    ]
+    told = json.loads(CliRunner().invoke(command, ["--json"], standalone_mode=False).stdout)
+    assert told["latency_p95_ms"] == 789
+    assert told["evidence_match"] == {"hits": 1, "of": 2, "rate": 0.5}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +18,7 @@ from evercontext.domain.event import (
     StepResult,
     Task,
 )
-from evercontext.events.kpi import compute
+from evercontext.events.kpi import compute, is_telling
 
 
 class Log:
@@ -71,6 +72,34 @@ def test_plans_made_anew_are_compared_and_cached_ones_shown_apart() -> None:
     kpis = compute(log.events)
     assert (kpis.plan_reproduction.hits, kpis.plan_reproduction.of) == (1, 2)
     assert kpis.plan_cache_hits == 1
+
+
+@pytest.mark.contract("E49")
+def test_another_tree_may_have_another_plan_and_planning_alone_is_no_task() -> None:
+    log = Log()
+    for tree, ids in (("1", "x"), ("2", "y"), ("2", "y")):
+        made = Plan(tasks=({"id": ids},), source="planner", tree=tree)
+        begin = Task(text="same", root="r", model="m", mode="plan", door="run")
+        log.add(f"{tree}{len(log.events)}", begin, made, Final(status="done", text="", exit_code=0))
+    kpis = compute(log.events)
+    assert (kpis.plan_reproduction.hits, kpis.plan_reproduction.of) == (1, 1)
+    assert (kpis.tasks, kpis.latency_p95_ms) == (0, None)
+
+
+@pytest.mark.contract("E49")
+def test_plans_of_a_file_or_an_editor_say_nothing_about_the_planner() -> None:
+    log = Log()
+    for number, source in enumerate(("file", "edited", "resume", "file")):
+        log.task(str(number), plan(str(number), source=source), text="same")
+    assert compute(log.events).plan_reproduction.of == 0
+
+
+def test_what_is_not_telling_changes_no_figure() -> None:
+    path = Path(__file__).parent / "recorded.jsonl"
+    whole = [Event.from_json(json.loads(line)) for line in path.read_text().splitlines()]
+    telling = [event for event in whole if is_telling(event)]
+    assert compute(telling) == compute(whole)
+    assert len(telling) < len(whole) / 2
 
 
 @pytest.mark.contract("E49")

@@ -62,6 +62,8 @@ class Planned:
     """Tasks that were done before and are not done again."""
     interrupted: frozenset[str] = frozenset()
     """Tasks that were begun before and cut off."""
+    tree: str = ""
+    """Hash of the tree that it was made for, where that is known."""
 
 
 MakePlan = Callable[[str, str, Caller], Awaitable[Planned]]

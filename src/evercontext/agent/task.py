@@ -153,7 +153,8 @@ class TaskRun:
         self._meter.add(planned.usage, planned.cost)
         tasks = tuple(task.to_json() for task in planned.plan.tasks)
         finished = tuple(sorted(planned.finished))
-        self._emit(Plan(tasks=tasks, source=planned.source, finished=finished), began)
+        source, tree = planned.source, planned.tree
+        self._emit(Plan(tasks=tasks, source=source, finished=finished, tree=tree), began)
         return planned
 
     async def _follow(self, text: str, planned: Planned, began: str) -> Part | None:

@@ -53,7 +53,8 @@ async def plan_task(
         end(outcome_of(error), None, str(error))
         raise
     tasks = tuple(task.to_json() for task in planned.plan.tasks)
-    _emit(app, Plan(tasks=tasks, source=planned.source), trace_id, began)
+    body = Plan(tasks=tasks, source=planned.source, tree=planned.tree)
+    _emit(app, body, trace_id, began)
     end(Outcome.DONE, planned, None)
     return planned
 

@@ -79,6 +79,7 @@ class Planning:
 
     async def __call__(self, text: str, failure: str, caller: Caller) -> Planned:
         """Make a plan, or take the one that was made for the same task in the same tree."""
+        tree = await self._digest(caller)
         if failure or not self.cache:
             evidence = await self.gather(text, caller)
             planned = await self.planner.make(text, self.surroundings, failure, evidence)
@@ -87,11 +88,12 @@ class Planning:
                 text,
                 self.surroundings,
                 executor=self.executor,
-                tree_digest=await self._digest(caller),
+                tree_digest=tree,
                 gather=lambda: self.gather(text, caller),
             )
         cost = self.price(self.planner.model.info.bare_name, planned.usage)
-        return dataclasses.replace(planned, cost=cost if planned.usage.output_tokens else None)
+        cost = cost if planned.usage.output_tokens else None
+        return dataclasses.replace(planned, cost=cost, tree=tree)
 
     async def gather(self, text: str, caller: Caller) -> Sequence[Message]:
         """What a planner should know: code that was found, and what is remembered."""
@@ -164,7 +166,7 @@ def edited(make_plan: MakePlan, edit: EditPlan, events: EventLog) -> MakePlan:
         if changed.tasks == planned.plan.tasks:
             return planned
         tasks = tuple(task.to_json() for task in planned.plan.tasks)
-        body = Plan(tasks=tasks, source=planned.source)
+        body = Plan(tasks=tasks, source=planned.source, tree=planned.tree)
         events.emit(body, trace_id=caller.trace_id, parent=caller.parent)
         return dataclasses.replace(planned, plan=changed, source="edited")
 

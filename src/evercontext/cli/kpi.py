@@ -13,7 +13,7 @@ from evercontext.cli.options import json_option, settings_of
 from evercontext.cli.terminal import Screen
 from evercontext.errors import UsageError
 from evercontext.events import segments
-from evercontext.events.kpi import EVIDENCE_AT, Kpis, Share, compute
+from evercontext.events.kpi import EVIDENCE_AT, KINDS, Kpis, Share, compute, is_telling
 
 _AGO = re.compile(r"(\d+)\s*([dhw])")
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
@@ -34,7 +34,8 @@ def command(since: str | None, at: int, as_json: bool) -> None:
     settings = settings_of()
     begin = start_of(since, datetime.now(UTC)) if since else ""
     places = segments.segments(settings.traces)
-    events = (event for place in places for event in segments.read(place) if event.at >= begin)
+    read = (event for place in places for event in segments.read(place, *KINDS))
+    events = (event for event in read if event.at >= begin and is_telling(event))
     kpis = compute(events, at)
     if as_json:
         print(json.dumps(kpis.to_json(), indent=2))

@@ -45,6 +45,8 @@ class Plan(Body):
     """``implicit``, ``cache``, ``file``, ``edited``, ``resume`` or the planner's name."""
     finished: tuple[str, ...] = ()
     """Ids of tasks that were done before and are not done again."""
+    tree: str = ""
+    """Hash of the tree that it was made for, where that is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,6 +269,11 @@ class RepairAttempt(Body):
     failures_before: int
     failures_after: int
     green: bool
+    step: str = ""
+    """``better``, ``other`` (as many, but a different one), ``same``, ``worse``, ``rejected``."""
+    kept: bool = True
+    """False if the attempt was taken back."""
+    paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

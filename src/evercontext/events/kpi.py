@@ -26,6 +26,12 @@ POLICY_CODES = frozenset({
     "policy", "path_escapes_root", "path_refused", "extension_not_allowed", "protected_path",
     "read_only", "too_large", "not_utf8",
 })  # fmt: skip
+KINDS = tuple(
+    kind.type for kind in (Task, Final, Plan, Evidence, RepairAttempt, StepResult, Audit, Renamed)
+)
+"""The events that figures are made of; all others need not even be read."""
+NOT_PLANNED = frozenset({"implicit", "cache", "file", "edited", "resume"})
+"""Sources of plans that no planner made just then."""
 _REFUSED_STATUS = frozenset({400, 403, 413, 415})
 
 
@@ -39,6 +45,11 @@ class _Trace:
     shown: list[Evidence] = field(default_factory=list)
     repairs: list[RepairAttempt] = field(default_factory=list)
     refusals: int = 0
+
+    @property
+    def only_planned(self) -> bool:
+        """True for a task that was never meant to be done."""
+        return self.task is not None and (self.task.mode, self.task.door) == ("plan", "run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +94,15 @@ class Kpis:
 def compute(events: Iterable[Event], at: int = EVIDENCE_AT) -> Kpis:
     """Fold a log, in any order, into its figures; ``at`` is the k of evidence match@k."""
     traces, renames = _gather(events)
-    ended = [trace for trace in traces.values() if trace.task and trace.final]
+    whole = [trace for trace in traces.values() if trace.task and trace.final]
+    ended = [trace for trace in whole if not trace.only_planned]
     finals = [trace.final for trace in ended if trace.final]
     planned = [final for final in finals if final.tasks > 1]
     repaired = [trace for trace in traces.values() if trace.repairs]
     recovered = [trace for trace in repaired if trace.repairs[-1].green]
     steps = [len(trace.repairs) for trace in recovered]
     shown = [trace for trace in ended if trace.shown and trace.final and trace.final.changed]
-    reproduced, cached = _plans(ended)
+    reproduced, cached = _plans(whole)
     return Kpis(
         tasks=len(ended),
         task_success=Share(len(finals), sum(final.exit_code == 0 for final in finals)),
@@ -137,20 +149,31 @@ def _take(trace: _Trace, body: Body) -> None:
 
 
 def _plans(ended: Sequence[_Trace]) -> tuple[Share, int]:
-    """Of the plans made anew for a task planned before, how many came out the same."""
-    first: dict[tuple[str, str], tuple[Any, ...]] = {}
+    """Of the plans made anew for a task and tree planned before, how many came out the same."""
+    first: dict[tuple[str, str, str], tuple[Any, ...]] = {}
     again = same = cached = 0
     for trace in ended:
         for plan in trace.plans[:1]:
-            if plan.source == "cache":
-                cached += 1
-            elif plan.source != "implicit" and trace.task:
-                key = (trace.task.text, trace.task.root)
-                if key in first:
-                    again += 1
-                    same += first[key] == plan.tasks
-                first.setdefault(key, plan.tasks)
+            cached += plan.source == "cache"
+            if plan.source in NOT_PLANNED or trace.task is None:
+                continue
+            key = (trace.task.text, trace.task.root, plan.tree)
+            if key in first:
+                again += 1
+                same += first[key] == plan.tasks
+            first.setdefault(key, plan.tasks)
     return Share(again, same), cached
+
+
+def is_telling(event: Event) -> bool:
+    """True if the figures would be others without this event."""
+    match event.body:
+        case StepResult(error=code):
+            return code in POLICY_CODES
+        case Audit(status=status, door=door):
+            return door == "rest" and status in _REFUSED_STATUS
+        case _:
+            return event.body.type in KINDS
 
 
 def _partial(final: Final) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -25,7 +26,9 @@ class _Latency:
 class Metrics:
     """Requests by method, route and status; seconds by route; requests in progress."""
 
-    def __init__(self) -> None:
+    def __init__(self, more: Callable[[], str] = lambda: "") -> None:
+        """``more`` adds figures that others keep; it may take its time."""
+        self._more = more
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._latency: dict[str, _Latency] = {}
         self._in_progress = 0
@@ -61,7 +64,7 @@ class Metrics:
             "# TYPE evercontext_start_time_seconds gauge",
             f"evercontext_start_time_seconds {self._started:.3f}",
         ]
-        return "\n".join(lines) + "\n"
+        return "\n".join(lines) + "\n" + self._more()
 
 
 class Timer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -294,7 +295,8 @@ def _add_pages(api: FastAPI, metrics: Metrics) -> None:
 
     async def figures(request: Request) -> Response:
         request.scope[ROUTE] = "/metrics"
-        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        text = await asyncio.to_thread(metrics.text)
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def docs(request: Request) -> Response:
         request.scope[ROUTE] = "/docs"

@@ -43,6 +43,7 @@ from evercontext.server.auth import Addresses, Token, is_loopback, require_token
 from evercontext.server.connection import Connection
 from evercontext.server.console.door import PREFIX, ConsoleDoor, is_quiet, open_console
 from evercontext.server.doors import at_the_door
+from evercontext.server.figures import LogFigures
 from evercontext.server.metrics import Metrics
 from evercontext.server.on_demand import OnDemand
 from evercontext.server.rest import answer_crash, build_gateway
@@ -95,7 +96,7 @@ async def open_gateway(
         addresses = Addresses.of(settings.host, bound.getsockname()[1], settings.allowed_hosts)
         token = Token.of(settings.token) if settings.token else None
         token_name = "EC_TOKEN" if token else None
-        metrics = Metrics()
+        metrics = Metrics(LogFigures(settings.traces).text)
         gateway = build_gateway(tools, metrics, token_name=token_name)
         mcp = OnDemand(partial(_open_mcp, tools, events, token_name, addresses, limit))
         stack.push_async_callback(mcp.close)

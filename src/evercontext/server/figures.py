@@ -1,0 +1,70 @@
+"""The KPIs of the event log, as Prometheus reads them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evercontext.domain.event import Event
+from evercontext.events import segments
+from evercontext.events.kpi import KINDS, Kpis, Share, compute, is_telling
+
+FRESH_SECONDS = 15.0
+"""Figures of a log grow slowly; a scraper that asks more often gets the last ones."""
+
+
+@dataclass(slots=True)
+class LogFigures:
+    """Folds the log; what was read of a segment is not read again until it grows."""
+
+    directory: Path
+    fresh: float = FRESH_SECONDS
+    _read: dict[Path, tuple[int, list[Event]]] = field(default_factory=dict)
+    _text: str = ""
+    _made: float = 0.0
+
+    def text(self) -> str:
+        """Return the figures in the Prometheus text format."""
+        if not self._text or time.monotonic() - self._made > self.fresh:
+            self._text = "\n".join(_lines(compute(self._events()))) + "\n"
+            self._made = time.monotonic()
+        return self._text
+
+    def _events(self) -> Iterator[Event]:
+        places = segments.segments(self.directory)
+        self._read = {place: self._read[place] for place in places if place in self._read}
+        for place in places:
+            try:
+                yield from self._segment(place)
+            except FileNotFoundError:
+                continue
+
+    def _segment(self, place: Path) -> list[Event]:
+        size = place.stat().st_size
+        if place not in self._read or self._read[place][0] != size:
+            found = [event for event in segments.read(place, *KINDS) if is_telling(event)]
+            self._read[place] = size, found
+        return self._read[place][1]
+
+
+def _lines(kpis: Kpis) -> Iterator[str]:
+    latency = None if kpis.latency_p95_ms is None else kpis.latency_p95_ms / 1000
+    yield from _gauge("tasks", kpis.tasks)
+    yield from _gauge("task_latency_p95_seconds", latency)
+    yield from _gauge("policy_refusals", kpis.policy_refusals)
+    yield from _gauge("plan_cache_hits", kpis.plan_cache_hits)
+    yield from _gauge("mean_recovery_steps", kpis.mean_recovery_steps)
+    for name in ("task_success", "plan_reproduction", "partial_failure", "evidence_match",
+                 "rename_accuracy", "auto_recovery"):  # fmt: skip
+        share: Share = getattr(kpis, name)
+        yield from _gauge(f"{name}_ratio", share.rate)
+        yield from _gauge(f"{name}_of", share.of)
+
+
+def _gauge(name: str, value: float | None) -> Iterator[str]:
+    # A figure that nothing was counted for is left out: 0 would say something else.
+    if value is not None:
+        yield f"# TYPE evercontext_kpi_{name} gauge"
+        yield f"evercontext_kpi_{name} {value:g}"
