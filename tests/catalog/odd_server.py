@@ -52,7 +52,8 @@ def called(number: Any, params: dict[str, Any]) -> None:
         sys.stdout.write('{"jsonrpc": "2.0", "id": ')
         sys.stdout.flush()
         os._exit(3)
-    if HOW == "silent-call":
+    if HOW in ("silent-call", "cancel"):
+        print("called", file=sys.stderr, flush=True)
         return
     if HOW == "wrong-id":
         return say({"id": number + 1000, "result": {"content": []}})
@@ -111,6 +112,8 @@ def main() -> None:
             say({"id": number, "result": {**answer, "serverInfo": {"name": HOW, "version": "1"}}})
         elif method == "tools/list" and HOW != "silent-list":
             say({"id": number, "result": listed(message.get("params", {}))})
+        elif method == "notifications/cancelled":
+            print("cancelled", file=sys.stderr, flush=True)
         elif method == "tools/call":
             called(number, message["params"])
 

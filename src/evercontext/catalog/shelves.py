@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from evercontext.catalog.adopt import LONGEST_DESCRIPTION, MOST_TOOLS
+from evercontext.catalog.backend import Backend
 from evercontext.catalog.listing import Listed
 from evercontext.catalog.message import Answer
 from evercontext.catalog.servers import PATIENCE, Scope, Servers
@@ -27,17 +28,24 @@ class Shelves:
 
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
+        self._working: dict[tuple[str, str], asyncio.Task[Listed]] = {}
 
     async def list(self, what: str, scope: Scope) -> list[dict[str, Any]]:
         """List ``resources``, ``resources/templates`` or ``prompts`` of every server in time."""
         backends = await self._servers.visible(scope)
-        asking = {b.config.id: asyncio.create_task(b.listed(what)) for b in backends}
+        asking = {backend.config.id: self._asking(what, backend) for backend in backends}
         if asking:
-            _, late = await asyncio.wait(asking.values(), timeout=PATIENCE)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*asking.values(), return_exceptions=True)
+            await asyncio.wait(asking.values(), timeout=PATIENCE)
         return [item for id, task in asking.items() for item in _shown(what, id, task)]
+
+    def _asking(self, what: str, backend: Backend) -> asyncio.Task[Listed]:
+        """The question under way, or a new one: a server that starts slowly goes on starting."""
+        key = (what, backend.config.id)
+        task = self._working.get(key)
+        if task is None or task.done():
+            task = self._working[key] = asyncio.create_task(backend.listed(what))
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return task
 
     async def read(self, address: str, scope: Scope) -> Answer | None:
         """Read a resource; ``None`` if it is not there for this caller."""
@@ -59,7 +67,7 @@ class Shelves:
 
 def _shown(what: str, server: str, task: asyncio.Task[Listed]) -> list[dict[str, Any]]:
     """The entries of one server that can be shown; one that failed has none."""
-    if task.cancelled() or task.exception() is not None:
+    if not task.done() or task.cancelled() or task.exception() is not None:
         return []
     rename = _RENAMED[what]
     entries = [entry for entry in task.result().items[:MOST_TOOLS] if isinstance(entry, dict)]
