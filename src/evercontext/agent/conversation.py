@@ -16,7 +16,7 @@ from evercontext.agent.history import whole
 from evercontext.agent.limits import Limits
 from evercontext.agent.loop import Price
 from evercontext.agent.task import TaskReport, TaskRun, new_trace_id
-from evercontext.agent.verify import Verify, no_checks
+from evercontext.agent.verify import Repair, Verify, no_checks, no_repair
 from evercontext.context.window import Window, describe
 from evercontext.domain.event import Compacted, Notice
 from evercontext.domain.message import Message
@@ -64,6 +64,7 @@ class Conversation:
     limits: Limits = field(default_factory=Limits)
     price: Price = lambda model, usage: None
     verify: Verify = no_checks
+    repair: Repair = no_repair
     memory: Recollects | None = None
     mode: Mode = Mode.AGENT
     history: list[Message] = field(default_factory=list)
@@ -102,6 +103,7 @@ class Conversation:
             remember=self._saver(trace_id),
             reminder=await self._reminder(text, caller),
             verify=self.verify,
+            repair=self.repair,
         )
         self.last_trace = trace_id
         try:

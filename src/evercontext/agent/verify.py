@@ -16,12 +16,25 @@ from evercontext.domain.tool import Caller
 from evercontext.events.log import EventLog
 from evercontext.tools.approval import Gate
 from evercontext.tools.toolbox import Toolbox
+from evercontext.workspace.failures.failure import Failure
 
 Verdict = Literal["verified", "red", "not verified"]
 _NO_TESTS = 5
 """What pytest says when there was nothing to run."""
 
 Verify = Callable[[Caller], Awaitable[Verdict]]
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What the checks found, all together."""
+
+    verdict: Verdict
+    failures: tuple[Failure, ...] = ()
+    passed: int = 0
+    """Tests that passed, as far as they were counted."""
+    output: str = ""
+    """The end of what the red ones said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +76,28 @@ class Checker:
 
     async def __call__(self, caller: Caller) -> Verdict:
         """Run them all; one red check makes the whole red."""
-        verdicts = [verdict for kind in self.kinds() for verdict in await self._run(kind, caller)]
-        if "red" in verdicts:
-            return "red"
-        return "verified" if "verified" in verdicts else "not verified"
+        return (await self.look(caller)).verdict
 
-    async def _run(self, kind: str, caller: Caller) -> list[Verdict]:
+    async def look(self, caller: Caller) -> Findings:
+        """Run them all and say what each found."""
+        runs = [run for kind in self.kinds() for run in await self._run(kind, caller)]
+        verdicts = [verdict for verdict, _ in runs]
+        red = [run for verdict, run in runs if verdict == "red"]
+        return Findings(
+            "red" if red else "verified" if "verified" in verdicts else "not verified",
+            tuple(Failure.from_json(one) for run in red for one in run["failures"]),
+            sum(run["counts"].get("passed", 0) for _, run in runs),
+            "\n\n".join(run["output"] for run in red),
+        )
+
+    async def _run(self, kind: str, caller: Caller) -> list[tuple[Verdict, Mapping[str, Any]]]:
         box = self.toolbox.behind(Gate())
         result = await box.call(f"run.{kind}", {}, caller)
         data = result.data if isinstance(result.data, Mapping) else {}
         runs = data.get("runs") or []
         if not runs:
             self._record(kind, (), None, result.text.strip().splitlines()[0][:200], caller)
-        return [self._judge(kind, run, caller) for run in runs]
+        return [(self._judge(kind, run, caller), run) for run in runs]
 
     def _judge(self, kind: str, run: Mapping[str, Any], caller: Caller) -> Verdict:
         counts = ", ".join(f"{number} {word}" for word, number in run["counts"].items())

@@ -12,7 +12,7 @@ from evercontext.agent.briefing import Surroundings
 from evercontext.agent.limits import Limits
 from evercontext.agent.planner import Planner
 from evercontext.agent.task import Rollback, TaskReport, TaskRun, new_trace_id
-from evercontext.agent.verify import Checker, Verify
+from evercontext.agent.verify import Checker
 from evercontext.app.calibrations import Calibrations
 from evercontext.app.equipment import ESSENTIAL, equip
 from evercontext.app.equipment import redactor as redactor
@@ -114,6 +114,10 @@ class EverContext:
             window = await calibrations.window(model.info)
             toolbox = self.toolbox.only(ESSENTIAL) if model.info.tiny else self.toolbox
             run = TaskRun(
+            verify, repair = checked_and_mended(
+                self.checks(detect=self.settings.auto_test is not False),
+                self.settings, self.workspace, by_default=True, tiny=model.info.tiny,
+            )  # fmt: skip
                 model=model,
                 toolbox=toolbox.behind(gate) if gate else toolbox,
                 events=self.events,
@@ -130,14 +134,15 @@ class EverContext:
                 width=_width(self.settings, model, gate),
                 rollback=self._rollback(trace_id) if self.settings.rollback_on_failure else None,
                 changed_before=before.files() if before else (),
-                verify=self.checks(detect=self.settings.auto_test is not False),
+                verify=verify,
+                repair=repair,
             )
             report = await run.run(text)
             await calibrations.keep(model.info, window)
             await self.memory.keep(text, report, caller)
             return report
 
-    def checks(self, *, detect: bool) -> Verify:
+    def checks(self, *, detect: bool) -> Checker:
         """The checks that the harness runs after changes: those set, and the tests it finds."""
         return Checker(self.toolbox, self.events, lambda: tuple(self._check_kinds(detect)))
 

@@ -8,6 +8,7 @@ error, rollback, result.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -22,6 +23,7 @@ from evercontext.domain.event import (
     ModelReply,
     Notice,
     Plan,
+    RepairAttempt,
     Retry,
     RolledBack,
     Step,
@@ -45,6 +47,9 @@ class JsonView:
         self._steps: dict[str, Step] = {}
         self._calls = 0
         self._changes: list[Object] = []
+        self._repairs: list[Object] = []
+        self._settled: int | None = None
+        """How many of the changes no repair can take back any more."""
         self._tasks: dict[str, str] = {}
 
     def __call__(self, event: Event) -> None:
@@ -82,7 +87,11 @@ class JsonView:
                 self._changes.append(change)
                 yield {"type": "file_change", "tool_id": event.parent, **change}
             case Verification() as check:
+                if self._settled is None:
+                    self._settled = len(self._changes)
                 yield {"type": "verification", **_check(check)}
+            case RepairAttempt() as attempt:
+                yield self._repair(attempt)
             case Plan() | TaskBegan() | TaskEnded() as part:
                 yield from self._part(part)
             case RolledBack(restored=restored, removed=removed, kept=kept, undo=undo):
@@ -105,8 +114,17 @@ class JsonView:
                 self._tasks[id] = status
                 yield {"type": "task", "id": id, "title": title, "status": status}
 
+    def _repair(self, attempt: RepairAttempt) -> Object:
+        if not attempt.kept:
+            del self._changes[self._settled or 0 :]
+        self._settled = len(self._changes)
+        self._repairs.append(dataclasses.asdict(attempt))
+        return {"type": "repair", **self._repairs[-1]}
+
     def _result(self, final: Final) -> Object:
         whole: Object = {} if self._stream else {"changes": self._changes}
+        if self._repairs and not self._stream:
+            whole["repairs"] = self._repairs
         if final.tasks > 1:
             whole["tasks"] = [{"id": id, "status": how} for id, how in self._tasks.items()]
         return {

@@ -41,7 +41,16 @@ def checks_options(function: F) -> F:
     )
     lint = click.option("--lint-cmd", metavar="COMMAND", help="Lint with this after changes.")
     test = click.option("--test-cmd", metavar="COMMAND", help="Test with this after changes.")
-    return test(lint(auto(function)))
+    repair = click.option(
+        "--repair/--no-repair", default=None, help="Mend red checks, or leave them red."
+    )
+    rounds = click.option(
+        "--repair-rounds",
+        type=click.IntRange(0),
+        metavar="N",
+        help="Times the model may try to mend them; 0: only what needs no model.",
+    )
+    return test(lint(auto(repair(rounds(function)))))
 
 
 def json_option(function: F) -> F:

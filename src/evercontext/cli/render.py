@@ -16,6 +16,7 @@ from evercontext.domain.event import (
     ModelReply,
     Notice,
     Plan,
+    RepairAttempt,
     Retry,
     RolledBack,
     Step,
@@ -79,6 +80,9 @@ class TextView:
                 self._began(event.id, part)
             case RolledBack() as told:
                 self._rolled_back(told)
+            case RepairAttempt() as attempt:
+                self.pause()
+                self._err.line(f"  repair {describe_repair(attempt)}", *repair_style(attempt))
             case Notice() | Retry() | Verification() | Plan() | TaskEnded() as said:
                 self._aside(said)
 
@@ -312,6 +316,24 @@ def plan_part(task: Mapping[str, Any]) -> str:
     """One task of a plan in a few words."""
     after = ", ".join(task.get("depends_on") or ())
     return f"{task.get('id')}: {task.get('title')}{f' (after {after})' if after else ''}"
+
+
+def describe_repair(attempt: RepairAttempt) -> str:
+    """One try to mend something in a few words."""
+    count = attempt.failures_before
+    before = f"{count} failure{'' if count == 1 else 's'}"
+    ended = "green" if attempt.green else f"{attempt.failures_after} left"
+    words = {"rejected": "rejected, restored", "same": f"{ended}, taken back" if attempt.paths
+             else "nothing changed", "worse": f"{ended}, worse, taken back"}  # fmt: skip
+    what = f" {', '.join(attempt.paths[:5])}" if attempt.paths else ""
+    return one_line(
+        f"{attempt.number}: {attempt.by}{what} → {before}, {words.get(attempt.step, ended)}"
+    )
+
+
+def repair_style(attempt: RepairAttempt) -> tuple[str, ...]:
+    """The colour of a try: green, or yellow where something is left."""
+    return ("green",) if attempt.green else ("dim",) if attempt.kept else ("yellow",)
 
 
 def describe_check(check: Verification) -> str:

@@ -144,6 +144,8 @@ def _settings(given: dict[str, Any]) -> Settings:
         test_cmd=given["test_cmd"],
         lint_cmd=given["lint_cmd"],
         auto_test=given["auto_test"],
+        repair=given["repair"],
+        repair_rounds=given["repair_rounds"],
         max_turns=given["max_turns"],
         timeout=given["timeout"],
         max_budget_usd=given["max_budget_usd"],

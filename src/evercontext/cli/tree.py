@@ -11,9 +11,11 @@ from evercontext.cli.render import (
     describe_check,
     describe_diff,
     describe_final,
+    describe_repair,
     output_lines,
     painted_diff,
     plan_part,
+    repair_style,
     seconds,
     verdict,
 )
@@ -32,6 +34,7 @@ from evercontext.domain.event import (
     Notice,
     Plan,
     Recalled,
+    RepairAttempt,
     Retry,
     RolledBack,
     Step,
@@ -111,6 +114,8 @@ def _rarer(event: Event) -> tuple[str, str, tuple[str, ...]]:
             return "approval", f"{tool} {'allowed' if allowed else 'denied'} by {by}{said}", ()
         case Verification() as check:
             return "check", describe_check(check), ()
+        case RepairAttempt() as attempt:
+            return "repair", describe_repair(attempt), repair_style(attempt)
         case Notice(level=level, text=text):
             return level, text, ("yellow",)
         case Retry(what=what, reason=reason):

@@ -242,6 +242,20 @@ class Settings:
         "EC_MCP_URL", None, "File calls go to this gateway. Unset: in-process", user_only=True
     )
     rag_url: str | None = _setting(
+    repair: bool | None = _setting(
+        "EC_REPAIR",
+        None,
+        "Mend what makes checks red after a change. Unset: in run, not in chat",
+        _switch,
+        guarded=True,
+    )
+    repair_rounds: int = _setting(
+        "EC_REPAIR_ROUNDS",
+        3,
+        "Times the model may try to mend red checks; 0: only what needs no model",
+        _integer,
+        guarded=True,
+    )
         "EC_RAG_URL", None, "Search calls go to this server. Unset: in-process", user_only=True
     )
     host: str = _setting("EC_HOST", "127.0.0.1", "Address `serve` listens on", user_only=True)

@@ -51,6 +51,11 @@ class Toolbox:
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._tools.values())
 
+    @property
+    def gate(self) -> Gate:
+        """Whom a call is judged by."""
+        return self._gate
+
     def behind(self, gate: Gate) -> Toolbox:
         """The same tools behind another gate."""
         return Toolbox(self._tools.values(), self._events, gate)

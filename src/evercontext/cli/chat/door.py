@@ -61,6 +61,8 @@ def command(**given: Any) -> int:
         test_cmd=given["test_cmd"],
         lint_cmd=given["lint_cmd"],
         auto_test=given["auto_test"],
+        repair=given["repair"],
+        repair_rounds=given["repair_rounds"],
         max_budget_usd=given["max_budget_usd"],
     )
     return int(run_until_stopped(_chat(settings, given)))
@@ -89,6 +91,7 @@ async def _chat(settings: Settings, given: dict[str, Any]) -> Outcome:
 
 async def _conversation(app: EverContext, given: dict[str, Any]) -> Conversation:
     from evercontext.app.conversations import open_conversation
+    from evercontext.app.mending import checked_and_mended
     from evercontext.domain.tool import Mode
 
     talk = await open_conversation(
@@ -97,7 +100,10 @@ async def _conversation(app: EverContext, given: dict[str, Any]) -> Conversation
         fork=given["fork"],
         mode=Mode.PLAN if given["plan"] else Mode.AGENT,
     )
-    talk.verify = app.checks(detect=bool(app.settings.auto_test))
+    checks = app.checks(detect=bool(app.settings.auto_test))
+    talk.verify, talk.repair = checked_and_mended(
+        checks, app.settings, app.workspace, by_default=False, tiny=talk.model.info.tiny
+    )
     return talk
 
 

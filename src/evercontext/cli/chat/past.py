@@ -84,7 +84,7 @@ async def _change_to(dialogue: Dialogue, resume: str | None = None, copy: bool =
         model_name=old.model.info.name,
         mode=old.mode,
     )
-    new.verify = old.verify
+    new.verify, new.repair = old.verify, old.repair
     await leave(dialogue)
     dialogue.talk = new
     dialogue.permissions.session.clear()

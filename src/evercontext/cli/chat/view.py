@@ -11,7 +11,9 @@ from evercontext.cli.render import (
     describe_check,
     describe_diff,
     describe_final,
+    describe_repair,
     painted_diff,
+    repair_style,
     seconds,
     verdict,
 )
@@ -22,6 +24,7 @@ from evercontext.domain.event import (
     Final,
     ModelReply,
     Notice,
+    RepairAttempt,
     Retry,
     Step,
     StepResult,
@@ -66,6 +69,9 @@ class ChatView:
                 self._diff(diff)
             case Final() as final:
                 self._final(final)
+            case RepairAttempt() as attempt:
+                self.pause()
+                self._screen.line(f"  repair {describe_repair(attempt)}", *repair_style(attempt))
             case Notice() | Retry() | Verification() as said:
                 self._aside(said)
 

@@ -1,0 +1,1 @@
+"""Repair: red checks are made green, or everything that was tried is taken back."""

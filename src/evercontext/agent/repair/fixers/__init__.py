@@ -1,0 +1,1 @@
+"""Fixers: each knows one kind of mistake, needs no model, and only proposes."""

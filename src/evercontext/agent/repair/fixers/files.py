@@ -1,0 +1,52 @@
+"""Files that are opened under a name they do not have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from evercontext.agent.repair.edits import Proposal
+from evercontext.agent.repair.fixers.spelling import distance, nearest
+from evercontext.agent.repair.project import ProjectView
+from evercontext.agent.repair.protection import is_protected
+from evercontext.workspace.failures.failure import Failure
+
+_MISSING = re.compile(r"No such file or directory[:,] '([^']+)'|ENOENT[^']*'([^']+)'")
+_STRING = re.compile(r"""(["'])([^"'\n\\]{1,200})\1""")
+
+
+async def wrong_path(failure: Failure, project: ProjectView) -> list[Proposal]:
+    """Propose the file of the project that a path in the code was meant for."""
+    match = _MISSING.search(failure.message)
+    if match is None:
+        return []
+    lost = match[1] or match[2]
+    files = [path for path in await project.files() if not is_protected(path)]
+    for path in dict.fromkeys(frame.file for frame in reversed(failure.frames)):
+        text = await project.read(path)
+        if text is None or is_protected(path):
+            continue
+        for literal in dict.fromkeys(m[2] for m in _STRING.finditer(text)):
+            meant = _meant(literal, lost, files)
+            if meant:
+                mended = re.sub(rf"([\"']){re.escape(literal)}\1", rf"\g<1>{meant}\g<1>", text)
+                said = f"there is no {literal}, there is {meant}"
+                return [Proposal("wrong path", said, {path: mended})]
+    return []
+
+
+def _meant(literal: str, lost: str, files: Iterable[str]) -> str | None:
+    """The end of the one path in the project that a literal was meant for."""
+    parts = PurePosixPath(literal).parts
+    gone = PurePosixPath(lost).parts
+    if not parts or gone[-len(parts) :] != parts or "." not in parts[-1]:
+        return None
+    known = [PurePosixPath(path).parts for path in files]
+    same = {one[-len(parts) :] for one in known if one[-1] == parts[-1]}
+    if len(same) == 1:
+        return "/".join(same.pop())
+    spelt = nearest(parts[-1], {one[-1] for one in known})
+    ends = {one[-len(parts) :] for one in known if one[-1] == spelt}
+    ends = {end for end in ends if distance("/".join(end), "/".join(parts)) <= 3} or ends
+    return "/".join(ends.pop()) if len(ends) == 1 else None

@@ -1,0 +1,279 @@
+"""JavaScript and TypeScript: missing imports, misspelt names, paths and exports, open brackets."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from evercontext.agent.repair.edits import Proposal
+from evercontext.agent.repair.fixers.spelling import nearest
+from evercontext.agent.repair.project import ProjectView
+from evercontext.agent.repair.protection import is_protected
+from evercontext.workspace.failures.failure import Failure, inside
+
+SUFFIXES = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx")
+_UNDEFINED = re.compile(r"(?:ReferenceError: )?([A-Za-z_$][\w$]*) is not defined")
+_NO_EXPORT = re.compile(r"module '([^']+)' does not provide an export named '([\w$]+)'")
+_NO_MODULE = re.compile(r"Cannot find module '([^']+)'")
+_NO_METHOD = re.compile(r"\.([A-Za-z_$][\w$]*) is not a function")
+_WORD = re.compile(r"[A-Za-z_$][\w$]*")
+_EXPORTED = re.compile(
+    r"^export\s+(?:default\s+)?(?:async\s+)?(?:function\*?|class|const|let|var)\s+([\w$]+)"
+    r"|^(?:module\.)?exports\.([\w$]+)\s*=",
+    re.MULTILINE,
+)
+_LISTED = re.compile(r"(?:^export|module\.exports\s*=)\s*\{([^}]*)\}", re.MULTILINE)
+_DECLARED = re.compile(
+    r"(?:function\*?|class|const|let|var|import)\s+\{?\s*([\w$,\s]+)|\(([\w$,\s]+)\)"
+)
+_HEAD = re.compile(r"import\b|(?:const|let|var) .*\brequire\(|[\"']use strict")
+_METHODS = """
+    at concat copyWithin entries every fill filter find findIndex findLast flat flatMap forEach
+    includes indexOf join keys lastIndexOf map pop push reduce reduceRight reverse shift slice some
+    sort splice toSorted toString unshift values charAt charCodeAt codePointAt endsWith match
+    matchAll normalize padEnd padStart repeat replace replaceAll search split startsWith substring
+    toLowerCase toUpperCase trim trimEnd trimStart has get set delete clear add then catch finally
+"""
+_GLOBALS = """
+    console process Buffer setTimeout setInterval clearTimeout Promise Object Array String Number
+    Boolean Math JSON Date RegExp Map Set WeakMap Symbol Error TypeError parseInt parseFloat isNaN
+    structuredClone undefined require module exports URL fetch globalThis
+"""
+_BUILTIN = {
+    "node:fs": "readFileSync writeFileSync existsSync mkdirSync readdirSync statSync rmSync",
+    "node:path": "join resolve dirname basename extname relative",
+    "node:url": "fileURLToPath pathToFileURL",
+    "node:assert": "deepEqual deepStrictEqual strictEqual",
+    "node:crypto": "createHash randomUUID randomBytes",
+    "node:child_process": "spawn spawnSync execFile execSync",
+    "node:events": "EventEmitter once",
+    "node:util": "promisify inspect",
+    "node:os": "tmpdir homedir cpus",
+}
+_ORIGIN = {name: module for module, names in _BUILTIN.items() for name in names.split()}
+_MODULES = (
+    "fs",
+    "path",
+    "os",
+    "url",
+    "util",
+    "crypto",
+    "assert",
+    "events",
+    "http",
+    "https",
+    "zlib",
+)
+
+
+def _ours(failure: Failure) -> str | None:
+    path = failure.file
+    return path if path and path.endswith(SUFFIXES) and not is_protected(path) else None
+
+
+async def missing_import(failure: Failure, project: ProjectView) -> list[Proposal]:
+    """Propose to import an undefined name from the project or from node."""
+    match, path = _UNDEFINED.search(failure.message), _ours(failure)
+    text = await project.read(path) if path else None
+    if match is None or path is None or text is None:
+        return []
+    name = match[1]
+    origins = [(_relative(path, other), False)
+               for other in await project.mentions(name, *SUFFIXES)
+               if other != path and not is_protected(other)
+               and name in exported(await project.read(other) or "")]  # fmt: skip
+    origins += [(_ORIGIN[name], False)] if name in _ORIGIN else []
+    origins += [(f"node:{name}", True)] if name in _MODULES else []
+    return [
+        Proposal("missing import", f"{name} is used and not imported, {origin} has it",
+                 {path: _imported(text, name, origin, whole)})
+        for origin, whole in origins
+    ]  # fmt: skip
+
+
+def exported(text: str) -> set[str]:
+    """Return the names that a module exports."""
+    found = {m[1] or m[2] for m in _EXPORTED.finditer(text)}
+    for match in _LISTED.finditer(text):
+        found |= {part.split(" as ")[-1].split(":")[0].strip() for part in match[1].split(",")}
+    return {name for name in found if name}
+
+
+def _relative(path: str, other: str) -> str:
+    to = posixpath.relpath(other, posixpath.dirname(path) or ".")
+    to = re.sub(r"\.[cm]?tsx?$", ".js", to)
+    return to if to.startswith(".") else f"./{to}"
+
+
+def _imported(text: str, name: str, origin: str, whole: bool) -> str:
+    modern = bool(re.search(r"^(?:import|export)\b", text, re.MULTILINE))
+    quote = "'" if re.search(r"(?:from |require\()'", text) else '"'
+    end = ";" if re.search(r";\s*$", text, re.MULTILINE) else ""
+    what = name if whole else f"{{ {name} }}"
+    if modern:
+        line = f"import {what} from {quote}{origin}{quote}{end}\n"
+    else:
+        line = f"const {what} = require({quote}{origin}{quote}){end}\n"
+    same = re.search(rf"^import \{{([^}}\n]*)\}} from ([\"']){re.escape(origin)}\2", text, re.M)
+    if same and not whole:
+        names = ", ".join(sorted({*(n.strip() for n in same[1].split(",")), name}))
+        return text[: same.start(1)] + f" {names} " + text[same.end(1) :]
+    lines = text.splitlines(keepends=True)
+    last = [n for n, one in enumerate(lines, 1) if _HEAD.match(one)]
+    at = last[-1] if last else 1 if lines and lines[0].startswith("#!") else 0
+    gap = [] if last or not lines else ["\n"]
+    return "".join([*lines[:at], line, *gap, *lines[at:]])
+
+
+async def misspelt_name(failure: Failure, project: ProjectView) -> list[Proposal]:
+    """Propose the declared name that an undefined one is nearest to."""
+    match, path = _UNDEFINED.search(failure.message), _ours(failure)
+    text = await project.read(path) if path else None
+    if match is None or path is None or text is None:
+        return []
+    near = nearest(match[1], _declared(text) | set(_GLOBALS.split()))
+    if near is None:
+        return []
+    return [Proposal("typo", f"{match[1]} is nowhere defined, {near} is",
+                     {path: _replace(text, match[1], near)})]  # fmt: skip
+
+
+def _declared(text: str) -> set[str]:
+    lists = (m[1] or m[2] or "" for m in _DECLARED.finditer(text))
+    arrows = re.findall(r"([A-Za-z_$][\w$]*)\s*=>", text)
+    return {word for part in lists for word in _WORD.findall(part)} | set(arrows)
+
+
+def _replace(text: str, old: str, new: str, line: int | None = None) -> str:
+    word = re.compile(rf"(?<![\w$]){re.escape(old)}(?![\w$])")
+    lines = text.splitlines(keepends=True)
+    return "".join(
+        word.sub(new, one) if line in (None, number) else one for number, one in enumerate(lines, 1)
+    )
+
+
+async def misspelt_method(failure: Failure, project: ProjectView) -> list[Proposal]:
+    """Propose the method that is nearest to one that nothing has."""
+    match = _NO_METHOD.search(failure.message)
+    if match is None or not failure.file or not failure.line:
+        return []
+    wrong, known = match[1], set(_METHODS.split())
+    scripts = [path for path in await project.files() if path.endswith(SUFFIXES)]
+    sources = [path for path in scripts if not is_protected(path)][:300]
+    for path in sources:
+        known |= set(re.findall(r"^\s+(?:async\s+|static\s+|get\s+)?([\w$]+)\s*\([^)]*\)\s*\{",
+                                await project.read(path) or "", re.M))  # fmt: skip
+    near = nearest(wrong, known - {"if", "for", "while", "switch", "catch", "function"})
+    if near is None:
+        return []
+    said = f"nothing has a method {wrong}, there is {near}"
+    ours = _ours(failure)
+    if ours:
+        text = await project.read(ours) or ""
+        return [Proposal("typo", said, {ours: _replace(text, wrong, near, failure.line)})]
+    return await _renamed(near, wrong, said, project)
+
+
+async def _renamed(old: str, new: str, said: str, project: ProjectView) -> list[Proposal]:
+    made: dict[str, str] = {}
+    for path in await project.mentions(old, *SUFFIXES):
+        if is_protected(path):
+            return []
+        made[path] = _replace(await project.read(path) or "", old, new)
+    return [Proposal("typo", f"{said}; renamed", made)] if made else []
+
+
+async def wrong_export(failure: Failure, project: ProjectView) -> list[Proposal]:
+    """Propose to export what is defined, or the name that is exported."""
+    match, path = _NO_EXPORT.search(failure.message), failure.file
+    if match is None or not path:
+        return []
+    wrong, folder = match[2], posixpath.dirname(path)
+    origin = posixpath.normpath(posixpath.join(folder, match[1]))
+    text = await project.read(origin)
+    if text is None or is_protected(origin):
+        return []
+    defines = rf"^(?=(?:async\s+)?(?:function\*?|class|const|let|var)\s+{re.escape(wrong)}\b)"
+    hidden = re.search(defines, text, re.MULTILINE)
+    if hidden:
+        mended = f"{text[: hidden.start()]}export {text[hidden.start() :]}"
+        return [Proposal("missing export", f"{origin} does not export {wrong}", {origin: mended})]
+    near = nearest(wrong, exported(text))
+    if near is None:
+        return []
+    said = f"{origin} exports {near}, not {wrong}"
+    if is_protected(path):
+        return await _renamed(near, wrong, said, project)
+    mended = _replace(await project.read(path) or "", wrong, near)
+    return [Proposal("typo", said, {path: mended})]
+
+
+async def wrong_module(failure: Failure, project: ProjectView) -> list[Proposal]:
+    """Propose the file that a path in an import was meant for."""
+    match, path = _NO_MODULE.search(failure.message), _ours(failure)
+    text = await project.read(path) if path else None
+    if match is None or path is None or text is None:
+        return []
+    folder = posixpath.dirname(path)
+    files = [one for one in await project.files() if one.endswith((*SUFFIXES, ".json"))]
+    found = []
+    for spec in re.findall(r"(?:from|require\(|import\()\s*[\"'](\.[^\"']*)[\"']", text):
+        target = posixpath.normpath(posixpath.join(folder, spec))
+        if target in files or not _is_lost(target, spec, match[1], project.root):
+            continue
+        for other in _meant(target, files):
+            mended = text.replace(spec, _relative(path, other))
+            said = f"there is no {spec}, there is {_relative(path, other)}"
+            found.append(Proposal("wrong import", said, {path: mended}))
+    return found
+
+
+def _is_lost(target: str, spec: str, lost: str, root: str) -> bool:
+    return lost in (spec, target) or inside(lost, root) == target
+
+
+def _meant(target: str, files: list[str]) -> Iterator[str]:
+    yield from (f for f in files if PurePosixPath(f).with_suffix("") == PurePosixPath(target))
+    yield from (
+        f"{target}/{name}" for name in ("index.js", "index.mjs") if f"{target}/{name}" in files
+    )
+    base = PurePosixPath(target)
+    beside = {PurePosixPath(f).name: f for f in files if PurePosixPath(f).parent == base.parent}
+    near = nearest(base.name, beside) or nearest(f"{base.name}.js", beside)
+    if near:
+        yield beside[near]
+    else:
+        yield from [f for f in files if PurePosixPath(f).name == base.name][:2]
+
+
+async def open_bracket(failure: Failure, project: ProjectView) -> list[Proposal]:
+    """Propose the bracket that a line leaves open; the checks say whether it was that."""
+    path = _ours(failure)
+    text = await project.read(path) if path else None
+    if failure.kind != "syntax" or path is None or text is None or not failure.line:
+        return []
+    lines = text.splitlines(keepends=True)
+    if not failure.line <= len(lines):
+        return []
+    line = lines[failure.line - 1]
+    found = []
+    for made in _closings(line):
+        whole = "".join([*lines[: failure.line - 1], made, *lines[failure.line :]])
+        said = failure.message.splitlines()[0]
+        found.append(Proposal("syntax", said, {path: whole}))
+    return found[:3]
+
+
+def _closings(line: str) -> Iterator[str]:
+    bare = re.sub(r"([\"'`])(?:\\.|(?!\1).)*\1", lambda m: "_" * len(m[0]), line.rstrip())
+    for opener, closer in (("(", ")"), ("[", "]"), ("{", "}")):
+        missing = bare.count(opener) - bare.count(closer)
+        if missing < 1:
+            continue
+        for tail in (" {", ";", ",", ""):
+            if bare.endswith(tail):
+                at = len(bare) - len(tail)
+                yield line[:at] + closer * missing + line[at:]
+                break

@@ -1,0 +1,179 @@
+"""Python that does not parse: the small slips that the parser itself points at."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterator
+
+from evercontext.agent.repair.edits import Proposal
+from evercontext.agent.repair.fixers.spelling import nearest
+from evercontext.agent.repair.project import ProjectView
+from evercontext.agent.repair.protection import is_protected
+from evercontext.workspace.failures.failure import Failure
+
+_CLOSERS = {"(": ")", "[": "]", "{": "}"}
+_MOST_SLIPS = 4
+_LONGEST = 400_000
+
+
+async def broken_syntax(failure: Failure, project: ProjectView) -> list[Proposal]:
+    """Propose the smallest changes after which the file parses again."""
+    path = failure.file
+    if failure.kind != "syntax" or not path or not path.endswith(".py") or is_protected(path):
+        return []
+    text = await project.read(path)
+    if text is None or len(text) > _LONGEST:
+        return []
+    said = failure.message.splitlines()[0]
+    return [Proposal("syntax", said, {path: mended}) for mended in mend(text)]
+
+
+def mend(text: str) -> list[str]:
+    """Return sources that parse, one or two slips away from one that does not."""
+    error = _error(text)
+    current, found = text, []
+    for _ in range(_MOST_SLIPS):
+        if error is None:
+            break
+        tries = list(dict.fromkeys(one for one in _tries(current, error) if one != current))
+        found = [one for one in tries if _error(one) is None]
+        if found:
+            return found[:3]
+        further = [(e.lineno or 0, one) for one in tries if (e := _error(one))]
+        last = error.lineno or 0
+        ahead = [one for line, one in further if line > last]
+        if not ahead:
+            break
+        current, error = ahead[0], _error(ahead[0])
+    return found
+
+
+def _error(text: str) -> SyntaxError | None:
+    try:
+        compile(text, "<text>", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        return error
+    except (ValueError, RecursionError, MemoryError):
+        return SyntaxError("not readable", ("<text>", None, None, None))
+    return None
+
+
+def _tries(text: str, error: SyntaxError) -> Iterator[str]:
+    """What the parser's words suggest, then what is often forgotten."""
+    lines = text.splitlines(keepends=True)
+    number, said = error.lineno or 0, error.msg or ""
+    if not 1 <= number <= len(lines):
+        number = len(lines)
+    if not lines:
+        return
+    column = max(0, (error.offset or 1) - 1)
+    for made in _by_message(lines, number, column, said, error):
+        yield "".join([*lines[: number - 1], made, *lines[number:]])
+    yield from _by_block(lines, number, said)
+    if "was never closed" in said or "EOF" in said or "invalid syntax" in said:
+        yield from _closed(lines, number, said)
+    for near in range(number, max(0, number - 2), -1):
+        for made in _often(lines[near - 1]):
+            yield "".join([*lines[: near - 1], made, *lines[near:]])
+
+
+def _by_message(
+    lines: list[str], number: int, column: int, said: str, error: SyntaxError
+) -> Iterator[str]:
+    line = lines[number - 1]
+    if "expected ':'" in said:
+        yield line[:column].rstrip() + ":" + line[column:]
+        yield _colon(line)
+    if "unmatched" in said or "does not match" in said:
+        yield line[:column] + line[column + 1 :]
+        yield from (line[:column] + mark + line[column + 1 :] for mark in _CLOSERS.values())
+    if "unterminated" in said:
+        yield from _quoted(line, line[column : column + 1])
+    if "forgot a comma" in said:
+        yield from _with_commas(line, column)
+    if "instead of '='" in said:
+        yield re.sub(r"(?<![=!<>:+\-*/%&|^])=(?!=)", "==", line, count=1)
+    if "Missing parentheses in call to" in said:
+        yield re.sub(r"\b(print|exec)\s+(.+?)(\s*(?:#.*)?)$", r"\1(\2)\3", line, count=1)
+    if "leading zeros" in said:
+        yield re.sub(r"\b0+(\d)", r"\1", line, count=1)
+
+
+def _colon(line: str) -> str:
+    code, comment = _split_comment(line)
+    return code.rstrip() + ":" + code[len(code.rstrip()) :] + comment
+
+
+def _split_comment(line: str) -> tuple[str, str]:
+    match = re.search(r"\s+#[^'\"]*$", line)
+    return (line[: match.start()], line[match.start() :]) if match else (line, "")
+
+
+def _quoted(line: str, quote: str) -> Iterator[str]:
+    mark = quote if quote in "\"'" and quote else '"'
+    bare = line.rstrip("\r\n")
+    ending = line[len(bare) :]
+    for at in range(len(bare), max(0, len(bare) - 4), -1):
+        yield bare[:at] + mark + bare[at:] + ending
+
+
+def _with_commas(line: str, column: int) -> Iterator[str]:
+    for match in re.finditer(r"(?<=[\w\]\)}\"'])\s+(?=[\w\[({\"'])", line[column:]):
+        at = column + match.start()
+        yield line[:at] + "," + line[at:]
+    bare = line.rstrip()
+    yield bare + "," + line[len(bare) :]
+
+
+def _by_block(lines: list[str], number: int, said: str) -> Iterator[str]:
+    """Indentation: of one line, or of all that follow on the same level."""
+    if "inconsistent use of tabs" in said or "unindent" in said:
+        yield "".join(line.expandtabs(4) for line in lines)
+    if "expected an indented block" in said and (above := re.search(r"on line (\d+)", said)):
+        head = lines[int(above[1]) - 1]
+        inner = _indent(head) + "    "
+        for count in (1, 2, 3, 4):
+            block = [inner + line.lstrip() if line.strip() else line
+                     for line in lines[number - 1 : number - 1 + count]]  # fmt: skip
+            yield "".join([*lines[: number - 1], *block, *lines[number - 1 + count :]])
+    if "unexpected indent" in said or "unindent does not match" in said:
+        levels = {_indent(line) for line in lines[: number - 1] if line.strip()}
+        for level in sorted(levels, key=len, reverse=True):
+            made = level + lines[number - 1].lstrip()
+            yield "".join([*lines[: number - 1], made, *lines[number:]])
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _closed(lines: list[str], number: int, said: str) -> Iterator[str]:
+    """A bracket that was never closed, closed on its line or one of the next."""
+    opened = re.search(r"'([(\[{])' was never closed", said)
+    for mark in [_CLOSERS[opened[1]]] if opened else list(_CLOSERS.values()):
+        for at in range(number - 1, min(len(lines), number + 12)):
+            bare, comment = _split_comment(lines[at].rstrip("\r\n"))
+            ending = lines[at][len(bare) + len(comment) :] or "\n"
+            bare = bare.rstrip()
+            for tail in (":", ",", "):", ")", ""):
+                if bare.endswith(tail) and bare.strip():
+                    head = bare[: len(bare) - len(tail)]
+                    made = head + mark + tail + comment + ending
+                    yield "".join([*lines[:at], made, *lines[at + 1 :]])
+
+
+def _often(line: str) -> Iterator[str]:
+    """What is often forgotten or mistyped, whatever the parser says."""
+    word = re.match(r"\s*(\w+)", line)
+    if word and not keyword.iskeyword(word[1]):
+        near = nearest(word[1], [k for k in keyword.kwlist if len(k) > 2])
+        if near:
+            yield line.replace(word[1], near, 1)
+    opens = r"\s*(?:async\s+)?(?:def|class|if|elif|else|for|while|try|except|finally|with)\b"
+    if re.match(opens, line) and not _split_comment(line)[0].rstrip().endswith(":"):
+        yield _colon(line)
+    for other in re.findall(r"\b[a-z]{3,9}\b", line):
+        near = None if keyword.iskeyword(other) else nearest(other, ("import", "lambda", "return"))
+        if near:
+            yield re.sub(rf"\b{other}\b", near, line, count=1)

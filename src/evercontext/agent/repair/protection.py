@@ -1,0 +1,102 @@
+"""Tests and what configures checks: a repair leaves them as they are (case 74).
+
+A check that was changed so that it passes says nothing. While a repair is under way, calls that
+would change such a file are answered with no, and whatever was changed in spite of that, by a
+command say, is found in the journal afterwards and taken back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import PurePosixPath
+
+from evercontext.domain.tool import Arguments, Caller, Tool
+from evercontext.tools.approval import Answer, Gate, Question, Verdict
+
+_FOLDERS = frozenset(
+    ("test", "tests", "testing", "__tests__", "spec", "specs", "e2e", "testdata", "__snapshots__")
+)
+_TESTS = """
+    test_*.py *_test.py conftest.py *.test.[jt]s *.test.[jt]sx *.spec.[jt]s *.spec.[jt]sx
+    *.test.[cm][jt]s *.spec.[cm][jt]s *_test.go *_test.rs *_spec.rb *.snap
+"""
+_SETTINGS = """
+    pyproject.toml pytest.ini tox.ini setup.cfg noxfile.py mypy.ini .mypy.ini ruff.toml .ruff.toml
+    .flake8 .pylintrc .coveragerc package.json tsconfig*.json jsconfig.json vitest.config.*
+    jest.config.* eslint.config.* .eslintrc* .prettierrc* prettier.config.* Cargo.toml clippy.toml
+    .clippy.toml rustfmt.toml .rustfmt.toml go.mod go.work .golangci.* Makefile makefile GNUmakefile
+    justfile Taskfile.* .pre-commit-config.yaml
+"""
+_DECIDING = (*_TESTS.split(), *_SETTINGS.split())
+_SILENCERS = re.compile(
+    r"#\s*noqa|#\s*type:\s*ignore|#\s*pyright:\s*ignore|#\s*ruff:\s*noqa|#\s*pragma:\s*no cover"
+    r"|eslint-disable|@ts-(?:ignore|nocheck|expect-error)|//\s*nolint|#!?\[allow\("
+    r"|pytest\.(?:skip|xfail|importorskip)|mark\.(?:skip|xfail)|unittest\.skip|SkipTest"
+    r"|#\[ignore|\bt\.Skip|\b(?:it|test|describe)\.(?:skip|todo)|\bos\._exit\(|\bsys\.exit\(0\)"
+)
+_RUST_TESTS = re.compile(r"^#\[cfg\(test\)\].*", re.MULTILINE | re.DOTALL)
+REASON = "tests and the settings of checks stay as they are during a repair; mend the code"
+
+
+def is_protected(path: str) -> bool:
+    """True for tests, what they compare with, and what configures a check."""
+    folders = PurePosixPath(path).parts[:-1]
+    return decides(path) or bool(_FOLDERS & set(folders)) or ".github" in folders
+
+
+def decides(path: str) -> bool:
+    """True for a file that its name alone makes a test or the settings of a check."""
+    name = PurePosixPath(path).name
+    return any(fnmatch(name, pattern) for pattern in _DECIDING)
+
+
+def weakens(path: str, before: str | None, after: str | None) -> str | None:
+    """Say how a change to any file makes a check see less, if it does."""
+    old, new = before or "", after or ""
+    if len(_SILENCERS.findall(new)) > len(_SILENCERS.findall(old)):
+        return "it silences a check"
+    if path.endswith(".rs") and _RUST_TESTS.findall(old) != _RUST_TESTS.findall(new):
+        return "it changes the tests inside the file"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A gate that lets nobody change a protected file; all else is as it was."""
+
+    inner: Gate
+    own: Collection[str] = ()
+    """Tests that the task itself made: they are its work, not what judges it."""
+
+    @property
+    def gate(self) -> Gate:
+        """The gate, for a toolbox."""
+        return Gate(self._policy, self._ask)
+
+    def _policy(self, tool: Tool, arguments: Arguments, caller: Caller) -> Verdict:
+        if tool.writes and self._named(arguments):
+            return "ask"
+        return self.inner.policy(tool, arguments, caller)
+
+    async def _ask(self, question: Question) -> Answer:
+        if question.tool.writes and self._named(question.arguments):
+            return Answer(False, "protected tests", REASON)
+        return await self.inner.ask(question)
+
+    def _named(self, arguments: Arguments) -> bool:
+        given = (arguments.get("path"), arguments.get("to"))
+        return any(isinstance(path, str) and self.covers(path) for path in given)
+
+    def covers(self, path: str) -> bool:
+        """True if this file may not change."""
+        return is_protected(path) and _plain(path) not in self.own
+
+
+def _plain(path: str) -> str:
+    return "/".join(part for part in PurePosixPath(path).parts if part != ".")
+
+
+Covers = Callable[[str], bool]
