@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from evercontext.models.embedded.weights import is_pulled, stored_at
+from evercontext.models.embedded.weights import MINILM, is_pulled, stored_at
 from evercontext.settings import rows
 
 _KEPT = frozenset({"NO_COLOR"})
@@ -80,6 +80,14 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
         monkeypatch.setenv(f"GIT_{role}_NAME", "Test")
         monkeypatch.setenv(f"GIT_{role}_EMAIL", "test@example.invalid")
     return home
+
+
+@pytest.fixture
+def minilm() -> Path:
+    """The home in which the embedder's weights lie."""
+    if not is_pulled(_USERS_HOME, MINILM):
+        pytest.skip("no MiniLM here; bring it with: evercontext model pull minilm")
+    return _USERS_HOME
 
 
 @pytest.fixture

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from evercontext.cli.indexes import index_folder, opened_index
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, root_option, settings_of
+from evercontext.cli.terminal import one_line
 from evercontext.errors import StoreBusy
 from evercontext.settings import Settings
 
@@ -52,7 +53,7 @@ async def _index(
         if rebuild:
             await index.table.forget()
         try:
-            report = await index.update(progress=None if as_json else _progress())
+            report = await index.update(progress=_progress(as_json))
         except StoreBusy as busy:
             # The other one does the same work: there is nothing left to do here.
             print(f"{busy.message}: left to it", file=sys.stderr)
@@ -68,6 +69,7 @@ async def _watch(settings: Settings, index: CodeIndex, as_json: bool) -> None:
 
     def tell(report: Report) -> None:
         print(_line(report, as_json), flush=True)
+        _tell_trouble(report)
 
     print("watching, Ctrl-C ends", file=sys.stderr, flush=True)
     await watch(index, await index_folder(settings), asyncio.Event(), tell)
@@ -77,9 +79,15 @@ async def _tell(index: CodeIndex, report: Report, verbose: bool, as_json: bool) 
     rows = await index.table.rows()
     files = sum(row.content is not None for row in rows.values())
     print(_line(report, as_json, files), flush=True)
+    _tell_trouble(report)
     if verbose and not as_json:
         for path, why in sorted(report.skipped.items())[:_SHOWN_REASONS]:
             print(f"  left out: {path}: {why}")
+
+
+def _tell_trouble(report: Report) -> None:
+    if report.trouble:
+        print(f"warning: {report.by}: {one_line(report.trouble)}", file=sys.stderr, flush=True)
 
 
 def _line(report: Report, as_json: bool, files: int | None = None) -> str:
@@ -87,23 +95,45 @@ def _line(report: Report, as_json: bool, files: int | None = None) -> str:
 
     counts = counted(report)
     if as_json:
-        skipped = {"skipped": report.skipped} if report.skipped else {}
-        total = {} if files is None else {"files": files}
-        seconds = round(report.seconds, 3)
-        return json.dumps({**total, **counts, **skipped, "seconds": seconds}, ensure_ascii=False)
+        return json.dumps(_data(report, files), ensure_ascii=False)
     said = ", ".join(f"{n} {name}" for name, n in counts.items() if n and name != "embedded")
     total_text = "" if files is None else f"{files} files indexed; "
     left_out = f", {len(report.skipped)} left out" if report.skipped else ""
-    return f"{total_text}{said or 'nothing changed'}{left_out} ({report.seconds:.1f} s)"
+    spent = f"; {_spent(report)}" if report.asked else ""
+    return f"{total_text}{said or 'nothing changed'}{left_out}{spent} ({report.seconds:.1f} s)"
 
 
-def _progress() -> Progress | None:
-    if not sys.stderr.isatty():
-        return None
+def _data(report: Report, files: int | None) -> dict[str, Any]:
+    from evercontext.index.tools import counted
+
+    data: dict[str, Any] = {} if files is None else {"files": files}
+    data |= counted(report)
+    if report.skipped:
+        data["skipped"] = report.skipped
+    if report.by:
+        asked = {"name": report.by, "chunks": report.asked, "tokens": report.tokens}
+        data["embedder"] = {**asked, "cost_usd": report.cost, "trouble": report.trouble}
+    return {**data, "seconds": round(report.seconds, 3)}
+
+
+def _spent(report: Report) -> str:
+    """What an embedder was given to do, and what that cost."""
+    tokens = f", {report.tokens:,} tokens" if report.tokens else ""
+    cost = f", ${report.cost:.4f}" if report.cost is not None else ""
+    return f"{report.asked} chunks embedded by {report.by}{tokens}{cost}"
+
+
+def _progress(as_json: bool) -> Progress | None:
+    """A bar for people, lines for programs; both beside the result, on the error stream."""
+
+    def tell(done: int, total: int) -> None:
+        print(json.dumps({"done": done, "total": total}), file=sys.stderr, flush=True)
 
     def show(done: int, total: int) -> None:
         width = 30 * done // max(total, 1)
         end = "\n" if done >= total else ""
         print(f"\r[{'#' * width:30s}] {done}/{total}", end=end, file=sys.stderr, flush=True)
 
-    return show
+    if as_json:
+        return tell
+    return show if sys.stderr.isatty() else None

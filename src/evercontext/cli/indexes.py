@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evercontext.cli.terminal import one_line
+from evercontext.errors import ModelProblem
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:
+    from evercontext.domain.model import Embedder
     from evercontext.index.search import CodeIndex
 
 
@@ -26,9 +28,21 @@ def _warn(text: str) -> None:
     print(f"warning: {one_line(text)}", file=sys.stderr)
 
 
+def _embedder(settings: Settings) -> Embedder | None:
+    """Return the chosen embedder; one that is not there is told, and done without."""
+    from evercontext.app.embedding import choose_embedder
+
+    try:
+        return choose_embedder(settings)
+    except ModelProblem as problem:
+        _warn(f"{problem}; the packaged vectors are used")
+        return None
+
+
 @asynccontextmanager
 async def opened_index(settings: Settings) -> AsyncIterator[CodeIndex]:
     """Open the index of the settings' root under the agent's policy."""
+    from evercontext.app.embedding import uses_vectors
     from evercontext.app.equipment import redactor
     from evercontext.app.house import check_root
     from evercontext.files.policy import agent_policy
@@ -40,6 +54,8 @@ async def opened_index(settings: Settings) -> AsyncIterator[CodeIndex]:
         folder=await index_folder(settings, tell=True),
         policy=agent_policy(settings.allow_ext, settings.max_bytes),
         redactor=redactor(settings),
+        use_vectors=uses_vectors(settings),
+        embedder=_embedder(settings),
     )
     try:
         yield index

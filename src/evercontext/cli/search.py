@@ -11,7 +11,7 @@ import click
 from evercontext.cli.indexes import opened_index
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, root_option, settings_of
-from evercontext.cli.terminal import Screen
+from evercontext.cli.terminal import Screen, one_line
 from evercontext.errors import EverContextError, StoreBusy, UsageError
 from evercontext.settings import Settings
 
@@ -76,6 +76,8 @@ class _Asked:
                 print("indexing first …", file=sys.stderr, flush=True)
                 await _catch_up(index)
                 answer = await self._answer(index, query)
+        if answer.note:
+            print(f"warning: {one_line(answer.note)}", file=sys.stderr, flush=True)
         if as_json:
             print(json.dumps({"query": query, **as_data(answer)}, ensure_ascii=False, indent=2))
         else:

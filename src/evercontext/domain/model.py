@@ -199,6 +199,15 @@ async def complete(model: Model, request: Request) -> Reply:
     return builder.reply()
 
 
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Vectors of texts, and what they cost."""
+
+    vectors: Sequence[Sequence[float]]
+    tokens: int = 0
+    """Tokens that somebody charges for."""
+
+
 class Embedder(Protocol):
     """Turns texts into vectors of one length."""
 
@@ -208,10 +217,18 @@ class Embedder(Protocol):
         ...
 
     @property
-    def dimensions(self) -> int:
-        """Length of each vector."""
+    def local(self) -> bool:
+        """True if no text leaves this machine."""
         ...
 
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """Return one vector per text."""
+    def price(self, tokens: int) -> float | None:
+        """Return US dollars for so many tokens; ``None`` where no price is known."""
+        ...
+
+    async def embed(self, texts: Sequence[str], *, question: bool = False) -> Embedded:
+        """Return one vector per text; some models read a question otherwise than a document."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give connections and memory back."""
         ...

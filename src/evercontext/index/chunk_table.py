@@ -87,7 +87,7 @@ class ChunkTable:
     async def forget(self) -> None:
         """Empty the index; readers elsewhere notice by the generation."""
         async with self.store.transaction() as t:
-            generation = await self._next_generation(t)
+            generation = await self.next_generation(t)
             await t.execute("DELETE FROM contents")
             await forget_commit(t)
             await t.execute(
@@ -149,7 +149,7 @@ class ChunkTable:
     async def apply(self, batch: Batch) -> int:
         """Make a batch real, whole or not at all; return its generation."""
         async with self.store.transaction() as t:
-            generation = await self._next_generation(t)
+            generation = await self.next_generation(t)
             await t.execute_many(
                 "INSERT INTO contents VALUES (?, ?) ON CONFLICT (hash) DO NOTHING",
                 list(batch.contents.items()),
@@ -230,7 +230,8 @@ class ChunkTable:
         digest.update(str(orphans and orphans["n"]).encode())
         return digest.hexdigest()
 
-    async def _next_generation(self, t: Queries) -> int:
+    async def next_generation(self, t: Queries) -> int:
+        """Begin a batch: what it writes bears this number."""
         row = await t.fetch_one(
             "INSERT INTO facts VALUES ('generation', '1') ON CONFLICT (name) DO UPDATE "
             "SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT) RETURNING value"

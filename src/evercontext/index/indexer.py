@@ -42,6 +42,15 @@ class Report:
     unchanged: int = 0
     embedded: int = 0
     """Chunks whose vectors were computed."""
+    by: str | None = None
+    """The embedder that was asked, where it is not the packaged one."""
+    asked: int = 0
+    """Chunks that it embedded."""
+    tokens: int = 0
+    cost: float | None = None
+    """US dollars, where a price is known."""
+    trouble: str | None = None
+    """Why it could not be asked for all."""
     skipped: dict[str, str] = field(default_factory=dict)
     """Path → why it is not in the index."""
     seconds: float = 0.0

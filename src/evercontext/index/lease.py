@@ -17,6 +17,8 @@ from pathlib import Path
 from evercontext.errors import StoreBusy
 
 LOCK = "index.lock"
+EMBEDDING = "index.embedding.lock"
+"""Embedding takes long, and keeps nobody from indexing."""
 _LOOK_AGAIN = 0.05
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _HELD = (errno.EWOULDBLOCK, errno.EACCES)
@@ -25,8 +27,8 @@ _HELD = (errno.EWOULDBLOCK, errno.EACCES)
 class IndexLease:
     """The lock of one index; the same object may hold it several times over."""
 
-    def __init__(self, folder: Path) -> None:
-        self._file = folder / LOCK
+    def __init__(self, folder: Path, name: str = LOCK) -> None:
+        self._file = folder / name
         self._fd = -1
         self._depth = 0
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evercontext.domain.event import Notice
+from evercontext.domain.model import Embedder
 from evercontext.domain.tool import Caller, Mode
+from evercontext.errors import ModelProblem
 from evercontext.events.log import EventLog
 from evercontext.events.redact import Redactor
 from evercontext.files.policy import FilePolicy
@@ -27,6 +31,9 @@ class IndexPlace:
     policy: FilePolicy
     redactor: Redactor | None = None
     events: EventLog | None = None
+    use_vectors: bool = True
+    embedder: Callable[[], Embedder | None] = lambda: None
+    """Returns what ranks by meaning instead of the packaged vectors; raises what it lacks."""
     _folders: dict[bool, Path] = field(default_factory=dict)
     _open: dict[Path, CodeIndex] = field(default_factory=dict)
     _busy: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -40,19 +47,31 @@ class IndexPlace:
             folder = await self._folder(writing, caller)
             if folder not in self._open:
                 self._open[folder] = await CodeIndex.open(
-                    self.root, folder=folder, policy=self.policy, redactor=self.redactor
+                    self.root,
+                    folder=folder,
+                    policy=self.policy,
+                    redactor=self.redactor,
+                    use_vectors=self.use_vectors,
+                    embedder=self._embedder(caller),
                 )
             return self._open[folder]
 
+    def _embedder(self, caller: Caller | None) -> Embedder | None:
+        try:
+            return self.embedder()
+        except ModelProblem as problem:
+            self._tell(f"{problem}; the packaged vectors are used", caller)
+            return None
+
+    def _tell(self, text: str, caller: Caller | None) -> None:
+        if self.events and caller:
+            body = Notice(level="warning", text=text)
+            self.events.emit(body, trace_id=caller.trace_id, parent=caller.parent)
+
     async def _folder(self, writing: bool, caller: Caller | None) -> Path:
         """Return the folder, chosen once: what was told about it need not be told again."""
-
-        def tell(text: str) -> None:
-            if self.events and caller:
-                body = Notice(level="warning", text=text)
-                self.events.emit(body, trace_id=caller.trace_id, parent=caller.parent)
-
         if writing not in self._folders:
+            tell = partial(self._tell, caller=caller)
             found = await index_folder(self.root, self.home, writing=writing, tell=tell)
             self._folders[writing] = found
         return self._folders[writing]

@@ -13,17 +13,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from evercontext.domain.model import Embedder
 from evercontext.errors import PathRefused, StoreBusy, UsageError
 from evercontext.events.redact import Redactor
 from evercontext.files.paths import Root
 from evercontext.files.policy import FilePolicy, agent_policy
-from evercontext.index.analysis import unpack
+from evercontext.index.analysis import Analysis, unpack
+from evercontext.index.borrowed import Borrowed
 from evercontext.index.chunk_table import ChunkTable
 from evercontext.index.corpus import Corpus
 from evercontext.index.features import NAMES
 from evercontext.index.folder import FOLDER, LONGEST_QUERY, MOST_RESULTS, TOP_K, prepare_folder
 from evercontext.index.indexer import Indexer, Pending, Progress, Report
 from evercontext.index.lease import IndexLease
+from evercontext.index.overlay import Overlay
 from evercontext.index.question import Question, understand
 from evercontext.index.ranking import Ranked, rank
 from evercontext.index.reading import Reader, Unfit
@@ -73,16 +76,25 @@ class Answer:
     hits: tuple[Hit, ...]
     stale: bool = False
     """True if the tree has changes that this answer does not know yet."""
+    note: str | None = None
+    """What kept the answer from being as good as asked for."""
 
 
 class CodeIndex:
     """The index of one tree."""
 
-    def __init__(self, indexer: Indexer, root: Root, vectors: StaticVectors | None) -> None:
+    def __init__(
+        self,
+        indexer: Indexer,
+        root: Root,
+        vectors: StaticVectors | None,
+        borrowed: Borrowed | None = None,
+    ) -> None:
         self.indexer = indexer
         self.table = indexer.table
         self._root = root
         self._vectors = vectors
+        self._borrowed = borrowed
         self._corpus: Corpus | None = None
         self._generation = 0
         self._looked = 0.0
@@ -98,8 +110,12 @@ class CodeIndex:
         policy: FilePolicy | None = None,
         redactor: Redactor | None = None,
         use_vectors: bool = True,
+        embedder: Embedder | None = None,
     ) -> CodeIndex:
-        """Open the index of a tree; ``folder`` keeps it elsewhere than in the tree."""
+        """Open the index of a tree; ``folder`` keeps it elsewhere than in the tree.
+
+        ``embedder`` ranks by its own vectors instead of the packaged ones; the index closes it.
+        """
         vectors = await asyncio.to_thread(load_static_vectors) if use_vectors else None
         pinned = Root.open(root)
         try:
@@ -112,10 +128,13 @@ class CodeIndex:
             raise
         reader = Reader(pinned, rules, redactor)
         indexer = Indexer(table, Walker(pinned.path, rules), reader, IndexLease(place), vectors)
-        return cls(indexer, pinned, vectors)
+        borrowed = Borrowed(Overlay(table, reader, embedder), place) if embedder else None
+        return cls(indexer, pinned, vectors, borrowed)
 
     async def close(self) -> None:
         """Give everything back."""
+        if self._borrowed is not None:
+            await self._borrowed.close()
         await self.table.close()
         self._root.close()
 
@@ -131,12 +150,15 @@ class CodeIndex:
         While another process indexes, wait for it up to ``patience`` seconds.
         """
         async with self._busy, self.indexer.lease.hold(patience):
-            return await self._update(await self.indexer.pending(paths), progress)
+            report = await self._update(await self.indexer.pending(paths), progress)
+        if self._borrowed is not None:
+            await self._borrowed.catch_up(report, progress)
+        return report
 
     async def _update(self, pending: Pending, progress: Progress | None = None) -> Report:
         small = len(pending) <= CHEAP
         report = await self.indexer.update(pending, keep_analyses=small, progress=progress)
-        if self._corpus is not None and small:
+        if self._corpus is not None and small and self._borrowed is None:
             await self._follow(self._corpus, report)
         self._stale = False
         return report
@@ -177,15 +199,20 @@ class CodeIndex:
             if fresh:
                 await self._freshen()
             corpus = await self._load()
-        if not corpus.live_files:
-            return Answer((), self._stale)
-        ranked = rank(
-            corpus, question, self._vector_of(question), min(top_k, MOST_RESULTS), path_prefix
-        )
+            if not corpus.live_files:
+                return Answer((), self._stale)
+            vector = await self._vector_of(question, corpus)
+            if vector is None and corpus.vectors is not self._vectors:
+                # The embedder does not answer: the packaged vectors do.
+                corpus = await self._load()
+                vector = await self._vector_of(question, corpus)
+        ranked = rank(corpus, question, vector, min(top_k, MOST_RESULTS), path_prefix)
         hits = await asyncio.to_thread(self._show, corpus, ranked, explain)
-        return Answer(tuple(hits), self._stale)
+        return Answer(tuple(hits), self._stale, self._borrowed.note if self._borrowed else None)
 
-    def _vector_of(self, question: Question) -> Floats | None:
+    async def _vector_of(self, question: Question, corpus: Corpus) -> Floats | None:
+        if self._borrowed is not None and corpus.vectors is not self._vectors:
+            return await self._borrowed.question(question.text, corpus)
         if self._vectors is None:
             return None
         words = [run for run in runs(fold(question.text)) if run.lower() not in STOP_WORDS]
@@ -208,8 +235,9 @@ class CodeIndex:
     async def _load(self) -> Corpus:
         """Return the corpus as of the last batch, whoever wrote it."""
         generation = await self.table.generation()
-        if self._corpus is None:
-            self._corpus = Corpus(self._vectors)
+        space = await self._space()
+        if self._corpus is None or not _is_same(self._corpus.vectors, space):
+            self._corpus = Corpus(space)
             rows = await self.table.changes_since(0)
             with self._corpus.filling():
                 await self._put_stored(self._corpus, rows)
@@ -221,11 +249,18 @@ class CodeIndex:
         self._generation = generation
         return self._corpus
 
+    async def _space(self) -> StaticVectors | None:
+        borrowed = await self._borrowed.space() if self._borrowed else None
+        return borrowed or self._vectors
+
     async def _put_stored(self, corpus: Corpus, rows: list[tuple[str, str | None]]) -> None:
         wanted = [(path, content) for path, content in rows if content is not None]
         for start in range(0, len(wanted), _LOAD_AT_ONCE):
             part = wanted[start : start + _LOAD_AT_ONCE]
-            known = await self.table.analyses({content for _, content in part})
+            packed = await self.table.analyses({content for _, content in part})
+            known = await asyncio.to_thread(_unpack_all, packed)
+            if self._borrowed is not None and corpus.vectors is not self._vectors:
+                known = await self._borrowed.laid_over(known, corpus)
             await asyncio.to_thread(_put_all, corpus, part, known)
 
     def _show(self, corpus: Corpus, ranked: list[Ranked], explain: bool) -> list[Hit]:
@@ -253,10 +288,21 @@ async def _own_folder(root: Path) -> Path:
     return prepare_folder(root)
 
 
-def _put_all(corpus: Corpus, rows: list[tuple[str, str]], known: dict[str, bytes]) -> None:
+def _is_same(first: StaticVectors | None, second: StaticVectors | None) -> bool:
+    """True if vectors of both may be compared."""
+    if first is None or second is None:
+        return first is second
+    return (first.name, first.dimensions) == (second.name, second.dimensions)
+
+
+def _unpack_all(packed: dict[str, bytes]) -> dict[str, Analysis]:
+    return {content: unpack(data) for content, data in packed.items()}
+
+
+def _put_all(corpus: Corpus, rows: list[tuple[str, str]], known: dict[str, Analysis]) -> None:
     for path, content in rows:
         if content in known:
-            corpus.put(path, unpack(known[content]))
+            corpus.put(path, known[content])
 
 
 def _checked(query: str, top_k: int) -> Question:

