@@ -116,7 +116,56 @@ def test_any_text_is_judged_without_failing(text: str) -> None:
     assert 0 <= score(text) <= 10
 
 
+HOSTILE = [
+    "[", "[](", "[a]( ", "](", " #", " ", "# a\n\nb\n\n", "a\n\n", "a b. ", "あ。", "`a ",
+    "| a |\n", "a ", "\u0327\u0301", "```\na\n```\n", "```\n\n", "TODO ", "[a](#b) ", "# a\n", "- a\n",
+    "(", "ABCD ", "a\n-----\n", "\t", "\r\n", "\0", "😀", "`", "http://a ", "x", "\ud800",
+]  # fmt: skip
+
+
 @pytest.mark.case(131)
-def test_hostile_documents_are_judged_in_bounded_work() -> None:
-    for text in ("[" * 20_000, "```python\n" + "(" * 5_000 + "\n```", "#" * 50_000, "a " * 100_000):
-        assert 0 <= score(text) <= 10
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_hostile_documents_are_judged_in_bounded_work(piece: str) -> None:
+    """Work that grew with the square of the text would not end within the test's limit."""
+    for start in ("", "# ", "a"):
+        assert 0 <= score(start + piece * (100_000 // len(piece))) <= 10
+
+
+@pytest.mark.case(131)
+@pytest.mark.parametrize(
+    "code",
+    ["python\n" + "(" * 5000, "python\n" + "not " * 4000, "python\na" + ".b" * 9000,
+     "python\n" + "-" * 19_000 + "1", "json\n" + "[" * 19_000, "toml\na=" + "[" * 19_000,
+     "python\n\0", "python\n\ud800", "json\n" + "9" * 5000],
+)  # fmt: skip
+def test_hostile_code_is_only_code_that_does_not_parse(code: str) -> None:
+    assert 0 <= score(f"# T\n\n```{code}\n```\n") <= 10
+
+
+def test_rows_of_a_table_are_no_endless_sentence() -> None:
+    table = "| name | what it does |\n|---|---|\n" + "| `a` | it sorts files by kind |\n" * 30
+    assert not any("words: make two" in text for text, _ in findings(GOOD + "\n" + table))
+
+
+def test_badges_and_links_with_titles_are_read() -> None:
+    badge = '[![build](https://x.example/b.svg)](https://x.example) and [a]( <b_(c).md> "title")'
+    links = Document.parse(f"# T\n\n{badge}\n").links
+    assert [(link.target, link.image) for link in links] == [
+        ("https://x.example/b.svg", True), ("b_(c).md", False),
+    ]  # fmt: skip
+
+
+def test_a_heading_keeps_what_belongs_to_its_name() -> None:
+    titles = [h.text for h in Document.parse("# C#\n\n## Use ##\n\n### \n\n#### F# #\n").headings]
+    assert titles == ["C#", "Use", "", "F#"]
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "//", "~/a.md"])
+def test_links_that_no_file_can_be(tmp_path: Path, name: str) -> None:
+    assert score(GOOD + f"\n[a]({name}) is there.\n") > 0
+    findings(GOOD + f"\n[a]({name}) is there.\n", tmp_path)
+
+
+def test_promises_are_no_text() -> None:
+    assert score("TODO\n\n未定\n\nto be written\n") == 0 or score("TODO") == 0
+    assert score("準備中") == 0

@@ -86,6 +86,19 @@ def test_a_judgement_that_is_none_is_an_error_never_clamped(text: str) -> None:
         read_judgement(text, Rubric.of(), "judge")
 
 
+@pytest.mark.parametrize("noise", ["{", '{"a":', '{"a":1} ', '{"rubric_scores": ', '{"x'])
+def test_a_flood_of_braces_is_read_in_bounded_work(noise: str) -> None:
+    flood = noise * (500_000 // len(noise))
+    with pytest.raises(JudgeInvalid):
+        read_judgement(flood, Rubric.of(), "j")
+    assert read_judgement(flood + said(), Rubric.of(), "j").scores == FOUR
+
+
+def test_a_judgement_inside_another_object_is_found() -> None:
+    text = json.dumps({"type": "answer", "result": json.loads(said())}) + " {done}"
+    assert read_judgement(text, Rubric.of(), "j").scores == FOUR
+
+
 def test_the_judgement_is_found_among_other_output() -> None:
     noise = 'thinking {"a": 1}\n```json\n' + said() + "\n```\nbye {"
     assert read_judgement(noise, Rubric.of(), "j").scores == FOUR

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from evercontext import plugins
+from evercontext.app.embedding import choose_embedder, uses_vectors
 from evercontext.app.judging import open_judge
 from evercontext.app.redaction import redactor as redactor
 from evercontext.domain.tool import Tool
-from evercontext.evaluation.evaluator import Evaluator
+from evercontext.evaluation.evaluator import ATTEMPTS, WAITS, Evaluator
 from evercontext.evaluation.history import EvaluationHistory, Occasion
-from evercontext.evaluation.tools import GetEvaluator, evaluation_tools
+from evercontext.evaluation.tools import SECONDS, GetEvaluator, evaluation_tools
 from evercontext.events.log import EventLog
 from evercontext.files.policy import FilePolicy, agent_policy, gateway_policy
 from evercontext.index.place import IndexPlace
@@ -38,7 +40,9 @@ def equip(
         workspace, tools = _remote(settings, settings.mcp_url, stack)
     else:
         workspace, tools = _local(settings, stack)
-    judging = evaluation_tools(_evaluator(settings, stack, events, history))
+    # The tool must outlast its judge's attempts, or the last of them would never be made.
+    seconds = max(SECONDS, ATTEMPTS * settings.codex_timeout / 1000 + sum(WAITS) + 30)
+    judging = evaluation_tools(_evaluator(settings, stack, events, history), seconds)
     searching = _searching(settings, stack, events)
     return workspace, [*tools, *searching, *judging, *_from_plugins()]
 
@@ -51,6 +55,8 @@ def _searching(settings: Settings, stack: AsyncExitStack, events: EventLog) -> l
         _loosened(agent_policy(settings.allow_ext, settings.max_bytes), settings),
         redactor(settings),
         events,
+        use_vectors=uses_vectors(settings),
+        embedder=partial(choose_embedder, settings),
     )
     stack.push_async_callback(place.close)
     tools = index_tools(place, events)

@@ -7,10 +7,12 @@ import json
 import re
 import tomllib
 import warnings
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
 from evercontext.evaluation.document import Document, Fence
 
@@ -20,7 +22,9 @@ LONG_SENTENCE_WORDS = 40
 LONG_SENTENCE_CHARACTERS = 110
 LONG_PARAGRAPH_WORDS = 160
 NEEDS_HEADINGS = 200
+LONGEST_CODE = 20_000
 _LONGEST_TIMES = 6
+_filters = Lock()
 _PLACEHOLDER = re.compile(
     r"\b(?:TODO|TBD|FIXME|XXX|WIP|lorem ipsum|coming soon|to be (?:written|done|defined))\b"
     r"|未定|作成中|準備中|後で書く",
@@ -94,9 +98,10 @@ def empty_sections(document: Document, base: Path | None) -> Iterator[Finding]:
     parts = sorted([p.line for p in document.paragraphs] + [f.line for f in document.fences])
     followers = [*document.headings[1:], None]
     for here, following in zip(document.headings, followers, strict=False):
-        end = following.line if following else len(document.text.split("\n")) + 1
         deeper = following is not None and following.level > here.level
-        if not deeper and not any(here.line < line < end for line in parts):
+        next_part = bisect_right(parts, here.line)
+        filled = next_part < len(parts) and (not following or parts[next_part] < following.line)
+        if not deeper and not filled:
             yield Finding("completeness", here.line, 0.12, f'the section "{here.text}" is empty')
 
 
@@ -133,9 +138,12 @@ def broken_fences(document: Document, base: Path | None) -> Iterator[Finding]:
 
 
 def _problem_in(fence: Fence) -> str | None:
+    if len(fence.code) > LONGEST_CODE:
+        return None
     try:
         if fence.language in {"python", "py", "python3"}:
-            with warnings.catch_warnings():
+            # The filters belong to the whole process, and documents are judged on several threads.
+            with _filters, warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 _parse_python(fence.code)
         elif fence.language == "json":
@@ -165,17 +173,26 @@ def _parse_python(code: str) -> None:
 def broken_links(document: Document, base: Path | None) -> Iterator[Finding]:
     """Links that lead nowhere: empty ones, missing anchors, missing files beside the document."""
     anchors = {_anchor(heading.text) for heading in document.headings}
+    # Anchors may be made by HTML or by a template, which nobody here can read.
+    checkable = not re.search(r"[<{]", document.text)
     for link in document.links:
         target = link.target
         if not target:
             yield Finding("accuracy", link.line, 0.12, f'the link "{link.text}" has no target')
         elif target.startswith("#"):
-            if _anchor(target[1:]) not in anchors and not re.search(r"[<{]", document.text):
+            if checkable and _anchor(target[1:]) not in anchors:
                 yield Finding("accuracy", link.line, 0.05, f"no heading fits the link {target}")
         elif base and not re.match(r"[a-z][a-z0-9+.-]*:|//|/", target, re.IGNORECASE):
             place = target.split("#")[0].split("?")[0]
-            if place and not (base / place).exists():
+            if place and not _exists(base / place):
                 yield Finding("accuracy", link.line, 0.08, f"the file {place} does not exist")
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False  # a name that no file can have
 
 
 def _anchor(text: str) -> str:
@@ -192,7 +209,7 @@ def garbled(document: Document, base: Path | None) -> Iterator[Finding]:
 def unbalanced(document: Document, base: Path | None) -> Iterator[Finding]:
     """Brackets and marks that are opened and not closed in one paragraph."""
     for paragraph in document.paragraphs:
-        text = re.sub(r"`[^`]*`", "", paragraph.text)
+        text = re.sub(r"`[^`]{0,1000}`", "", paragraph.text)
         for opening, closing in ("()", "[]", "「」", "（）"):
             if text.count(opening) > text.count(closing):
                 said = f"{opening} is opened and not closed"
@@ -205,7 +222,7 @@ def long_sentences(document: Document, base: Path | None) -> Iterator[Finding]:
     """Sentences that have to be read twice."""
     for paragraph in document.paragraphs:
         for sentence in paragraph.sentences:
-            plain = re.sub(r"\]\([^)]*\)|`[^`]*`|https?://\S+", "", sentence)
+            plain = re.sub(r"\]\([^()]{0,1000}\)|`[^`]{0,1000}`|https?://\S+", "", sentence)
             words, characters = len(plain.split()), len(plain)
             if document.japanese and characters > LONG_SENTENCE_CHARACTERS:
                 said = f"一文が{characters}文字あります: 二つに分けてください"

@@ -7,14 +7,16 @@ import unicodedata
 from dataclasses import dataclass, field
 from functools import cached_property
 
-_HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*#*\s*$")
+# Documents come from anybody: every pattern is bounded, so that none takes more than a moment.
+_HEADING = re.compile(r"^(#{1,6})[ \t]+(.*)$")
 _UNDERLINE = re.compile(r"^(=+|-{3,}|~{3,})\s*$")
 _FENCE = re.compile(r"^\s{0,3}(`{3,}|~{3,})\s*([\w+#.-]*)")
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+\S")
-_LINK = re.compile(r"!?\[([^\]\n]*)\]\(\s*<?([^)\s>]*)>?[^)\n]*\)")
+_LINK = re.compile(r"!?\[([^\[\]]{0,500})\]\(([^()]{0,1000}(?:\([^()]{0,200}\)[^()]{0,200})?)\)")
 _JAPANESE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+_PIECE = 2000
 _ROW = re.compile(r"^\s*\|")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\s*\|\s*")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])| ?\| ?")
 _WORD = re.compile(r"[A-Za-zÀ-ÿ][\w'-]*")
 
 
@@ -73,7 +75,7 @@ class Document:
     @classmethod
     def parse(cls, text: str) -> Document:
         """Read Markdown, reStructuredText headings and plain text alike."""
-        document = cls(unicodedata.normalize("NFC", text.replace("\r\n", "\n")))
+        document = cls(_composed(text.replace("\r\n", "\n")))
         _Parser(document).run()
         return document
 
@@ -81,7 +83,7 @@ class Document:
     def links(self) -> list[Link]:
         """Links and images in prose."""
         return [
-            Link(p.line, found[1], found[2], found[0].startswith("!"))
+            Link(p.line, found[1], _target(found[2]), found[0].startswith("!"))
             for p in self.paragraphs
             for found in _LINK.finditer(p.text)
         ]
@@ -92,10 +94,30 @@ class Document:
         prose = " ".join(p.text for p in self.paragraphs)
         return len(_WORD.findall(prose)) + len(_JAPANESE.findall(prose)) // 2
 
-    @property
+    @cached_property
     def japanese(self) -> bool:
         """True if Japanese is what it is written in."""
         return len(_JAPANESE.findall(self.text)) > 0.1 * max(1, len(self.text))
+
+
+def _composed(text: str) -> str:
+    """The text in NFC, piece by piece: a long run of combining marks takes the square of itself."""
+    if text.isascii():
+        return text
+    pieces = (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
+    return "".join(unicodedata.normalize("NFC", piece) for piece in pieces)
+
+
+def _target(inside: str) -> str:
+    """What a link leads to, without its title and angle brackets."""
+    first = inside.split(maxsplit=1)[:1]
+    return first[0].strip("<>") if first else ""
+
+
+def _without_closing(title: str) -> str:
+    """A heading may end with the marks that it began with; a language may end with one, too."""
+    bare = title.rstrip("#")
+    return bare.rstrip() if not bare or bare[-1] in " \t" else title
 
 
 class _Parser:
@@ -117,7 +139,8 @@ class _Parser:
             return self._fence(number, fence[1], fence[2])
         if heading := _HEADING.match(line):
             self._flush()
-            self._document.headings.append(Heading(number + 1, len(heading[1]), heading[2]))
+            title = _without_closing(heading[2].strip())
+            self._document.headings.append(Heading(number + 1, len(heading[1]), title))
         elif self._is_underlined(number):
             self._flush()
             level = 1 if self._lines[number + 1][0] == "=" else 2
@@ -140,7 +163,7 @@ class _Parser:
             self._flush()
         if not self._prose:
             self._start = number + 1
-        self._prose.append(line.strip())
+        self._prose.append(" ".join(line.split()))
 
     def _flush(self) -> None:
         if self._prose:

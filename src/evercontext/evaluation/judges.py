@@ -19,7 +19,9 @@ from evercontext.process.sandbox import Layer, Sandbox
 
 READ_ONLY_PRESET = ("exec", "--sandbox", "read-only", "--skip-git-repo-check", "-")
 _AUTH = re.compile(
-    r"\b401\b|unauthori[sz]ed|not logged in|log ?in|api[ _-]?key|authentication", re.IGNORECASE
+    r"(?:http|status|code|error)\W{0,6}401\b|\bunauthori[sz]ed\b"
+    r"|\bnot logged in\b|\blog ?in\b|\bapi[ _-]?key\b|\bauthentication\b",
+    re.IGNORECASE,
 )
 
 

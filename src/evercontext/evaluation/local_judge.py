@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ NAME = "local"
 MOST_SUGGESTIONS = 20
 _FEW_WORDS = 400
 _LEAST = 0.3
+_QUICK = 20_000
 
 
 class LocalJudge:
@@ -26,7 +28,10 @@ class LocalJudge:
     ) -> Judgement:
         """Return scores and suggestions; the same document always gets the same."""
         tell("judge running")
-        return judge(content, rubric, base)
+        if len(content) <= _QUICK:
+            return judge(content, rubric, base)
+        # A long document takes a second or two, in which others want to be served.
+        return await asyncio.to_thread(judge, content, rubric, base)
 
 
 def judge(content: str, rubric: Rubric, base: Path | None = None) -> Judgement:

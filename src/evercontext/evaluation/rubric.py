@@ -14,6 +14,7 @@ DEFAULT_WEIGHTS = {"completeness": 0.3, "accuracy": 0.3, "clarity": 0.2, "usabil
 LOWEST, HIGHEST = 0.0, 10.0
 MOST_SUGGESTIONS = 50
 MOST_CRITERIA = 20
+_MOST_TRIES = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +130,19 @@ def read_judgement(text: str, rubric: Rubric, judge: str) -> Judgement:
 
 
 def _object_in(text: str) -> Mapping[str, Any]:
-    """The last JSON object with scores in it: programs print other things before it."""
-    decoder, at, best = json.JSONDecoder(), text.find("{"), None
-    while at >= 0:
+    """The last JSON object with scores in it: programs print other things around it."""
+    decoder, at = json.JSONDecoder(), text.rfind("{")
+    for _ in range(_MOST_TRIES):
+        if at < 0:
+            break
         try:
-            found, end = decoder.raw_decode(text, at)
+            found, _end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
-            end = at + 1
-        else:
-            if isinstance(found, dict) and "rubric_scores" in found:
-                best = found
-        at = text.find("{", end)
-    if best is None:
-        raise JudgeInvalid("the judge printed no JSON object with rubric_scores")
-    return best
+            found = None
+        if isinstance(found, dict) and "rubric_scores" in found:
+            return found
+        at = text.rfind("{", 0, at)
+    raise JudgeInvalid("the judge printed no JSON object with rubric_scores")
 
 
 def _score(value: object, name: str, judge: str) -> float:

@@ -14,7 +14,7 @@ from evercontext.evaluation.evaluator import LARGEST, Evaluator
 from evercontext.evaluation.rubric import Evaluation, Rubric
 from evercontext.tools.decorate import tool
 
-SECONDS = 3 * 130.0 + 10
+SECONDS = 400.0
 """Three attempts of two minutes each, and the waits between them."""
 
 GetEvaluator = Callable[[], Awaitable[Evaluator]]
@@ -26,8 +26,11 @@ Weights = Annotated[
 Target = Annotated[float | None, Field(description="The score at which it passes (0 to 10).")]
 
 
-def evaluation_tools(get_evaluator: GetEvaluator) -> list[Tool]:
-    """Return ``evaluate_document`` and ``get_improvement_suggestions``."""
+def evaluation_tools(get_evaluator: GetEvaluator, seconds: float = SECONDS) -> list[Tool]:
+    """Return ``evaluate_document`` and ``get_improvement_suggestions``.
+
+    ``seconds`` is what all attempts of the slowest judge may take.
+    """
 
     async def judged(
         content: str, rubric: dict[str, Any] | None, target: float | None, caller: Caller
@@ -38,7 +41,7 @@ def evaluation_tools(get_evaluator: GetEvaluator) -> list[Tool]:
         weights = Rubric.of(rubric)
         return await evaluator.evaluate(content, weights, target, trace_id=caller.trace_id)
 
-    @tool(Effect.READ | Effect.NETWORK, timeout=SECONDS)
+    @tool(Effect.READ | Effect.NETWORK, timeout=seconds)
     async def evaluate_document(
         caller: Caller, content: Content, rubric: Weights = None, target_score: Target = None
     ) -> ToolResult:
@@ -49,7 +52,7 @@ def evaluation_tools(get_evaluator: GetEvaluator) -> list[Tool]:
         evaluation = await judged(content, rubric, target_score, caller)
         return _result(evaluation.to_json())
 
-    @tool(Effect.READ | Effect.NETWORK, timeout=SECONDS)
+    @tool(Effect.READ | Effect.NETWORK, timeout=seconds)
     async def get_improvement_suggestions(
         caller: Caller, content: Content, rubric: Weights = None
     ) -> ToolResult:

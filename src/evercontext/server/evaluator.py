@@ -122,7 +122,6 @@ class Client:
         self._trace_id = new_trace_id()
         self._ready = False
         self._calls: dict[json_rpc.Id, asyncio.Task[None]] = {}
-        self._sending: set[asyncio.Future[None]] = set()
 
     async def run(self) -> None:
         """Answer messages until the client goes; its running calls end with it."""
@@ -143,7 +142,7 @@ class Client:
         try:
             call = json_rpc.parse(message)
         except RpcError as problem:
-            await self._send(json_rpc.error(None, problem))
+            await self._send(json_rpc.error(problem.id, problem))
             return
         if call is None:
             return
@@ -203,7 +202,8 @@ class Client:
 
     async def _call(self, call: Call) -> None:
         caller = Caller(new_trace_id(), Door.MCP)
-        stop = self._events.subscribe(self._progress(call, caller.trace_id))
+        told: list[asyncio.Task[None]] = []
+        stop = self._events.subscribe(self._progress(call, caller.trace_id, told))
         self._state("running a tool", caller.trace_id)
         try:
             answer = json_rpc.result(call.id, await self._result(call, caller))
@@ -211,6 +211,8 @@ class Client:
             answer = json_rpc.error(call.id, problem)
         finally:
             stop()
+        # Progress belongs before the answer: nothing may follow that.
+        await asyncio.gather(*told)
         await self._send(answer)
 
     async def _result(self, call: Call, caller: Caller) -> dict[str, Any]:
@@ -228,7 +230,9 @@ class Client:
             "isError": False,
         }
 
-    def _progress(self, call: Call, trace_id: str) -> Callable[[Event], None]:
+    def _progress(
+        self, call: Call, trace_id: str, told: list[asyncio.Task[None]]
+    ) -> Callable[[Event], None]:
         meta = call.params.get("_meta")
         token = meta.get("progressToken") if isinstance(meta, dict) else None
         steps = iter(range(1, 1_000_000))
@@ -238,11 +242,9 @@ class Client:
             if token is None or event.trace_id != trace_id:
                 return
             if isinstance(body, EvaluationState):
-                told = {"progressToken": token, "progress": next(steps), "message": body.state}
-                message = json_rpc.notification("notifications/progress", told)
-                task = asyncio.ensure_future(self._send(message))
-                self._sending.add(task)
-                task.add_done_callback(self._sending.discard)
+                step = {"progressToken": token, "progress": next(steps), "message": body.state}
+                message = json_rpc.notification("notifications/progress", step)
+                told.append(asyncio.create_task(self._send(message)))
 
         return tell
 

@@ -20,9 +20,11 @@ Id = str | int | None
 class RpcError(Exception):
     """An answer that is an error."""
 
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
+    def __init__(self, code: int, message: str, data: Any = None, id: Id = None) -> None:
         super().__init__(message)
         self.code, self.message, self.data = code, message, data
+        self.id = id
+        """The request that is answered, where it could be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +52,9 @@ def parse(text: str | bytes) -> Call | None:
         return None
     method, params = message.get("method"), message.get("params", {})
     if message.get("jsonrpc") != "2.0" or not isinstance(method, str):
-        raise RpcError(INVALID_REQUEST, "not a JSON-RPC 2.0 request with a method")
+        raise RpcError(INVALID_REQUEST, "not a JSON-RPC 2.0 request with a method", id=given)
     if not isinstance(params, dict):
-        raise RpcError(INVALID_PARAMS, "params must be an object")
+        raise RpcError(INVALID_PARAMS, "params must be an object", id=given)
     return Call(method, params, given, "id" not in message)
 
 
@@ -75,4 +77,6 @@ def notification(method: str, params: dict[str, Any]) -> str:
 
 
 def _dump(message: dict[str, Any]) -> str:
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+    # What a client sent may come back to it, half a character pair included.
+    return text.encode("utf-8", "replace").decode("utf-8")
