@@ -45,7 +45,9 @@ async def opened_index(settings: Settings) -> AsyncIterator[CodeIndex]:
     from evercontext.app.embedding import uses_vectors
     from evercontext.app.equipment import redactor
     from evercontext.app.house import check_root
+    from evercontext.events.log import EventLog
     from evercontext.files.policy import agent_policy
+    from evercontext.index.renames import into_log
     from evercontext.index.search import CodeIndex
 
     check_root(settings)
@@ -57,7 +59,10 @@ async def opened_index(settings: Settings) -> AsyncIterator[CodeIndex]:
         use_vectors=uses_vectors(settings),
         embedder=_embedder(settings),
     )
+    events = EventLog(settings.traces, redactor(settings))
+    index.indexer.on_renamed = into_log(events)
     try:
         yield index
     finally:
         await index.close()
+        events.close()

@@ -18,6 +18,7 @@ from evercontext.index.commit_table import CommitRows, CommittedRow, committed, 
 from evercontext.index.commits import Commits, Staged, blob_name
 from evercontext.index.indexer import BATCH, Indexer, Report, row_of
 from evercontext.index.reading import Source, Unfit
+from evercontext.index.renames import tell_renames
 
 Sources = dict[str, Source | str]
 
@@ -29,6 +30,7 @@ class _Pass:
     rows: CommitRows
     batch: Batch = field(default_factory=Batch)
     report: Report = field(default_factory=Report)
+    renamed: list[tuple[str, str]] = field(default_factory=list)
 
 
 class CommitPass:
@@ -55,6 +57,7 @@ class CommitPass:
             done.batch.commit = done.rows
             await indexer.table.apply(done.batch)
             await indexer.table.sweep()
+            await tell_renames(done.renamed, indexer.table, indexer.on_renamed)
         done.report.seconds = time.monotonic() - started
         return done.report
 
@@ -130,7 +133,7 @@ class CommitPass:
     ) -> None:
         indexer, report = self._indexer, done.report
         before = await indexer.rows_of([staged.path for staged in part])
-        moved: set[str] = set()
+        moved: dict[str, str] = {}
         for path in dict.fromkeys(staged.path for staged in part):
             found = indexer.walker.look(path) if path in now else None
             old = before.get(path)
@@ -146,10 +149,11 @@ class CommitPass:
                 continue
             indexer.count(report, row, old, now[path])
             if row.content and row.content not in fresh:
-                moved.add(row.content)
-        report.renamed += sum(
-            before[path].content in moved for path in done.batch.gone if path in before
-        )
+                moved[row.content] = path
+        gone = [before[path] for path in done.batch.gone if path in before]
+        pairs = [(old.path, moved[old.content]) for old in gone if old.content in moved]
+        report.renamed += len(pairs)
+        done.renamed += pairs
 
     def _note_commit(self, part: Sequence[Staged], then: Sources, done: _Pass) -> None:
         for staged in part:

@@ -18,6 +18,7 @@ from evercontext.index.chunk_table import Batch, ChunkTable, FileRow
 from evercontext.index.languages import language_of
 from evercontext.index.lease import IndexLease
 from evercontext.index.reading import Reader, Source, Unfit
+from evercontext.index.renames import OnRenamed, tell_renames
 from evercontext.index.walker import Found, Walker
 from evercontext.retrieval.vectors import StaticVectors
 
@@ -92,6 +93,7 @@ class Indexer:
         self.reader = reader
         self.lease = lease
         self.vectors = vectors
+        self.on_renamed: OnRenamed | None = None
 
     async def pending(self, paths: Sequence[str] | None = None) -> Pending:
         """Return what differs, in the whole tree or below the given paths."""
@@ -183,12 +185,15 @@ class Indexer:
     async def _commit(
         self, batch: Batch, touched: list[FileRow], report: Report, keep_analyses: bool
     ) -> None:
+        pairs: list[tuple[str, str]] = []
         if batch.gone:
-            moved = {content for _, content in report.reused}
+            moved = {content: path for path, content in report.reused}
             before = await self.rows_of(batch.gone)
-            report.renamed += sum(r.content in moved for r in before.values())
+            pairs = [(r.path, moved[r.content]) for r in before.values() if r.content in moved]
+            report.renamed += len(pairs)
         if len(batch):
             await self.table.apply(batch)
+        await tell_renames(pairs, self.table, self.on_renamed)
         await self.table.touch(touched)
         report.deleted += len(batch.gone)
         if keep_analyses:

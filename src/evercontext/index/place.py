@@ -40,6 +40,7 @@ class IndexPlace:
 
     async def __call__(self, caller: Caller | None = None) -> CodeIndex:
         """Return the open index. Plan mode and dry runs use one that is not in the tree."""
+        from evercontext.index.renames import into_log
         from evercontext.index.search import CodeIndex
 
         writing = caller is None or caller.mode is Mode.AGENT
@@ -54,6 +55,8 @@ class IndexPlace:
                     use_vectors=self.use_vectors,
                     embedder=self._embedder(caller),
                 )
+                if self.events:
+                    self._open[folder].indexer.on_renamed = into_log(self.events)
             return self._open[folder]
 
     def _embedder(self, caller: Caller | None) -> Embedder | None:
