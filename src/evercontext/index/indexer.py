@@ -55,6 +55,8 @@ class Report:
     skipped: dict[str, str] = field(default_factory=dict)
     """Path → why it is not in the index."""
     seconds: float = 0.0
+    kept: bool = False
+    """True if ``applied`` and ``reused`` tell everything."""
     applied: list[tuple[str, Analysis | None]] = field(default_factory=list, repr=False)
     """Analyses made on the way (``None``: gone), for a corpus in this process."""
     reused: list[tuple[str, str]] = field(default_factory=list, repr=False)
@@ -138,7 +140,7 @@ class Indexer:
     ) -> Report:
         """Index what is pending (by default: what differs in the whole tree)."""
         started = time.monotonic()
-        report = Report()
+        report = Report(kept=keep_analyses)
         async with self.lease.hold():
             await self.table.sweep()
             todo = await self.pending() if pending is None else pending

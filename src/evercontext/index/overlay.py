@@ -30,7 +30,7 @@ KEY = 16
 _AT_ONCE = 64
 """Chunks that are embedded, and then kept, together."""
 _LONGEST_NAMES = 2_000
-_SPREAD = np.float32(0.09)
+_SPREAD = np.float32(0.115)
 """How far the packaged vectors' cosines to one question lie apart: ranking was fitted to that."""
 _SAMPLE = 4_000
 _FLAT = 1e-4

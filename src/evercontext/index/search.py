@@ -100,6 +100,9 @@ class CodeIndex:
         self._looked = 0.0
         self._stale = False
         self._busy = asyncio.Lock()
+        """Held while the corpus is read or changed."""
+        self._updating = asyncio.Lock()
+        """Held while the table is brought up to date; searches go on meanwhile."""
 
     @classmethod
     async def open(
@@ -149,8 +152,9 @@ class CodeIndex:
 
         While another process indexes, wait for it up to ``patience`` seconds.
         """
-        async with self._busy, self.indexer.lease.hold(patience):
+        async with self._updating, self.indexer.lease.hold(patience):
             report = await self._update(await self.indexer.pending(paths), progress)
+            await self._follow(report)
         if self._borrowed is not None:
             await self._borrowed.catch_up(report, progress)
         return report
@@ -158,15 +162,18 @@ class CodeIndex:
     async def _update(self, pending: Pending, progress: Progress | None = None) -> Report:
         small = len(pending) <= CHEAP
         report = await self.indexer.update(pending, keep_analyses=small, progress=progress)
-        if self._corpus is not None and small and self._borrowed is None:
-            await self._follow(self._corpus, report)
         self._stale = False
         return report
 
-    async def _follow(self, corpus: Corpus, report: Report) -> None:
-        """Put a small update into the corpus without reading the table again."""
+    async def _follow(self, report: Report) -> None:
+        """Put an update into the corpus, from memory where it was small."""
+        async with self._busy:
+            if self._corpus is not None and self._borrowed is None:
+                await self._take_over(self._corpus, report)
+
+    async def _take_over(self, corpus: Corpus, report: Report) -> None:
         generation = await self.table.generation()
-        if report.touched and generation == self._generation + 1:
+        if report.touched and report.kept and generation == self._generation + 1:
             known = await self.table.analyses({content for _, content in report.reused})
             reused = [(path, unpack(known[content])) for path, content in report.reused]
             for path, analysis in (*report.applied, *reused):
@@ -178,11 +185,13 @@ class CodeIndex:
 
     async def prune(self, paths: Sequence[str]) -> Report:
         """Forget files, whether they are still in the tree or not."""
-        async with self._busy:
+        async with self._updating:
             rows = await self.table.rows()
             wanted = {p.rstrip("/") for p in paths}
             gone = [p for p in rows if p in wanted or any(p.startswith(w + "/") for w in wanted)]
-            return await self._update(Pending([], gone))
+            report = await self._update(Pending([], gone))
+            await self._follow(report)
+            return report
 
     async def search(
         self,
@@ -225,11 +234,16 @@ class CodeIndex:
             return
         pending = await self.indexer.pending()
         self._stale = bool(len(pending))
-        if 0 < len(pending) <= CHEAP:
+        # An update that is under way, here or elsewhere, is not waited for.
+        if 0 < len(pending) <= CHEAP and not self._updating.locked():
             try:
-                await self._update(pending)
+                async with self._updating:
+                    report = await self._update(pending)
             except StoreBusy:
                 self._stale = True
+            else:
+                if self._corpus is not None and self._borrowed is None:
+                    await self._take_over(self._corpus, report)
         self._looked = time.monotonic()
 
     async def _load(self) -> Corpus:

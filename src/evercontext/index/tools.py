@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from evercontext.index.search import Answer, CodeIndex
 
 OpenIndex = Callable[[Caller], Awaitable["CodeIndex"]]
+_PATIENCE = 30.0
+"""Seconds that an update waits for another process that indexes."""
 _LONGEST_TEXT = 4_000
 """Characters of one chunk that a model is shown."""
 
@@ -90,7 +92,8 @@ def index_tools(open_index: OpenIndex, events: EventLog | None = None) -> list[T
         ),
         Tool(
             "prune",
-            "Forget paths in the code index; the files stay as they are.",
+            "Forget paths in the code index. A file that is still there comes back when the tree "
+            "is next looked at; .evercontextignore keeps it out.",
             _schema({"paths": _PATHS}, ["paths"]),
             Effect.WRITE,
             door.prune,
@@ -107,6 +110,8 @@ class _Door:
 
     async def search(self, arguments: Arguments, caller: Caller) -> ToolResult:
         """Answer a question."""
+        if not arguments["query"].strip():
+            raise InvalidArguments("query: it is empty")
         prefix = (arguments.get("filters") or {}).get("path_prefix")
         index = await self._open(caller)
         answer = await index.search(arguments["query"], arguments.get("top_k", TOP_K), prefix)
@@ -130,7 +135,8 @@ class _Door:
             raise InvalidArguments("give either paths or diff")
         wanted = list(paths) if paths is not None else _paths_of(diff)
         index = await self._open(caller)
-        report = await index.update(_checked(wanted, index.indexer.walker.policy))
+        checked = _checked(wanted, index.indexer.walker.policy)
+        report = await index.update(checked, patience=_PATIENCE)
         return self._told(report, caller)
 
     async def prune(self, arguments: Arguments, caller: Caller) -> ToolResult:
