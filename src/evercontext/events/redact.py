@@ -68,6 +68,7 @@ class Redactor:
         # Longest first, or the rest of a longer secret would survive a shorter one inside it.
         known = sorted(more, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, known)))
+        self._secrets = tuple(known)
         self._marks = (*_MARKS, *(_dumped(secret)[1:-1] for secret in known))
 
     def line(self, value: Mapping[str, Any]) -> str:
@@ -86,6 +87,12 @@ class Redactor:
             if mark in line:
                 return True
         return False
+
+    def without_known(self, text: str) -> str:
+        """Return the text without known secret values, every line where it was."""
+        if self._known is None or not any(secret in text for secret in self._secrets):
+            return text
+        return self._known.sub(lambda found: MASK + "\n" * found[0].count("\n"), text)
 
     def masked(self, text: str) -> str:
         """Return the whole text without secrets, however long it is."""

@@ -24,6 +24,13 @@ _PRIVATE_KEY = re.compile(
 _ASSIGNED = re.compile(r"([:=]\s{0,4}[\"'])([^\"'\s]{12,200})(?=[\"'])")
 _SECRET_NAME = re.compile(r"(?i)(?:api[_-]?key|secret|token|passw(?:or)?d|credential)\w*[\"']?\s*$")
 _NAME_LENGTH = 48
+_SETTINGS = frozenset({"yaml", "toml", "ini", "bash", "text"})
+"""Kinds of files in which a value needs no quotes."""
+_SETTING = re.compile(
+    r"(?im)^([ \t]*(?:-[ ]+|export[ ]+|env[ ]+|arg[ ]+)?[\w.-]{0,60}?"
+    r"(?:secret|token|passwd|password|credential|(?:api|access|private)[_-]?key)s?"
+    r"(?:[-_.][\w.-]{1,40})?[ \t]*[:=][ \t]*)(?![\"'$<{\[|>])[^\s#]{8,}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +78,7 @@ class Reader:
         if max(map(len, text.split("\n"))) > DEEPEST_LINE:
             raise Unfit(f"a line of more than {DEEPEST_LINE} characters")
         key = hashlib.sha256(data).hexdigest()[:40] + ":" + (language_of(path) or "text")
-        return Source(self.redact(text), key, len(data), modified)
+        return Source(self._redacted(path, text), key, len(data), modified)
 
     def show(self, path: str, first: int, last: int) -> str:
         """Return some lines of a file as they are now, without secrets."""
@@ -80,13 +87,19 @@ class Reader:
                 text = io.read(safe, self._policy).text()
         except EverContextError as problem:
             raise Unfit(str(problem)) from None
-        if "PRIVATE KEY" in text:
-            # Its lines only look like a key together with the line that begins it.
-            text = self.redact(text)
-        return self.redact("\n".join(text.split("\n")[first - 1 : last]))
+        # Of several lines, and some of its lines do not look like it.
+        if "PRIVATE KEY" in text or self._redactor.without_known(text) is not text:
+            text = self._redacted(path, text)
+        return self._redacted(path, "\n".join(text.split("\n")[first - 1 : last]))
+
+    def _redacted(self, path: str, text: str) -> str:
+        if language_of(path) in _SETTINGS:
+            text = _SETTING.sub(rf"\1{MASK}", text)
+        return self.redact(text)
 
     def redact(self, text: str) -> str:
         """Mask credentials and keep every line where it is."""
+        text = self._redactor.without_known(text)
         text = _ASSIGNED.sub(_mask_assigned, text)
         if not _MARKS.search(text):
             return text

@@ -34,6 +34,12 @@ _NOISE = re.compile(
     r"(^|/)(package-lock\.json|npm-shrinkwrap\.json|composer\.lock|go\.sum)$"
     r"|\.(lock|map|snap|svg)$|\.min\.(js|css)$|[-.]lock\.(json|ya?ml)$"
 )
+_SECRETS = re.compile(
+    # Files of values, not of code: secrets.yaml, credentials.json, db-password.txt …
+    r"(^|[/._-])(secrets?|credentials?|passwords?|service[-_]?accounts?|kubeconfig)([._-][^/]*)?"
+    r"\.(json|ya?ml|toml|ini|cfg|conf|txt|properties|xml|csv)$|\.env\.[a-z]+$",
+    re.IGNORECASE,
+)
 _NO_NAMES = frozenset({"", ".", "..", "~"})
 
 
@@ -75,7 +81,9 @@ class Walker:
 
     def wants(self, path: str) -> bool:
         """True if a path by its name alone may be indexed."""
-        if language_of(path) is None or _NOISE.search(path) or not path.isprintable():
+        if language_of(path) is None or not path.isprintable():
+            return False
+        if _NOISE.search(path) or _SECRETS.search(path):
             return False
         parts = path.split("/")
         if not _NO_NAMES.isdisjoint(parts):
