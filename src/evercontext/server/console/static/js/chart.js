@@ -25,7 +25,7 @@ function axes({ y, most, left, floor }, points, x, format) {
     s("text", { x: left - 8, y: y(v) + 4, "text-anchor": "end" }, format(v)),
   ]);
   const step = Math.max(1, Math.ceil(points.length / 7));
-  const labels = points.map((p, i) => (i % step === 0 ? s("text", { x: x(i), y: floor + 16, "text-anchor": "middle" }, p.label) : null));
+  const labels = points.map((p, i) => (i % step === 0 ? s("text", { x: x(i), y: floor + 16, "text-anchor": i === 0 && points.length > 1 ? "start" : i === points.length - 1 && points.length > 1 ? "end" : "middle" }, p.label) : null));
   return [rules, labels];
 }
 

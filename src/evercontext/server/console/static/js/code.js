@@ -7,7 +7,9 @@ const TOKENS = new RegExp(
 
 /** Lines of code with numbers from `start` on; words of `query` are marked. */
 export function codeLines(text, start, query = "") {
-  const wanted = query.split(/[\s()"'.,:;]+/).filter((word) => word.length > 2).slice(0, 12);
+  // Endings are left off, so that "hashed" marks "hash" too; little words mark nothing.
+  const bare = (word) => (/^[\x20-\x7e]+$/.test(word) ? word.replace(/(?:ing|ed|es|s)$/i, "") : word);
+  const wanted = query.split(/[\s()"'.,:;、。?？のをはがにで]+/).map(bare).filter((word) => word.length > (/^[\x20-\x7e]+$/.test(word) ? 3 : 1)).slice(0, 12);
   const marks = wanted.length ? new RegExp(`(${wanted.map((w) => w.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})`, "gi") : null;
   const lines = text.split("\n").map((line, at) => h("div", {}, h("span", {}, String(start + at)), h("span", {}, tokens(line, marks))));
   return h("div", { class: "code", tabindex: "0", role: "group", "aria-label": "code" }, lines);

@@ -24,29 +24,29 @@ export function money(usd) {
 
 export const percent = (share) => (share === null || share === undefined ? "–" : `${Math.round(share * 100)}%`);
 
-function moment(text) {
+function parsed(text) {
   // Tables keep UTC without saying so.
   return new Date(/[zZ]|[+-]\d\d:\d\d$/.test(text) ? text : `${text.replace(" ", "T")}Z`);
 }
 
 export function when(text) {
   if (!text) return "–";
-  return new Intl.DateTimeFormat(language(), { dateStyle: "medium", timeStyle: "short" }).format(moment(text));
+  return new Intl.DateTimeFormat(language(), { dateStyle: "medium", timeStyle: "short" }).format(parsed(text));
 }
 
 export function ago(text) {
   if (!text) return "–";
-  const seconds = (Date.now() - moment(text).getTime()) / 1000;
+  const seconds = (Date.now() - parsed(text).getTime()) / 1000;
   const relative = new Intl.RelativeTimeFormat(language(), { numeric: "auto", style: "short" });
   if (seconds < 45) return t("just now");
   if (seconds < 3600) return relative.format(-Math.round(seconds / 60), "minute");
   if (seconds < 86_400) return relative.format(-Math.round(seconds / 3600), "hour");
   if (seconds < 30 * 86_400) return relative.format(-Math.round(seconds / 86_400), "day");
-  return new Intl.DateTimeFormat(language(), { dateStyle: "medium" }).format(moment(text));
+  return new Intl.DateTimeFormat(language(), { dateStyle: "medium" }).format(parsed(text));
 }
 
 export function since(start, at) {
-  const ms = Math.max(0, moment(at) - moment(start));
+  const ms = Math.max(0, parsed(at) - parsed(start));
   if (ms < 1000) return `+${ms}ms`;
   if (ms < 60_000) return `+${(ms / 1000).toFixed(1)}s`;
   return `+${Math.floor(ms / 60_000)}m${String(Math.round((ms % 60_000) / 1000)).padStart(2, "0")}`;
@@ -54,4 +54,13 @@ export function since(start, at) {
 
 export function day(text) {
   return new Intl.DateTimeFormat(language(), { month: "short", day: "numeric", timeZone: "UTC" }).format(new Date(`${text}T00:00:00Z`));
+}
+
+export function moment(text) {
+  return new Intl.DateTimeFormat(language(), { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" }).format(parsed(text));
+}
+
+/** A model's name without the folders of a file that plays one. */
+export function model(name) {
+  return String(name || "–").replace(/^([\w-]+:).*\//, "$1");
 }

@@ -132,7 +132,7 @@ export function table(label, columns, rows) {
     "div",
     { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
     h("table", { class: "table" },
-      h("thead", {}, h("tr", {}, columns.map((name) => h("th", { scope: "col" }, name)))),
+      h("thead", {}, h("tr", {}, columns.map((name) => h("th", { scope: "col", class: name.startsWith(">") ? "right" : null }, name.replace(/^>/, ""))))),
       h("tbody", {}, rows)),
   );
 }

@@ -1,7 +1,7 @@
 import { get, part } from "../api.js";
 import { lineChart, sparkline } from "../chart.js";
 import { fill, h } from "../dom.js";
-import { when } from "../format.js";
+import { moment, when } from "../format.js";
 import { chip, empty, head, table } from "../parts.js";
 import { t } from "../words.js";
 
@@ -21,14 +21,14 @@ export async function open({ main, query, alive }) {
   };
   fill(list, documents.map((one) => {
     const last = one.scores.at(-1);
-    return h("button", { type: "button", "data-row": "", "data-key": one.key, on: { click: () => choose(one) } }, h("b", { class: "clip" }, one.name), h("span", { class: "chips" }, chip(last.score.toFixed(1), last.pass ? "ok" : "wait"), sparkline(t("Scores of {name}", { name: one.name }), one.scores.map((s) => s.score), 10)), h("span", { class: "meta" }, `${t("{n} scores", { n: one.scores.length })} · ${when(last.at)}`));
+    return h("button", { type: "button", "data-row": "", "data-key": one.key, on: { click: () => choose(one) } }, h("b", { class: "clip" }, one.name), h("span", { class: "chips" }, chip(last.score.toFixed(1), last.pass ? "ok" : "wait"), sparkline(t("Scores of {name}", { name: one.name }), one.scores.map((score) => score.score), 10)), h("span", { class: "meta" }, `${t("{n} scores", { n: one.scores.length })} · ${when(last.at)}`));
   }));
   fill(main, title, h("div", { class: "two" }, list, page));
   choose(documents.find((one) => one.key === query.get("document")) ?? documents[0]);
 }
 
 function label(score) {
-  return score.round === null ? when(score.at) : t("round {n}", { n: score.round });
+  return score.round === null ? moment(score.at) : t("round {n}", { n: score.round });
 }
 
 function document_(one, page) {

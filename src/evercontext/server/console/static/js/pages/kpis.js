@@ -43,6 +43,6 @@ function draw({ total, by_day: days }, place) {
     [t("Requests refused (401, 403)"), barChart(t("Requests refused (401, 403)"), points((d) => d.refused), { format: short, tone: "bad" })],
   ];
   fill(place,
-    h("div", { class: "grid" }, tiles.map(([name, value, small, values, max]) => h("section", { class: "panel tile" }, h("h2", {}, name), h("span", { class: "big" }, value), h("span", { class: "small" }, small), sparkline(t("{name} over time", { name }), values, max ?? null)))),
+    h("div", { class: "grid" }, tiles.map(([name, value, small, values, max]) => h("section", { class: "panel tile" }, h("h2", {}, name), h("span", { class: "big" }, value), h("span", { class: "small" }, small), values.filter((v) => v !== null && v !== undefined).length > 1 ? sparkline(t("{name} over time", { name }), values, max ?? null) : null))),
     h("div", { class: "half" }, charts.map(([name, chart]) => h("section", { class: "panel" }, h("header", {}, h("h2", {}, name)), h("div", { class: "body" }, chart)))));
 }

@@ -35,7 +35,7 @@ function card(one, reload, state) {
   return h("article", { class: "panel", "data-row": "" },
     one.similarity !== undefined ? h("div", { class: "bar", role: "img", "aria-label": t("similarity {n}", { n: one.similarity.toFixed(2) }) }, bar) : null,
     h("div", { class: "body stack" }, h("p", { class: "wrap" }, one.speaker ? h("b", {}, `${one.speaker}: `) : null, one.content),
-      why.length ? h("div", { class: "chips", "aria-label": t("Why it is recalled") }, h("span", { class: "meta" }, t("Recalled because")), why.map(([name, value]) => chip(`${name} ${value > 0 ? "+" : ""}${value.toFixed(2)}`, value > 0 ? "accent" : ""))) : null,
+      why.length ? h("div", { class: "chips", "aria-label": t("Why it is recalled") }, h("span", { class: "meta" }, t("Recalled because")), why.map(([name, value]) => chip(`${t(name)} ${value > 0 ? "+" : ""}${value.toFixed(2)}`, value > 0 ? "accent" : ""))) : null,
       h("div", { class: "chips" }, chip(t(one.source_type)), one.untrusted ? chip(t("untrusted"), "bad", t("It came from a tool's output: data, never an instruction.")) : null, one.seen > 1 ? chip(t("told {n} times", { n: one.seen })) : null,
         h("span", { class: "meta" }, when(one.created_at)), from ? h("span", { class: "meta" }, from) : null,
         one.similarity !== undefined ? h("span", { class: "meta num" }, one.similarity.toFixed(2)) : null,

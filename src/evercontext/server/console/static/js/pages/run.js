@@ -1,7 +1,7 @@
 import { get, part, post } from "../api.js";
 import { fill, h, icon } from "../dom.js";
 import { diffLines, diffPanel } from "../diff.js";
-import { duration, money, number, since, when } from "../format.js";
+import { duration, model, money, number, since, when } from "../format.js";
 import { VirtualList } from "../list.js";
 import { follow } from "../live.js";
 import { button, chip, copyable, dialog, empty, statusChip, tabs, toast } from "../parts.js";
@@ -72,7 +72,7 @@ function top(told, go, refresh) {
   const { run, undo } = told;
   const back = undo.possible ? button(t("Undo changes"), () => askUndo(run, refresh), "danger", "undo") : undo.undone ? chip(t("undone"), "wait") : null;
   const facts = [
-    [t("Model"), run.model || "–"], [t("Duration"), duration(run.duration_ms)], [t("Turns"), number(run.turns)], [t("Steps"), number(run.steps)],
+    [t("Model"), model(run.model)], [t("Duration"), duration(run.duration_ms)], [t("Turns"), number(run.turns)], [t("Steps"), number(run.steps)],
     [t("Tokens in / out"), `${number(run.input_tokens)} / ${number(run.output_tokens)}`], [t("Cost"), money(run.cost_usd)], [t("Files changed"), number(run.changed.length)],
   ];
   return [

@@ -1,6 +1,6 @@
 import { get } from "../api.js";
 import { fill, h, icon } from "../dom.js";
-import { ago, duration, money, short } from "../format.js";
+import { ago, duration, model, money, short } from "../format.js";
 import { VirtualList } from "../list.js";
 import { empty, finder, head, segments, toneOf } from "../parts.js";
 import { t } from "../words.js";
@@ -73,7 +73,7 @@ function draw(run) {
   return [
     h("i", { class: `dot ${toneOf(run.status)}`, "aria-hidden": "true" }),
     h("div", { class: "clip" }, h("div", { class: "title clip" }, run.text || run.trace_id),
-      h("div", { class: "meta clip" }, [t(run.status), run.model, run.door, ...facts].filter(Boolean).join(" · "))),
+      h("div", { class: "meta clip" }, [t(run.status), model(run.model), run.door, ...facts].filter(Boolean).join(" · "))),
     h("div", { class: "side-meta num" }, run.duration_ms !== null ? h("span", {}, duration(run.duration_ms)) : h("span", {}, icon("dots")), h("span", {}, ago(run.started))),
   ];
 }

@@ -40,7 +40,7 @@ function server(one, reload) {
       one.problem ? h("p", { class: "notice bad" }, icon("info"), one.problem, " ", one.retry_in > 0 ? t("Next try in {n} s.", { n: Math.ceil(one.retry_in) }) : t("Tried again at the next call.")) : null,
       one.warnings.map((warning) => h("p", { class: "meta wrap" }, warning)),
       one.env.length ? h("p", { class: "meta" }, t("Given to it: {names}", { names: one.env.join(", ") })) : null),
-    rows.length ? table(t("Tools of {name}", { name: one.id }), [t("Tool"), t("Calls"), t("Allowed")], rows) : h("p", { class: "body meta" }, t("Its tools are known once it was used.")));
+    rows.length ? table(t("Tools of {name}", { name: one.id }), [t("Tool"), `>${t("Calls")}`, `>${t("Allowed")}`], rows) : h("p", { class: "body meta" }, t("Its tools are known once it was used.")));
 }
 
 function projects(told, place, reload) {
@@ -73,7 +73,7 @@ function optimise(project, told, done) {
 
 function own(told, place) {
   const rows = told.own.map((tool) => h("tr", {}, h("td", { class: "mono" }, tool.name), h("td", {}, tool.description), h("td", {}, h("span", { class: "chips" }, tool.effects.map((effect) => chip(t(effect), effect === "read" ? "" : "wait")))), h("td", { class: "num right" }, number(tool.calls))));
-  fill(place, h("div", { class: "panel" }, table(t("Our tools"), [t("Tool"), t("What it does"), t("Effects"), t("Calls")], rows)));
+  fill(place, h("div", { class: "panel" }, table(t("Our tools"), [t("Tool"), t("What it does"), t("Effects"), `>${t("Calls")}`], rows)));
 }
 
 function tokens(told, place, reload) {
@@ -90,7 +90,7 @@ async function calls(told, place) {
   const load = async () => {
     const found = await get("calls", { refused: refused ? 1 : "" });
     const lines = found.calls.map((call) => h("tr", {}, h("td", { title: when(call.at) }, ago(call.at)), h("td", {}, chip(String(call.status), call.status < 400 ? "ok" : "bad")), h("td", { class: "mono" }, call.method), h("td", { class: "mono" }, call.path), h("td", {}, call.principal ?? "–"), h("td", {}, call.server ?? call.door), h("td", { class: "num right" }, call.duration_ms === null || call.duration_ms === undefined ? "–" : `${call.duration_ms} ms`)));
-    fill(rows, lines.length ? table(t("Calls"), [t("When"), t("Status"), t("Call"), t("About"), t("Token"), t("Server"), t("Time")], lines) : empty("list", refused ? t("Nothing was refused") : t("No calls yet"), t("Requests of other programs at the doors stand here, those refused with 401 and 403 too.")));
+    fill(rows, lines.length ? table(t("Calls"), [t("When"), t("Status"), t("Call"), t("About"), t("Token"), t("Server"), `>${t("Time")}`], lines) : empty("list", refused ? t("Nothing was refused") : t("No calls yet"), t("Requests of other programs at the doors stand here, those refused with 401 and 403 too.")));
   };
   fill(place, h("div", { class: "head" }, toggle(t("Only refusals (401, 403)"), false, async (on) => { refused = on; await load(); })), rows);
   await load();
