@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evercontext.catalog.server_log import KEPT_LINES, LARGEST_FILE, ServerLog, read_log
+from evercontext.catalog.server_log import (
+    KEPT_LINES,
+    LARGEST_FILE,
+    ServerLog,
+    end_of_log,
+    read_log,
+    read_on,
+)
 from tests.catalog.world import odd, run, servers
 
 
@@ -37,3 +44,17 @@ async def test_stderr_of_a_server_is_there_after_it_ended(tmp_path: Path) -> Non
     async with servers(tmp_path, odd("one")) as opened:
         await run(opened, "one:echo", text="x")
     assert read_log(tmp_path / "logs", "one")[-1].endswith("started good")
+
+
+def test_what_comes_later_is_read_on(tmp_path: Path) -> None:
+    log = ServerLog("one", tmp_path)
+    assert read_on(tmp_path, "one", end_of_log(tmp_path, "one")) == ([], (0, 0))
+    log.append("first")
+    place = end_of_log(tmp_path, "one")
+    log.extend(["second", "third"])
+    lines, place = read_on(tmp_path, "one", place)
+    assert [line.split(" ", 1)[1] for line in lines] == ["second", "third"]
+    assert read_on(tmp_path, "one", place)[0] == []
+    (tmp_path / "one.log").replace(tmp_path / "one.old")
+    log.append("after the turn")
+    assert read_on(tmp_path, "one", place)[0][0].endswith("after the turn")

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from evercontext.catalog.server_state import ServerState, leave_state
 from tests.catalog.world import ODD_SERVER
-from tests.cli.command import evercontext, home
+from tests.cli.command import EVERCONTEXT, evercontext, home
 
 
 def add(name: str, *how: str) -> None:
@@ -64,6 +70,7 @@ def test_servers_of_other_clients_are_shown_then_added(tmp_path: Path) -> None:
             "files": {"command": "npx", "args": ["-y", "server"], "env": {"API_KEY": "secret-1"}},
             "far": {"type": "http", "url": "https://example.invalid/mcp"},
             "old": {"type": "sse", "url": "https://example.invalid/sse"},
+            "odd": {"type": "stdio"},
             "evercontext": {"command": "evercontext", "args": ["mcp"]},
         }
     }
@@ -71,12 +78,12 @@ def test_servers_of_other_clients_are_shown_then_added(tmp_path: Path) -> None:
     shown = evercontext("servers", "import", "claude", "--dry-run", cwd=tmp_path)
     assert "+ files  npx -y server  env: API_KEY" in shown.out
     assert "secret-1" not in shown.out
-    assert "skipped: server old" in shown.out
+    assert "skipped: server odd" in shown.out
     assert json.loads(evercontext("servers", "list", "--json").out) == []
     assert evercontext("servers", "import", "claude", cwd=tmp_path).code == 5
     assert evercontext("servers", "import", "claude", "--yes", cwd=tmp_path).code == 0
     rows = json.loads(evercontext("servers", "list", "--json").out)
-    assert [row["id"] for row in rows] == ["far", "files"]
+    assert [row["id"] for row in rows] == ["far", "files", "old"]
 
 
 def test_codex_writes_toml(tmp_path: Path) -> None:
@@ -120,3 +127,42 @@ def test_projects_and_tokens(tmp_path: Path) -> None:
     (row,) = json.loads(evercontext("tokens", "list", "--json").out)
     assert row["revoked_at"]
     assert row["projects"] == ["mine"]
+
+
+@pytest.mark.case(95)
+def test_what_a_server_said_is_shown_without_its_escapes() -> None:
+    add("loud", "escapes")
+    assert "said nothing yet" in evercontext("servers", "logs", "loud").err
+    evercontext("servers", "test", "loud")
+    shown = evercontext("servers", "logs", "loud")
+    assert "\\x1b]0;title\\x07 red \\x1b[31m" in shown.out
+    assert shown.out.splitlines()[-1].endswith("started escapes")
+    assert "\x1b" not in shown.out
+    assert evercontext("servers", "logs", "nobody").code != 0
+
+
+def test_lines_are_followed_as_they_come() -> None:
+    add("loud")
+    command = [EVERCONTEXT, "servers", "logs", "loud", "--follow"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:
+        assert following.stdout
+        try:
+            evercontext("servers", "test", "loud")
+            assert following.stdout.readline().rstrip().endswith("started good")
+        finally:
+            following.send_signal(signal.SIGINT)
+            assert following.wait(20) == 130
+
+
+def test_a_server_that_fails_says_when_it_is_tried_again(tmp_path: Path) -> None:
+    add("gone", "silent")
+    (row,) = json.loads(evercontext("servers", "list", "--json").out)
+    assert (row["state"], row["retryIn"]) == ("stopped", None)
+    state = ServerState("gone", "failed", "it did not answer", time.time() + 50, 0, "", os.getpid())
+    leave_state(home() / "servers", state)
+    (row,) = json.loads(evercontext("servers", "list", "--json").out)
+    assert row["state"] == "failed"
+    assert 0 < row["retryIn"] <= 50
+    assert "it did not answer, next try in" in evercontext("servers", "list").out
+    leave_state(home() / "servers", replace(state, pid=2**22 + 1))
+    assert "stopped" in evercontext("servers", "list").out

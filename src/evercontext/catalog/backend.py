@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -11,16 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.catalog.adopt import digest_of
+from evercontext.catalog.arguments import ArgumentCheck
 from evercontext.catalog.card import Card
 from evercontext.catalog.greeting import Greeted, greet
 from evercontext.catalog.http import HttpRefused, HttpWire, SessionExpired
 from evercontext.catalog.listing import Listed, list_all
 from evercontext.catalog.message import Answer
 from evercontext.catalog.server_log import ServerLog
+from evercontext.catalog.server_state import ServerState, leave_state
 from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.catalog.sse import SseWire
 from evercontext.catalog.stdio import StdioWire
-from evercontext.catalog.wire import Hear, Wire
+from evercontext.catalog.wire import Hear, Wire, escaped
 from evercontext.errors import EverContextError, ServerGone, ServerProblem, ServerTimeout
 from evercontext.process.environment import filtered
 
@@ -29,6 +32,8 @@ _LASTING = 10.0
 UNHEARD_SECONDS = 300.0
 """How long a list is believed of a server that has no way to say that it changed."""
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
+_LONGEST_PROBLEM = 500
+_MOST_WARNINGS = 100
 _NO_STREAMABLE = (404, 405)
 
 
@@ -66,6 +71,7 @@ class Backend:
         self.problem: str | None = None
         self.next_try = 0.0
         self.greeted: Greeted | None = None
+        self.checks: dict[str, ArgumentCheck] = {}
         self._table, self._around = table, around
         self._wire: Wire | None = None
         self._cards: dict[str, Card] | None = None
@@ -162,6 +168,7 @@ class Backend:
         wire, self._wire = self._wire, None
         if wire is not None:
             await wire.close()
+            self._tell()
 
     async def _connected(self) -> Wire:
         if self._wire is not None and self._wire.open:
@@ -180,6 +187,7 @@ class Backend:
             self.problem = None
             self._since = time.monotonic()
             self.next_try = self._since + self._pause()
+            self._tell()
             return self._wire
 
     def _refuse_until_next_try(self) -> None:
@@ -197,8 +205,25 @@ class Backend:
 
     def _failed(self, problem: str) -> None:
         self._failures += 1
-        self.problem = problem
+        self.problem = escaped(problem)[:_LONGEST_PROBLEM]
         self.next_try = time.monotonic() + self._pause()
+        self._tell()
+
+    def _tell(self) -> None:
+        """Leave word for other processes, such as the command that lists servers."""
+        if self._around.logs is None:
+            return
+        wait = self.retry_in
+        state = ServerState(
+            self.config.id,
+            self.state,
+            self.problem,
+            None if wait is None else time.time() + wait,
+            len(self._cards or ()),
+            self.greeted.version if self.greeted else "",
+            os.getpid(),
+        )
+        leave_state(self._around.logs, state)
 
     async def _greeted(self) -> Wire:
         try:
@@ -255,10 +280,15 @@ class Backend:
             self._failed(str(late))
             raise ServerTimeout(f"{self.config.id}: {late}") from None
         cards, warnings = listed.cards(self.config.id)
-        self.warnings = warnings
+        doubts = (f"{card.name} says: {', '.join(found)}" for card in cards
+                  if (found := card.doubts))  # fmt: skip
+        self.warnings = [*warnings[:_MOST_WARNINGS], *map(escaped, doubts)]
         await self._pin(cards)
         self._fresh_until = time.monotonic() + (listed.seconds or UNHEARD_SECONDS)
-        return {card.name: card for card in cards}
+        self.checks = {card.name: ArgumentCheck(card.schema) for card in cards}
+        self._cards = {card.name: card for card in cards}
+        self._tell()
+        return self._cards
 
     async def _pin(self, cards: list[Card]) -> None:
         pins = await self._table.pins(self.config.id)

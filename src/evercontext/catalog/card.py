@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from evercontext.catalog.suspicion import flagged
 from evercontext.domain.tool import Tool
 from evercontext.errors import BadRequest
 
@@ -36,6 +37,11 @@ class Card:
         properties = found if isinstance(found, Mapping) else {}
         return " ".join(f"{name} {_description(about)}" for name, about in properties.items())
 
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What of its description speaks to a model instead of describing a tool."""
+        return () if self.server == OURS else flagged(self.description)
+
     def mirrored(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments that the stateless revision wants to see in headers as well."""
         found = ((token, _at(arguments, path)) for path, token in self.mirrors)
@@ -49,6 +55,7 @@ class Card:
             "serverName": self.server,
             "description": self.description,
             "inputSchema": dict(self.schema),
+            **({"flagged": list(self.doubts)} if self.doubts else {}),
         }
 
 

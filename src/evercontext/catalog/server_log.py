@@ -70,3 +70,32 @@ def read_log(folder: Path, server: str) -> list[str]:
             continue
         lines += text.split("\n")[:-1]
     return lines
+
+
+Place = tuple[int, int]
+"""A file and how far it was read: the older one may take its name at any time."""
+
+
+def end_of_log(folder: Path, server: str) -> Place:
+    """The place after the last line that is there now."""
+    try:
+        found = log_path(folder, server).stat()
+    except OSError:
+        return 0, 0
+    return found.st_ino, found.st_size
+
+
+def read_on(folder: Path, server: str, place: Place) -> tuple[list[str], Place]:
+    """The whole lines that came since, and the place after them."""
+    number, offset = place
+    try:
+        with log_path(folder, server).open("rb") as file:
+            now = os.fstat(file.fileno()).st_ino
+            file.seek(offset if now == number else 0)
+            data = file.read(LARGEST_FILE * 2)
+            end = file.tell()
+    except OSError:
+        return [], place
+    whole = data[: data.rfind(b"\n") + 1]
+    lines = whole.decode("utf-8", "replace").split("\n")[:-1]
+    return lines, (now, end - len(data) + len(whole))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from evercontext.catalog.arguments import ArgumentCheck
 from evercontext.catalog.backend import Backend, Surroundings
 from evercontext.catalog.card import Card
 from evercontext.catalog.message import Answer
@@ -165,8 +166,7 @@ def adopted(card: Card, backend: Backend, aside: Aside) -> Tool:
         effects=OUTSIDE,
         run=run,
         origin=f"{ADOPTED}{card.server}",
-        # The server checks its own arguments; its schema may hold a pattern that never ends.
-        check=lambda arguments: arguments,
+        check=backend.checks.get(card.name, ArgumentCheck({})),
         synced=False,
         # Its server's own patience ends the call.
         timeout=math.inf,

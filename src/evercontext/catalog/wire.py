@@ -212,6 +212,14 @@ class Exchange:
                     waiting.hear(params)
 
 
+def escaped(text: str) -> str:
+    """Text of a server with everything written out that could steer a terminal or break a line."""
+    if text.isprintable():
+        return text
+    parts = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(parts)
+
+
 def gone(name: str) -> ServerGone:
     """The error of a connection that ended."""
     return ServerGone(f"{name}: connection closed")
@@ -221,4 +229,5 @@ def _problem(error: Any) -> RpcProblem:
     told = error if isinstance(error, dict) else {}
     code = told.get("code")
     number = code if isinstance(code, int) and not isinstance(code, bool) else 0
-    return RpcProblem(number, str(told.get("message", "no reason given")), told.get("data"))
+    message = escaped(str(told.get("message", "no reason given"))[:500])
+    return RpcProblem(number, message, told.get("data"))

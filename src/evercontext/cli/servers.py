@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import time
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from evercontext.catalog.backend import Backend
     from evercontext.catalog.server_table import ServerConfig
 
+FOLLOW_SECONDS = 0.3
 Work = Callable[["EverContext", Screen], Awaitable[Outcome]]
 
 
@@ -36,6 +38,7 @@ def command() -> None:
 @click.argument("name")
 @click.argument("argv", nargs=-1, metavar="[-- COMMAND ARGS...]", type=click.UNPROCESSED)
 @click.option("--url", metavar="URL", help="A server behind Streamable HTTP, instead of a command.")
+@click.option("--sse", is_flag=True, help="The URL is one of the older SSE transport.")
 @click.option(
     "--env", multiple=True, metavar="NAME=VALUE", help="Given to it; ${NAME} is filled in."
 )
@@ -51,10 +54,13 @@ def add(name: str, argv: tuple[str, ...], url: str | None, **given: Any) -> int:
         raise UsageError("say how to reach it", fix="Give -- COMMAND ARGS..., or --url URL")
     entry = {
         **({"command": argv[0], "args": list(argv[1:])} if argv else {"url": url}),
+        **({"type": "sse"} if given["sse"] else {}),
         "env": _pairs(given["env"]),
         "headers": _pairs(given["header"]),
         "cwd": given["cwd"],
     }
+    if given["sse"] and not url:
+        raise UsageError("--sse needs an address", fix="Give --url URL")
     config = read_config(name, entry, project=given["project"])
     config = replace(config, call_seconds=given["timeout"])
 
@@ -86,6 +92,7 @@ def list_servers(as_json: bool) -> int:
             state = "on " if row["enabled"] else "off"
             whose = f"  project {row['project']}" if row["project"] else ""
             screen.line(f"{state}  {row['id']}  {one_line(row['reachedBy'])}{whose}")
+            screen.line(f"     {_health(row)}", "dim")
             for word in ("off", "held"):
                 if row[word]:
                     screen.line(f"     {word}: {', '.join(row[word])}", "yellow")
@@ -97,10 +104,13 @@ def list_servers(as_json: bool) -> int:
 
 
 async def _row(app: EverContext, config: ServerConfig) -> dict[str, Any]:
+    from evercontext.catalog.server_state import read_state
+
     pins = await app.catalog.servers.table.pins(config.id)
+    known = read_state(app.settings.home / "servers", config.id)
     return {
         "id": config.id,
-        "transport": "stdio" if config.argv else "http",
+        "transport": config.transport,
         "reachedBy": config.reached_by,
         "env": sorted(config.env),
         "project": config.project,
@@ -108,7 +118,24 @@ async def _row(app: EverContext, config: ServerConfig) -> dict[str, Any]:
         "tools": len(pins),
         "off": sorted(tool for tool, on in config.tool_permissions.items() if not on),
         "held": sorted(tool for tool, (_, held) in pins.items() if held),
+        "state": known.state if known else "stopped",
+        "problem": known.problem if known else None,
+        "retryIn": round(known.retry_in, 1) if known and known.retry_in else None,
+        "protocol": known.protocol if known else "",
     }
+
+
+def _health(row: dict[str, Any]) -> str:
+    """How a server is doing, as the process that uses it last said."""
+    parts = [row["state"], f"{row['tools']} tools known"]
+    if row["state"] == "running" and row["protocol"]:
+        parts.append(f"protocol {one_line(row['protocol'])}")
+    if row["state"] == "failed":
+        parts.append(one_line(row["problem"] or ""))
+        parts.append(
+            f"next try in {row['retryIn']} s" if row["retryIn"] else "tried when asked for"
+        )
+    return ", ".join(parts)
 
 
 @command.command("remove")
@@ -181,6 +208,36 @@ def test(name: str, as_json: bool) -> int:
                 screen.line(f"  {card.name}  {one_line(card.description)[:100]}")
             for warning in [*backend.warnings, *(f"held: {tool}" for tool in backend.held)]:
                 screen.line(f"warning: {one_line(warning)}", "yellow")
+        return Outcome.DONE
+
+    return with_app(work)
+
+
+@command.command("logs")
+@click.argument("name")
+@click.option("-n", "--lines", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@click.option("-f", "--follow", is_flag=True, help="Go on showing lines as they come.")
+def logs(name: str, lines: int, follow: bool) -> int:
+    """Show what the server NAME said on stderr; escape sequences are written out."""
+    from evercontext.catalog.server_log import end_of_log, read_log, read_on
+
+    settings = settings_of(None, allow_wide_root=True)
+    folder = settings.home / "servers"
+    screen = Screen(sys.stdout, no_color=settings.no_color)
+
+    async def work(app: EverContext, _: Screen) -> Outcome:
+        await app.catalog.servers.table.get(name)
+        place = end_of_log(folder, name)
+        kept = read_log(folder, name)[-lines:]
+        for line in kept:
+            screen.line(visible(line))
+        if not kept and not follow:
+            print(f"{name} has said nothing yet", file=sys.stderr)
+        while follow:
+            await asyncio.sleep(FOLLOW_SECONDS)
+            new, place = read_on(folder, name, place)
+            for line in new:
+                screen.line(visible(line))
         return Outcome.DONE
 
     return with_app(work)
