@@ -68,7 +68,6 @@ class Redactor:
         # Longest first, or the rest of a longer secret would survive a shorter one inside it.
         known = sorted(more, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, known)))
-        self._secrets = tuple(known)
         self._marks = (*_MARKS, *(_dumped(secret)[1:-1] for secret in known))
 
     def line(self, value: Mapping[str, Any]) -> str:
