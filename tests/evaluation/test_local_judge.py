@@ -118,8 +118,8 @@ def test_any_text_is_judged_without_failing(text: str) -> None:
 
 HOSTILE = [
     "[", "[](", "[a]( ", "](", " #", " ", "# a\n\nb\n\n", "a\n\n", "a b. ", "あ。", "`a ",
-    "| a |\n", "a ", "\u0327\u0301", "```\na\n```\n", "```\n\n", "TODO ", "[a](#b) ", "# a\n", "- a\n",
-    "(", "ABCD ", "a\n-----\n", "\t", "\r\n", "\0", "😀", "`", "http://a ", "x", "\ud800",
+    "| a |\n", "a ", "\u0327\u0301", "```\na\n```\n", "```\n\n", "TODO ", "[a](#b) ", "# a\n",
+    "- a\n", "(", "ABCD ", "a\n-----\n", "\t", "\r\n", "\0", "😀", "`", "http://a ", "x", "\ud800",
 ]  # fmt: skip
 
 
