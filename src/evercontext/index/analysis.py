@@ -1,26 +1,32 @@
 """What the index keeps of a file's content: spans, definitions and counted terms, never its text.
 
 An analysis depends on the content and the language alone, not on the path: a file that is moved
-keeps it. Terms are held once per file; chunks and fields refer to them by position.
+keeps it. Terms and names are kept as 64-bit keys; chunks and fields refer to terms by position.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evercontext.index.chunker import Definition, Span, cut, find_definitions
+from evercontext.index.chunker import Definition, Span, cut, find_definitions, short_name
+from evercontext.index.lexicon import Keys, Lexicon, lexicon_for
 from evercontext.retrieval.postings import Ints
-from evercontext.retrieval.tokens import fold, runs, terms_of, whole
+from evercontext.retrieval.ragged import Long
+from evercontext.retrieval.tokens import fold, run_pattern
 from evercontext.retrieval.vectors import StaticVectors, normalise
 
 FIELDS = ("types", "functions", "others", "header")
+KINDS = (None, "type", "function", "other", "impl")
 _FIELD_OF_KIND = {"type": "types", "function": "functions", "other": "others"}
+_KIND_NUMBER = {kind: i for i, kind in enumerate(KINDS)}
+TYPE = _KIND_NUMBER["type"]
 _COMMENT = re.compile(r"\s*(#|//+|/\*+|\*+|--+|;+|%+|\{-|\"\"\"|'''|=begin|@moduledoc|!)")
 _LEGAL = re.compile(r"copyright|licen[sc]e|warrant|spdx|all rights|frozen_string_literal", re.I)
 _HEADER_LINES = 40
@@ -28,13 +34,14 @@ _HEADER_KEPT = 25
 _MOST = 65_535
 _MOST_TERMS = 60_000
 """Different terms counted in one file, so that a position fits two bytes."""
-_SILENT = 2
-"""Runs of so few letters say nothing about what a chunk means."""
+_MOST_CELLS = 2_000_000
+"""Cells of one dense table: bounds the memory that a large file takes."""
 SCALE = 127
 """Vectors are kept as whole numbers of this size."""
 
 Small = NDArray[np.int8]
-Long = NDArray[np.int64]
+Short = NDArray[np.uint16]
+Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +49,45 @@ class Counts:
     """Rows of (position in the terms, how often): chunks, then fields."""
 
     offsets: Ints
-    positions: NDArray[np.uint16]
-    counts: NDArray[np.uint16]
+    positions: Short
+    counts: Short
 
     def row(self, i: int) -> slice:
         """Where row ``i`` lies in ``positions`` and ``counts``."""
         return slice(int(self.offsets[i]), int(self.offsets[i + 1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The short names of definitions, each once, as keys."""
+
+    defined: int
+    """So many are defined here; the others are only shown by a chunk."""
+    keys: Keys
+    """For each name: as written, in lower case, and of its whole term."""
+    part_sizes: Bytes
+    parts: Keys
+    """The keys of the names' parts, one after another."""
+    text: str
+    """The defined names as written, for those who want to know what they mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """The chunks of a content, in order."""
+
+    lines: Ints
+    """First and last line of each, from 1."""
+    names: Ints
+    """Which name each shows; -1: none."""
+    kinds: Bytes
+    """What kind of definition it shows: a place in ``KINDS``."""
+    symbol_sizes: Short
+    symbols: bytes
+    """The definitions' names as written, one after another."""
+
+    def __len__(self) -> int:
+        return len(self.lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +96,25 @@ class Analysis:
 
     language: str
     lines: int
-    spans: tuple[Span, ...]
-    names: tuple[str, ...]
-    """Short names of the definitions, as written, each once."""
-    terms: tuple[str, ...]
+    chunks: Chunks
+    names: Names
+    terms: Keys
+    """In ascending order."""
     counts: Counts
-    """One row per span, then one per field of ``FIELDS``."""
+    """One row per chunk, then one per field of ``FIELDS``."""
     vectors: Small | None = None
-    """One row per span, then one for the names together."""
+    """One row per chunk, then one for the names together."""
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """The chunks as they were cut."""
+        ends = list(accumulate(self.chunks.symbol_sizes.tolist(), initial=0))
+        lines, kinds = self.chunks.lines.tolist(), self.chunks.kinds.tolist()
+        rows = zip(lines, kinds, ends[:-1], ends[1:], strict=True)
+        return tuple(
+            Span(span[0], span[1], self.chunks.symbols[a:b].decode("utf-8") or None, KINDS[kind])
+            for span, kind, a, b in rows
+        )
 
 
 def analyse(text: str, language: str, vectors: StaticVectors | None = None) -> Analysis:
@@ -72,23 +123,40 @@ def analyse(text: str, language: str, vectors: StaticVectors | None = None) -> A
     lines = text.split("\n")
     definitions = find_definitions(text, language)
     spans = cut(lines, language, definitions)
-    texts = ["\n".join(lines[span.start - 1 : span.end]) for span in spans]
-    names = tuple(dict.fromkeys(d.short_name for d in definitions if d.kind != "impl"))
-    table = _RunTable()
-    for part in (*texts, *_field_texts(definitions, lines)):
-        table.add(part)
-    counts = table.counts()
-    for name in names:
-        table.name(name)
+    names = list(dict.fromkeys(d.short_name for d in definitions if d.kind != "impl"))
+    defined = len(names)
+    place = {name: i for i, name in enumerate(names)}
+    shown = [place.setdefault(short_name(s.symbol), len(place)) if s.symbol else -1 for s in spans]
+    runs, sizes = _cut_runs(text, lines, spans, _field_texts(definitions, lines))
+    lexicon = lexicon_for(vectors)
+    with lexicon.lock:
+        lexicon.trim()
+        tally = _Tally(lexicon, lexicon.runs(runs), sizes)
+        known = _names(lexicon, list(place), defined)
+        terms, counts = tally.terms(known.keys[:defined, 2])
+        meaning = tally.meaning(len(spans), names) if vectors else None
     return Analysis(
-        language,
-        len(lines),
-        tuple(spans),
-        names,
-        tuple(table.terms),
-        counts,
-        None if vectors is None else table.vectors(vectors, len(spans), names),
-    )
+        language, len(lines), _chunks(spans, shown), known, terms, counts, meaning
+    )  # fmt: skip
+
+
+def _cut_runs(
+    text: str, lines: Sequence[str], spans: Sequence[Span], fields: Sequence[str]
+) -> tuple[list[str], list[int]]:
+    """Return the runs of text row by row, and how many each row has."""
+    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    find = run_pattern(text).findall
+    runs: list[str] = []
+    sizes: list[int] = []
+    for span in spans:
+        found = find(text, starts[span.start - 1], starts[span.end])
+        runs += found
+        sizes.append(len(found))
+    for field in fields:
+        found = find(field)
+        runs += found
+        sizes.append(len(found))
+    return runs, sizes
 
 
 def _field_texts(definitions: Sequence[Definition], lines: Sequence[str]) -> list[str]:
@@ -100,87 +168,111 @@ def _field_texts(definitions: Sequence[Definition], lines: Sequence[str]) -> lis
     return ["\n".join(texts[field]) for field in FIELDS]
 
 
-class _Numbers(dict[str, int]):
-    """Gives every new key the next number."""
+def _names(lexicon: Lexicon, names: Sequence[str], defined: int) -> Names:
+    numbers = lexicon.names(names)
+    parts, sizes = lexicon.name_parts(numbers)
+    return Names(
+        defined,
+        lexicon.name_keys(numbers),
+        sizes.astype(np.uint8),
+        parts,
+        " ".join(names[:defined]),
+    )
 
-    def __missing__(self, key: str) -> int:
-        number = self[key] = len(self)
-        return number
+
+def _chunks(spans: Sequence[Span], shown: Sequence[int]) -> Chunks:
+    symbols = [(s.symbol or "").encode("utf-8", "replace") for s in spans]
+    return Chunks(
+        np.array([(s.start, s.end) for s in spans], np.int32).reshape(-1, 2),
+        np.array(shown, np.int32),
+        np.array([_KIND_NUMBER[s.kind] for s in spans], np.uint8),
+        np.array([len(symbol) for symbol in symbols], np.uint16),
+        b"".join(symbols),
+    )
 
 
-class _RunTable:
-    """Numbers the runs of text row by row; numpy counts them once per file."""
+class _Tally:
+    """Counts the numbered runs of one file, row by row."""
 
-    def __init__(self) -> None:
-        self.terms = _Numbers()
-        self._runs = _Numbers()
-        self._tokens: list[int] = []
-        self._sizes: list[int] = []
-        self._counted: tuple[Long, Long, Long] | None = None
+    def __init__(self, lexicon: Lexicon, numbers: Long, sizes: Sequence[int]) -> None:
+        self._lexicon = lexicon
+        self._rows = len(sizes)
+        keys = np.repeat(np.arange(len(sizes)), sizes) << 32 | numbers
+        keys.sort()
+        first = _first_of_each(keys)
+        self._times = _gaps(first, len(keys))
+        self._row, self._run = keys[first] >> 32, keys[first] & 0xFFFFFFFF
 
-    def add(self, text: str) -> None:
-        """Take one row."""
-        before = len(self._tokens)
-        self._tokens.extend(map(self._runs.__getitem__, runs(text)))
-        self._sizes.append(len(self._tokens) - before)
-
-    def name(self, name: str) -> None:
-        """Make sure that a whole name is among the terms."""
-        if len(self.terms) < _MOST_TERMS:
-            self.terms.setdefault(whole(name), len(self.terms))
-
-    def _counted_runs(self) -> tuple[Long, Long, Long]:
-        """Return (row, run, times), ordered, each pair once."""
-        if self._counted is None:
-            rows = np.repeat(np.arange(len(self._sizes)), self._sizes)
-            width = max(1, len(self._runs))
-            keys = rows * width + np.array(self._tokens, np.int64)
-            keys, times = np.unique(keys, return_counts=True)
-            self._counted = (keys // width, keys % width, times)
-        return self._counted
-
-    def counts(self) -> Counts:
-        """Return the terms of each row, each once, in order."""
-        number, limit = self.terms.__getitem__, _MOST_TERMS
-        groups = [terms_of(run) for run in self._runs]
-        flat = np.array(
-            [number(t) for group in groups if len(self.terms) < limit for t in group], np.int64
-        )
-        lengths = np.array([len(group) for group in groups], np.int64)
-        starts = np.cumsum(lengths) - lengths
-        row, run, times = self._counted_runs()
-        kept = starts[run] + lengths[run] <= len(flat)
-        row, run, times = row[kept], run[kept], times[kept]
-        sizes = lengths[run]
-        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        position = flat[np.repeat(starts[run], sizes) + within]
-        size = max(1, len(self.terms))
-        keys, inverse = np.unique(np.repeat(row, sizes) * size + position, return_inverse=True)
-        total = np.bincount(inverse, weights=np.repeat(times, sizes), minlength=len(keys))
-        offsets = np.searchsorted(keys, np.arange(len(self._sizes) + 1) * size)
-        return Counts(
-            offsets.astype(np.int32),
-            (keys % size).astype(np.uint16),
-            np.minimum(total, _MOST).astype(np.uint16),
+    def terms(self, names: Keys) -> tuple[Keys, Counts]:
+        """Return all terms, names included, and the counts of each row."""
+        found, sizes = self._lexicon.terms(self._run)
+        numbers, place = np.unique(found, return_inverse=True)
+        keys = self._lexicon.term_keys(numbers)
+        terms = np.unique(np.concatenate([keys, names]))[:_MOST_TERMS]
+        position = np.searchsorted(terms, keys)[place]
+        cells = np.repeat(self._row, sizes) * (len(terms) + 1) + position
+        cells, times = _summed(cells, np.repeat(self._times, sizes), len(terms) + 1, self._rows)
+        kept = cells % (len(terms) + 1) < len(terms)
+        cells, times = cells[kept], times[kept]
+        bounds = np.arange(self._rows + 1) * (len(terms) + 1)
+        return terms, Counts(
+            np.searchsorted(cells, bounds).astype(np.int32),
+            (cells % (len(terms) + 1)).astype(np.uint16),
+            np.minimum(times, _MOST).astype(np.uint16),
         )
 
-    def vectors(self, vectors: StaticVectors, spans: int, names: Sequence[str]) -> Small:
-        """Return the meaning of the first ``spans`` rows and of the names."""
-        with vectors.lock:
-            places = vectors.rows(self._runs)
-            name_places = vectors.rows(names)
-            words = vectors.matrix()
-        row, run, times = self._counted_runs()
-        telling = np.array([len(word) > _SILENT for word in self._runs], np.bool_)[run]
-        row, run, times = row[telling], run[telling], times[telling]
-        weights = np.sqrt(times).astype(np.float32)
-        starts = np.searchsorted(row, np.arange(spans + 1))
-        out = np.zeros((spans + 1, vectors.dimensions), np.float32)
-        for i in range(spans):
-            part = slice(starts[i], starts[i + 1])
-            out[i] = weights[part] @ words[places[run[part]]]
-        out[spans] = words[name_places].sum(axis=0)
+    def meaning(self, chunks: int, names: Sequence[str]) -> Small:
+        """Return the meaning of the first ``chunks`` rows and of the names."""
+        lexicon = self._lexicon
+        assert lexicon.vectors is not None
+        named = lexicon.runs(names)
+        used = lexicon.telling(self._run) & (self._row < chunks)
+        run = np.concatenate([self._run[used], named])
+        row = np.concatenate([self._row[used], np.full(len(named), chunks)])
+        weight = np.sqrt(np.concatenate([self._times[used], np.ones(len(named), np.int64)]))
+        weight = weight.astype(np.float32) * lexicon.scales(run)
+        pieces, sizes = lexicon.pieces(run)
+        ids, place = np.unique(pieces, return_inverse=True)
+        table = lexicon.vectors.piece_vectors(ids)
+        row, weight = np.repeat(row, sizes), np.repeat(weight, sizes)
+        out = np.zeros((chunks + 1, table.shape[1]), np.float32)
+        at_once = max(1, _MOST_CELLS // max(1, len(ids)))
+        for start in range(0, chunks + 1, at_once):
+            stop = min(start + at_once, chunks + 1)
+            part = slice(*np.searchsorted(row, (start, stop)))
+            cells = (row[part] - start) * len(ids) + place[part]
+            shares = np.bincount(cells, weight[part], (stop - start) * len(ids))
+            out[start:stop] = shares.astype(np.float32).reshape(stop - start, -1) @ table
         return np.rint(normalise(out) * SCALE).astype(np.int8)
+
+
+def _first_of_each(ordered: Long) -> Long:
+    """Return where each value of an ordered array is met first."""
+    new = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    return np.flatnonzero(new)
+
+
+def _gaps(starts: Long, end: int) -> Long:
+    """Return the lengths of the pieces that begin at ``starts``."""
+    out = np.empty_like(starts)
+    out[:-1] = starts[1:]
+    if len(out):
+        out[-1] = end
+    out -= starts
+    return out
+
+
+def _summed(cells: Long, weights: Long, width: int, rows: int) -> tuple[Long, Long]:
+    """Return the cells in order, each once, and the sums of their weights."""
+    if width * rows <= _MOST_CELLS:
+        table = np.bincount(cells, weights, width * rows)
+        filled = np.flatnonzero(table)
+        return filled, table[filled].astype(np.int64)
+    order = np.argsort(cells, kind="stable")
+    ordered = cells[order]
+    first = _first_of_each(ordered)
+    return ordered[first], np.add.reduceat(weights[order], first) if len(first) else first
 
 
 def header(lines: Sequence[str]) -> list[str]:
@@ -205,51 +297,76 @@ def header(lines: Sequence[str]) -> list[str]:
 
 def pack(analysis: Analysis) -> bytes:
     """Return the analysis as bytes; equal analyses give equal bytes."""
-    head = {
-        "language": analysis.language,
-        "lines": analysis.lines,
-        "spans": [[s.start, s.end, s.symbol, s.kind] for s in analysis.spans],
-        "names": analysis.names,
-        "terms": " ".join(analysis.terms),
-        "dimensions": 0 if analysis.vectors is None else analysis.vectors.shape[1],
-    }
-    text = json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-    counts = analysis.counts
+    chunks, names, counts = analysis.chunks, analysis.names, analysis.counts
+    language = analysis.language.encode()
+    named = names.text.encode("utf-8", "replace")
+    dimensions = 0 if analysis.vectors is None else analysis.vectors.shape[1]
+    head = (
+        analysis.lines, len(chunks), len(names.keys), names.defined, len(names.parts),
+        len(analysis.terms), len(counts.positions), dimensions, len(chunks.symbols), len(named),
+        len(language),
+    )  # fmt: skip
     return b"".join(
         (
-            len(text).to_bytes(4, "little"),
-            text,
-            len(counts.positions).to_bytes(4, "little"),
+            np.array(head, "<u4").tobytes(),
+            analysis.terms.astype("<u8").tobytes(),
+            names.keys.astype("<u8").tobytes(),
+            names.parts.astype("<u8").tobytes(),
+            chunks.lines.astype("<i4").tobytes(),
+            chunks.names.astype("<i4").tobytes(),
             counts.offsets.astype("<i4").tobytes(),
             counts.positions.astype("<u2").tobytes(),
             counts.counts.astype("<u2").tobytes(),
+            chunks.symbol_sizes.astype("<u2").tobytes(),
+            chunks.kinds.tobytes(),
+            names.part_sizes.tobytes(),
+            chunks.symbols,
+            named,
+            language,
             b"" if analysis.vectors is None else analysis.vectors.tobytes(),
         )
     )
 
 
+_HEAD = 11
+
+
+class _Tape:
+    """Reads arrays one after another."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def next(self, dtype: str, count: int) -> NDArray[Any]:
+        found: NDArray[Any] = np.frombuffer(self._data, dtype, count, self._at)
+        self._at += found.nbytes
+        return found
+
+    def text(self, size: int) -> bytes:
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+
 def unpack(data: bytes) -> Analysis:
     """Return the analysis that was packed."""
-    size = int.from_bytes(data[:4], "little")
-    head = json.loads(data[4 : 4 + size])
-    at = 4 + size
-    entries = int.from_bytes(data[at : at + 4], "little")
-    rows = len(head["spans"]) + len(FIELDS) + 1
-    at += 4
-    offsets = np.frombuffer(data, "<i4", rows, at)
-    positions = np.frombuffer(data, "<u2", entries, at + 4 * rows)
-    counts = np.frombuffer(data, "<u2", entries, at + 4 * rows + 2 * entries)
-    at += 4 * rows + 4 * entries
-    dimensions = head["dimensions"]
-    vectors = (
-        np.frombuffer(data, np.int8, offset=at).reshape(-1, dimensions) if dimensions else None
-    )
-    return Analysis(
-        head["language"],
-        head["lines"],
-        tuple(Span(*span) for span in head["spans"]),
-        tuple(head["names"]),
-        tuple(head["terms"].split(" ")) if head["terms"] else (),
-        Counts(offsets, positions, counts),
-        vectors,
-    )
+    tape = _Tape(data)
+    lines, spans, all_names, defined, parts, terms, entries, width, *texts = tape.next(
+        "<u4", _HEAD
+    ).tolist()
+    keys = tape.next("<u8", terms)
+    name_keys = tape.next("<u8", 3 * all_names).reshape(-1, 3)
+    part_keys = tape.next("<u8", parts)
+    places = tape.next("<i4", 2 * spans).reshape(-1, 2)
+    shown = tape.next("<i4", spans)
+    counts = Counts(
+        tape.next("<i4", spans + len(FIELDS) + 1), tape.next("<u2", entries),
+        tape.next("<u2", entries),
+    )  # fmt: skip
+    sizes, kinds = tape.next("<u2", spans), tape.next("<u1", spans)
+    part_sizes = tape.next("<u1", all_names)
+    symbols, named, language = (tape.text(size) for size in texts)
+    chunks = Chunks(places, shown, kinds, sizes, symbols)
+    names = Names(defined, name_keys, part_sizes, part_keys, named.decode())
+    rows = tape.next("<i1", (spans + 1) * width).reshape(-1, width) if width else None
+    return Analysis(language.decode(), lines, chunks, names, keys, counts, rows)

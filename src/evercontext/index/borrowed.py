@@ -43,9 +43,10 @@ class Borrowed:
         self.note = None if found else f"nothing is embedded by {name} yet: run evercontext index"
         return found
 
-    async def laid_over(self, analyses: dict[str, Analysis], corpus: Corpus) -> dict[str, Analysis]:
+    async def laid_over(
+        self, analyses: dict[str, Analysis], dimensions: int
+    ) -> dict[str, Analysis]:
         """Return the analyses with the embedder's vectors."""
-        dimensions = corpus.vectors.dimensions if corpus.vectors else 0
         return await self._overlay.laid_over(analyses, dimensions)
 
     async def question(self, text: str, corpus: Corpus) -> Floats | None:

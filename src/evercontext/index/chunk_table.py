@@ -7,6 +7,7 @@ transaction has a generation number, so that a reader elsewhere fetches only wha
 from __future__ import annotations
 
 import hashlib
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,7 @@ from evercontext.storage.migrate import load_migrations
 from evercontext.storage.sqlite import SqliteStore
 from evercontext.storage.store import Queries, Store
 
-FORMAT = "1"
+FORMAT = "2"
 """What an analysis looks like; another number throws the old ones away."""
 GONE = "gone"
 _READ_AT_ONCE = 500
@@ -78,10 +79,10 @@ class ChunkTable:
         if row is not None and row["value"] == wanted:
             return
         await self.forget()
-        await self.store.execute(
-            "INSERT INTO facts VALUES ('maker', ?) "
+        await self.store.execute_many(
+            "INSERT INTO facts VALUES (?, ?) "
             "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            (wanted,),
+            [("maker", wanted), ("identity", uuid.uuid4().hex)],
         )
 
     async def forget(self) -> None:
@@ -200,6 +201,11 @@ class ChunkTable:
                 "UPDATE files SET size = ?, modified = ? WHERE path = ?",
                 [(row.size, row.modified, row.path) for row in rows],
             )
+
+    async def identity(self) -> str:
+        """Return what no other table is called, and not this one after another maker took it."""
+        row = await self.store.fetch_one("SELECT value FROM facts WHERE name = 'identity'")
+        return str(row["value"]) if row else ""
 
     async def generation(self) -> int:
         """Return the number of the last batch."""

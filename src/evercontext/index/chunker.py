@@ -39,7 +39,14 @@ class Definition:
     @property
     def short_name(self) -> str:
         """The name without its qualifiers: ``Base`` of ``Sinatra::Base``."""
-        return _NAME_PARTS.split(self.name.strip("\"'`"))[-1] or self.name
+        return short_name(self.name)
+
+
+def short_name(name: str) -> str:
+    """Return a definition's name without its qualifiers."""
+    if name.isidentifier():
+        return name
+    return _NAME_PARTS.split(name.strip("\"'`"))[-1] or name
 
 
 @dataclass(frozen=True, slots=True)

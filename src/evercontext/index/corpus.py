@@ -1,83 +1,90 @@
-"""The index in memory: arrays over files and chunks, rebuilt from the table at any time.
+"""The index in memory: flat arrays over files, chunks and names, rebuilt from the table any time.
 
 Every update costs what the changed file costs, whatever the size of the tree: new rows are
-appended, old ones marked dead, and frequencies corrected by the terms of that one file.
+appended, old ones marked dead, and frequencies corrected by the terms of that one file. All of it
+is flat numbers, so that a snapshot of it can be mapped from a file instead of being built.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evercontext.index.analysis import FIELDS, SCALE, Analysis
+from evercontext.index.analysis import Analysis
+from evercontext.index.block import PRIORS, SLOTS, Block, collect
+from evercontext.index.lexicon import Keys, key_of
 from evercontext.index.paths import PathFacts, facts_of
 from evercontext.retrieval.postings import Column, Floats, Ints, Postings
-from evercontext.retrieval.tokens import split_identifier, stem, whole
-from evercontext.retrieval.vectors import StaticVectors, normalise
+from evercontext.retrieval.ragged import Long, spread
+from evercontext.retrieval.vectors import StaticVectors
 
-PATH_FIELDS = ("stem", "directory", "parent")
-_LAST_NAME = re.compile(r"[.:\\#]+")
-SLOTS = 8
-"""Fields per file in the field postings, the body last."""
-PRIORS = (
-    "size", "definitions", "depth", "test", "example", "compat", "generated", "reexport",
-    "underscore", "prose", "data", "stem_words",
-)  # fmt: skip
-
-
-@dataclass(slots=True)
-class FileEntry:
-    """One file's place in the arrays."""
-
-    path: str
-    facts: PathFacts
-    language: str
-    spans: NDArray[np.int32]
-    """First and last line of each chunk."""
-    symbols: tuple[str | None, ...]
-    types: frozenset[str]
-    """Names of the classes, structs and interfaces that its chunks show."""
-    names: tuple[str, ...]
-    first_chunk: int
-    term_ids: Ints
-    name_ids: Ints
-    """Term of each definition's whole name."""
-    part_ids: Ints
-    """Terms of the parts of all definition names, one after another."""
-    part_sizes: Ints
+_WIDE = -1
+"""Stands for the dimensions of the vectors in use."""
+COLUMNS: dict[str, tuple[type[np.generic], int | None]] = {
+    # one row per file
+    "alive": (np.bool_, None),
+    "lengths": (np.float32, SLOTS),
+    "priors": (np.float32, len(PRIORS)),
+    "first_chunk": (np.int32, None),
+    "chunk_count": (np.int32, None),
+    "first_name": (np.int32, None),
+    "defined": (np.int32, None),
+    "first_term": (np.int64, None),
+    "term_count": (np.int32, None),
+    "path_start": (np.int64, None),
+    "path_size": (np.int32, None),
+    "cards": (np.float32, _WIDE),
+    # one row per chunk
+    "chunk_file": (np.int32, None),
+    "chunk_lines": (np.int32, 2),
+    "chunk_name": (np.int32, None),
+    "chunk_kind": (np.uint8, None),
+    "chunk_length": (np.float32, None),
+    "chunk_vectors": (np.int8, _WIDE),
+    "symbol_start": (np.int64, None),
+    "symbol_size": (np.uint16, None),
+    # one row per name of a file
+    "name_written": (np.uint64, None),
+    "name_term": (np.int32, None),
+    "first_part": (np.int64, None),
+    "part_count": (np.int32, None),
+    # flat lists that the others point into
+    "part_term": (np.int32, None),
+    "file_term": (np.int32, None),
+    "text": (np.uint8, None),
+    # one row per term
+    "frequency": (np.int32, None),
+    "definers": (np.int32, None),
+}
 
 
 class Corpus:
     """All files of one index, ready to be ranked."""
 
     def __init__(self, vectors: StaticVectors | None = None) -> None:
-        dimensions = vectors.dimensions if vectors else 0
         self.vectors = vectors
-        self.terms: dict[str, int] = {}
-        self.files: list[FileEntry] = []
-        self.at: dict[str, int] = {}
-        self.symbols: dict[str, list[int]] = {}
+        dimensions = vectors.dimensions if vectors else 0
+        self.columns = {
+            name: Column(dtype, dimensions if width == _WIDE else width)
+            for name, (dtype, width) in COLUMNS.items()
+        }
+        self.terms: Keys = np.zeros(0, np.uint64)
+        """Keys of the terms that were there at first, in order; a term's number is its place."""
+        self.symbols: Keys = np.zeros(0, np.uint64)
+        """Lower-case keys of defined names, in order, and the files that define them."""
+        self.symbol_files: Ints = np.zeros(0, np.int32)
         self.body = Postings()
         self.fields = Postings()
         self.live_files = 0
         self.live_chunks = 0
-        self._alive = Column(np.bool_)
-        self._frequency = Column(np.int32)
-        self._definers = Column(np.int32)
-        self._lengths = Column(np.float32, SLOTS)
-        self._priors = Column(np.float32, len(PRIORS))
-        self._chunk_file = Column(np.int32)
-        self._chunk_length = Column(np.float32)
-        self._chunk_vectors = Column(np.int8, dimensions)
-        self._cards = Column(np.float32, dimensions)
-        self._total_lengths = np.zeros(SLOTS, np.float64)
-        self._pending: tuple[list[Any], list[Any]] | None = None
+        self.total_lengths = np.zeros(SLOTS, np.float64)
+        self._later_terms: dict[int, int] = {}
+        self._later_symbols: dict[int, list[int]] = {}
+        self._paths: list[str] = []
+        self._at: dict[str, int] | None = None
 
     @classmethod
     def build(
@@ -85,211 +92,200 @@ class Corpus:
     ) -> Corpus:
         """Return a corpus of many files at once."""
         corpus = cls(vectors)
-        with corpus.filling():
-            for path, analysis in files:
-                corpus.put(path, analysis)
+        corpus.fill(files)
         return corpus
 
-    @contextmanager
-    def filling(self) -> Iterator[None]:
-        """Take many files into an empty corpus, and sort their postings once at the end."""
-        assert not self.files, "only an empty corpus is filled at once"
-        body: list[Any] = []
-        fields: list[Any] = []
-        self._pending = (body, fields)
-        yield
-        self._pending = None
-        self.body = _stack(body, len(self.terms))
-        self.fields = _stack(fields, len(self.terms))
+    def fill(self, files: Iterable[tuple[str, Analysis]]) -> None:
+        """Take many files into an empty corpus."""
+        assert not self.file_count, "only an empty corpus is filled at once"
+        block = collect(files, self.vectors)
+        self.terms = np.unique(block.all_keys())
+        self._grow_terms(len(self.terms))
+        body, fields = self._append(block)
+        self.body = Postings.build(*body, len(self.terms))
+        self.fields = Postings.build(*fields, len(self.terms))
+        self.symbols, self.symbol_files = block.symbols(0)
 
     def put(self, path: str, analysis: Analysis) -> None:
         """Add a file, or replace it."""
         self.remove(path)
-        slot, first = len(self.files), len(self._chunk_file)
-        facts, counts = facts_of(path), analysis.counts
-        ids = self._ids(analysis.terms)
-        chunks = len(analysis.spans)
-        lengths = np.zeros((1, SLOTS), np.float32)
-        for i, terms in enumerate((facts.stem_terms, facts.directory_terms, facts.parent_terms)):
-            found, times = np.unique(self._ids(terms), return_counts=True)
-            self._post(1, found, slot * SLOTS + i, times)
-            lengths[0, i] = len(terms)
-        for i in range(len(FIELDS)):
-            row = counts.row(chunks + i)
-            slot_id = slot * SLOTS + len(PATH_FIELDS) + i
-            self._post(1, ids[counts.positions[row]], slot_id, counts.counts[row])
-            lengths[0, len(PATH_FIELDS) + i] = counts.counts[row].sum()
-        sizes = np.zeros(chunks, np.float32)
-        for i in range(chunks):
-            row = counts.row(i)
-            self._post(0, ids[counts.positions[row]], first + i, counts.counts[row])
-            sizes[i] = counts.counts[row].sum()
-        lengths[0, -1] = sizes.sum()
-        self._store(self._entry(path, facts, analysis, first, ids), analysis, lengths, sizes)
+        slot = self.file_count
+        block = collect([(path, analysis)], self.vectors)
+        for postings, rows in zip((self.body, self.fields), self._append(block), strict=True):
+            postings.add_many(*rows)
+        for key in block.symbols(0)[0].tolist():
+            self._later_symbols.setdefault(key, []).append(slot)
+        self._index_paths()[path] = slot
 
     def remove(self, path: str) -> bool:
         """Forget a file; False if it was not there."""
-        slot = self.at.pop(path, None)
+        slot = self._index_paths().pop(path, None)
         if slot is None:
             return False
-        entry = self.files[slot]
         self.alive[slot] = False
-        self.frequency[entry.term_ids] -= 1
-        self.definers[np.unique(entry.name_ids)] -= 1
-        for name in {n.lower() for n in entry.names}:
-            self.symbols[name].remove(slot)
-        self._account(slot, -1)
+        self.values("frequency")[self.terms_of(slot)] -= 1
+        self.values("definers")[np.unique(self.names_of(slot))] -= 1
+        self.total_lengths -= self.lengths[slot]
+        self.live_files -= 1
+        self.live_chunks -= int(self.values("chunk_count")[slot])
         return True
 
-    def _post(self, which: int, terms: Ints, document: int, counts: NDArray[Any]) -> None:
-        if self._pending is not None:
-            self._pending[which].append((terms, document, counts))
-        else:
-            postings = self.fields if which else self.body
-            postings.add(document, terms.tolist(), counts.tolist())
+    def _append(self, block: Block) -> tuple[tuple[Any, Any, Any], tuple[Any, Any, Any]]:
+        """Take a block's rows; return what is to be posted of chunks and of fields."""
+        files, chunks = self.file_count, len(self.columns["chunk_file"])
+        names = len(self.columns["name_term"])
+        numbers = block.numbered(self._ids)
+        for name, values in block.rows(numbers, files, chunks, names).items():
+            self.columns[name].extend(values)
+        self._extend_text(block)
+        own, sizes = block.file_terms(numbers)
+        self.columns["first_term"].extend(_starts(len(self.columns["file_term"]), sizes))
+        self.columns["term_count"].extend(sizes)
+        self.columns["file_term"].extend(own)
+        self.columns["first_part"].extend(_starts(len(self.columns["part_term"]), block.part_sizes))
+        self.columns["part_term"].extend(numbers.parts)
+        _add_one(self.values("frequency"), own)
+        _add_one(self.values("definers"), block.defined_terms(numbers))
+        self.live_files += len(block.paths)
+        self.live_chunks += len(block.chunk_file)
+        self.total_lengths += block.lengths.sum(axis=0, dtype=np.float64)
+        self._paths += block.paths
+        return block.body_postings(numbers, chunks), block.field_postings(numbers, files)
 
-    def _account(self, slot: int, sign: int) -> None:
-        self._total_lengths += sign * self.lengths[slot]
-        self.live_files += sign
-        self.live_chunks += sign * len(self.files[slot].spans)
+    def _extend_text(self, block: Block) -> None:
+        paths = [path.encode("utf-8", "surrogateescape") for path in block.paths]
+        start = len(self.columns["text"])
+        sizes = np.array([len(path) for path in paths], np.int32)
+        self.columns["path_start"].extend(_starts(start, sizes))
+        self.columns["path_size"].extend(sizes)
+        start += int(sizes.sum())
+        self.columns["symbol_start"].extend(_starts(start, block.symbol_sizes))
+        text = b"".join((*paths, *block.symbol_texts))
+        self.columns["text"].extend(np.frombuffer(text, np.uint8))
+
+    def _ids(self, keys: Keys) -> Ints:
+        """Return the numbers of terms; new ones get the next."""
+        ids = np.searchsorted(self.terms, keys)
+        known = np.zeros(len(keys), np.bool_)
+        if len(self.terms):
+            known = self.terms[np.minimum(ids, len(self.terms) - 1)] == keys
+        later, first = self._later_terms, len(self.terms)
+        missing = np.flatnonzero(~known)
+        ids[missing] = [later.setdefault(k, first + len(later)) for k in keys[missing].tolist()]
+        self._grow_terms(first + len(later))
+        return ids.astype(np.int32)
+
+    def _grow_terms(self, size: int) -> None:
+        zeros = np.zeros(size - len(self.columns["frequency"]), np.int32)
+        self.columns["frequency"].extend(zeros)
+        self.columns["definers"].extend(zeros)
+
+    def term(self, term: str) -> int | None:
+        """Return the number of a term, or ``None`` if no file ever had it."""
+        key = key_of(term)
+        at = int(np.searchsorted(self.terms, np.uint64(key)))
+        if at < len(self.terms) and int(self.terms[at]) == key:
+            return at
+        return self._later_terms.get(key)
+
+    def definers_of(self, name: str) -> list[int]:
+        """Return the files that define a name, whatever its case."""
+        key = key_of(name.lower())
+        a, b = np.searchsorted(self.symbols, np.array([key, key + 1], np.uint64)).tolist()
+        slots = [*self.symbol_files[a:b].tolist(), *self._later_symbols.get(key, [])]
+        return [slot for slot in slots if self.alive[slot]]
+
+    def values(self, name: str) -> NDArray[Any]:
+        """Return one column: a view, good until the next change."""
+        return self.columns[name].values
+
+    @property
+    def file_count(self) -> int:
+        """How many files there are and were."""
+        return len(self.columns["alive"])
 
     @property
     def alive(self) -> NDArray[np.bool_]:
         """For each file slot: still in the tree."""
-        return self._alive.values
-
-    @property
-    def frequency(self) -> Ints:
-        """For each term: in how many files."""
-        return self._frequency.values
-
-    @property
-    def definers(self) -> Ints:
-        """For each term: how many files define a name of it."""
-        return self._definers.values
+        return self.values("alive")
 
     @property
     def lengths(self) -> Floats:
         """Tokens per file and field; the last column is the body."""
-        return self._lengths.values
-
-    @property
-    def priors(self) -> Floats:
-        """What is known of each file before any question, in the order of ``PRIORS``."""
-        return self._priors.values
-
-    @property
-    def chunk_file(self) -> Ints:
-        """For each chunk: the slot of its file."""
-        return self._chunk_file.values
-
-    @property
-    def chunk_length(self) -> Floats:
-        """For each chunk: its tokens."""
-        return self._chunk_length.values
-
-    @property
-    def chunk_vectors(self) -> NDArray[np.int8]:
-        """For each chunk: its meaning, scaled."""
-        return self._chunk_vectors.values
-
-    @property
-    def cards(self) -> Floats:
-        """For each file: the meaning of its path and of the names it defines."""
-        return self._cards.values
+        return self.values("lengths")
 
     @property
     def average_lengths(self) -> NDArray[np.float64]:
         """Mean tokens per field over the live files."""
-        return np.maximum(self._total_lengths / max(1, self.live_files), 1.0)
+        return np.maximum(self.total_lengths / max(1, self.live_files), 1.0)
 
     @property
     def average_chunk(self) -> float:
         """Mean tokens per live chunk."""
-        return max(1.0, float(self._total_lengths[-1]) / max(1, self.live_chunks))
+        return max(1.0, float(self.total_lengths[-1]) / max(1, self.live_chunks))
 
-    def _ids(self, terms: Sequence[str]) -> Ints:
-        known = self.terms
-        ids = np.array([known.setdefault(term, len(known)) for term in terms], np.int32)
-        missing = len(known) - len(self._frequency)
-        if missing:
-            zeros = np.zeros(missing, np.int32)
-            self._frequency.extend(zeros)
-            self._definers.extend(zeros)
-        return ids
+    def path(self, slot: int) -> str:
+        """Return the path of a file."""
+        if self._paths:
+            return self._paths[slot]
+        start, size = int(self.values("path_start")[slot]), int(self.values("path_size")[slot])
+        return self.text(start, size)
 
-    def _store(self, entry: FileEntry, analysis: Analysis, lengths: Floats, sizes: Floats) -> None:
-        slot = len(self.files)
-        self.files.append(entry)
-        self.at[entry.path] = slot
-        self._alive.extend(np.ones(1, np.bool_))
-        self._lengths.extend(lengths)
-        self._priors.extend(_priors(entry, analysis))
-        self._chunk_file.extend(np.full(len(sizes), slot, np.int32))
-        self._chunk_length.extend(sizes)
-        self._store_vectors(entry, analysis)
-        self.frequency[entry.term_ids] += 1
-        self.definers[np.unique(entry.name_ids)] += 1
-        for name in {n.lower() for n in entry.names}:
-            self.symbols.setdefault(name, []).append(slot)
-        self._account(slot, 1)
+    def facts(self, slot: int) -> PathFacts:
+        """Return what the path of a file says."""
+        return facts_of(self.path(slot))
 
-    def _store_vectors(self, entry: FileEntry, analysis: Analysis) -> None:
-        if self.vectors is None:
-            return
-        given = analysis.vectors
-        if given is None or given.shape[1] != self.vectors.dimensions:
-            given = np.zeros((len(analysis.spans) + 1, self.vectors.dimensions), np.int8)
-        self._chunk_vectors.extend(given[:-1])
-        words: dict[str, float] = {}
-        for word in entry.facts.stem_words:
-            words[word] = words.get(word, 0.0) + 3.0
-        for word in entry.facts.parent_terms:
-            words[word] = words.get(word, 0.0) + 1.0
-        card = self.vectors.pool(words) + given[-1].astype(np.float32) / SCALE
-        self._cards.extend(normalise(card)[None, :])
+    def paths(self) -> list[str]:
+        """Return the paths of all slots, dead ones included."""
+        if len(self._paths) < self.file_count:
+            starts, sizes = self.values("path_start"), self.values("path_size")
+            rows = zip(starts.tolist(), sizes.tolist(), strict=True)
+            self._paths = [self.text(start, size) for start, size in rows]
+        return self._paths
 
-    def _entry(
-        self, path: str, facts: PathFacts, analysis: Analysis, first: int, ids: Ints
-    ) -> FileEntry:
-        path_ids = self._ids([*facts.stem_terms, *facts.directory_terms, *facts.parent_terms])
-        parts = [[stem(p) for p in split_identifier(name)] for name in analysis.names]
-        return FileEntry(
-            path=path,
-            facts=facts,
-            language=analysis.language,
-            spans=np.array([(s.start, s.end) for s in analysis.spans], np.int32).reshape(-1, 2),
-            symbols=tuple(s.symbol for s in analysis.spans),
-            types=frozenset(
-                _LAST_NAME.split(s.symbol)[-1]
-                for s in analysis.spans
-                if s.kind == "type" and s.symbol
-            ),
-            names=analysis.names,
-            first_chunk=first,
-            term_ids=np.unique(np.concatenate([ids, path_ids])),
-            name_ids=self._ids([whole(name) for name in analysis.names]),
-            part_ids=self._ids([part for group in parts for part in group]),
-            part_sizes=np.array([len(p) for p in parts], np.int32),
-        )
+    def symbol(self, chunk: int) -> str | None:
+        """Return the definition that a chunk shows."""
+        start = int(self.values("symbol_start")[chunk])
+        return self.text(start, int(self.values("symbol_size")[chunk])) or None
+
+    def text(self, start: int, size: int) -> str:
+        """Return a piece of the texts that the columns point into."""
+        found = self.values("text")[start : start + size].tobytes()
+        return found.decode("utf-8", "surrogateescape")
+
+    def terms_of(self, slot: int) -> Ints:
+        """Return the terms of a file, each once."""
+        start = int(self.values("first_term")[slot])
+        found: Ints = self.values("file_term")[start : start + self.values("term_count")[slot]]
+        return found
+
+    def names_of(self, slot: int) -> Ints:
+        """Return the whole terms of the names that a file defines."""
+        start = int(self.values("first_name")[slot])
+        found: Ints = self.values("name_term")[start : start + self.values("defined")[slot]]
+        return found
+
+    def chunks_of(self, slots: Ints) -> tuple[Long, Ints]:
+        """Return the chunks of files, one file after another, and whose each is."""
+        sizes = self.values("chunk_count")[slots]
+        owner = np.repeat(np.arange(len(slots), dtype=np.int32), sizes)
+        return spread(self.values("first_chunk")[slots], sizes), owner
+
+    def _index_paths(self) -> dict[str, int]:
+        if self._at is None:
+            alive = self.alive.tolist()
+            self._at = {path: i for i, path in enumerate(self.paths()) if alive[i]}
+        return self._at
 
 
-def _priors(entry: FileEntry, analysis: Analysis) -> Floats:
-    facts = entry.facts
-    row = (
-        np.log1p(analysis.lines), np.log1p(len(analysis.names)), facts.depth, facts.test,
-        facts.example, facts.compat, facts.generated, facts.reexport, facts.underscore,
-        facts.prose, facts.data, len(facts.stem_words),
-    )  # fmt: skip
-    return np.array([row], np.float32)
+def _starts(first: int, sizes: NDArray[Any]) -> Long:
+    ends = np.cumsum(sizes, dtype=np.int64)
+    return first + ends - sizes
 
 
-def _stack(rows: list[tuple[Ints, int, NDArray[Any]]], size: int) -> Postings:
-    if not rows:
-        return Postings()
-    terms = np.concatenate([row[0] for row in rows])
-    documents = np.repeat(
-        np.array([row[1] for row in rows], np.int32), [len(row[0]) for row in rows]
-    )
-    counts = np.concatenate([row[2] for row in rows]).astype(np.float32)
-    return Postings.build(terms, documents, counts, size)
+def _add_one(counts: Ints, terms: Ints) -> None:
+    """Add one for every mention of a term."""
+    if len(terms) > len(counts) // 8:
+        counts += np.bincount(terms, minlength=len(counts)).astype(np.int32)
+    else:
+        np.add.at(counts, terms, 1)

@@ -117,7 +117,7 @@ class Overlay:
             sql = f"SELECT hash, numbers FROM vectors WHERE maker = ? AND hash IN ({marks})"  # noqa: S608 - marks only
             for row in await self._store.fetch_all(sql, (self.embedder.name, *part)):
                 numbers = np.frombuffer(row["numbers"], np.int8)
-                if len(numbers) == (len(analyses[row["hash"]].spans) + 1) * dimensions:
+                if len(numbers) == (len(analyses[row["hash"]].chunks) + 1) * dimensions:
                     found[row["hash"]] = numbers.reshape(-1, dimensions)
         return {key: replace(a, vectors=found.get(key)) for key, a in analyses.items()}
 
@@ -184,7 +184,7 @@ class Overlay:
         analysis = unpack(packed)
         lines = fold(source.text).split("\n")
         texts = ["\n".join(lines[span.start - 1 : span.end]) for span in analysis.spans]
-        texts.append(" ".join(analysis.names)[:_LONGEST_NAMES])
+        texts.append(analysis.names.text[:_LONGEST_NAMES])
         return _Waiting(content, tuple(texts), tuple(map(_key, texts)))
 
     async def _embed(
@@ -236,7 +236,7 @@ class Overlay:
         """Return the vector of a question, as far from the others as ranking expects it."""
         answer = await self.embedder.embed([self._reader.redact(text)], question=True)
         vector = normalise(np.asarray(answer.vectors[0], np.float32))
-        held = corpus.chunk_vectors
+        held = corpus.values("chunk_vectors")
         if vector.shape != held.shape[1:]:
             raise BadReply(
                 f"{self.embedder.name} now makes vectors of another length",

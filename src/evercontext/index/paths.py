@@ -38,6 +38,8 @@ class PathFacts:
     """Words and priors of one path."""
 
     stem: str
+    stem_term: str
+    """The stem as one term."""
     stem_words: tuple[str, ...]
     """Parts of the stem, lower-cased and not stemmed."""
     stem_terms: tuple[str, ...]
@@ -61,9 +63,11 @@ def facts_of(path: str) -> PathFacts:
     name = pure.name.lstrip(".").rpartition(".")[0] or pure.name.lstrip(".")
     parents = pure.parts[:-1]
     language = language_of(path) or "text"
+    words = tuple(split_identifier(name))
     return PathFacts(
-        stem="".join(split_identifier(name)),
-        stem_words=tuple(split_identifier(name)),
+        stem="".join(words),
+        stem_term=stem("".join(words)),
+        stem_words=words,
         stem_terms=tuple(dict.fromkeys(t for run in runs(name) for t in terms_of(run))),
         directory_terms=tuple(stem(w) for part in parents for w in split_identifier(part)),
         parent_terms=tuple(stem(w) for w in split_identifier(parents[-1])) if parents else (),

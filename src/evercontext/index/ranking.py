@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -15,7 +14,8 @@ from evercontext.index.corpus import Corpus
 from evercontext.index.features import COLUMN, NAMES, Candidates, Scorer
 from evercontext.index.question import Question
 from evercontext.retrieval.postings import Floats
-from evercontext.retrieval.tokens import split_identifier, stem, whole
+from evercontext.retrieval.ragged import Long, spread
+from evercontext.retrieval.tokens import stem, whole
 
 _CENTRE, _SPREAD = 6.0, 2.0
 """Maps the model's sum to a score between 0 and 1; measured on the development set."""
@@ -25,7 +25,6 @@ _MOST_PER_FILE = 3
 _DIFFERENT = 7
 _NAMED = 1.2
 """What a chunk gains if the question names every part of its symbol."""
-_LAST_NAME = re.compile(r"[.:\\#]+")
 _SHOWN = 0.15
 _SPOKEN = {
     "stem": "file name", "stem_overlap": "file name", "stem_matched": "file name",
@@ -73,7 +72,7 @@ def rank(
     """Return the best chunks, one per file as long as there are files."""
     allowed = None
     if prefix:
-        allowed = np.array([entry.path.startswith(prefix) for entry in corpus.files], np.bool_)
+        allowed = np.array([path.startswith(prefix) for path in corpus.paths()], np.bool_)
     found = Scorer(corpus, question, vector).run(allowed)
     if not len(found.slots):
         return []
@@ -91,13 +90,9 @@ def _pick(
     corpus: Corpus, question: Question, found: Candidates, scores: Floats, limit: int, given: Floats
 ) -> list[Ranked]:
     order = np.argsort(-scores, kind="stable")[:limit].tolist()
-    starts = np.searchsorted(found.chunk_owner, np.arange(len(found.slots) + 1))
-    orders = {
-        i: np.argsort(-_quality(corpus, question, found, i, slice(starts[i], starts[i + 1])))
-        for i in order
-    }
+    orders = _best_chunks(corpus, question, found, order)
     chunks = [
-        (_between(float(scores[i])) / (1 + depth), i, int(orders[i][depth]))
+        (_between(float(scores[i])) / (1 + depth), i, orders[i][depth])
         for depth in range(_MOST_PER_FILE)
         for i in order
         if depth < len(orders[i])
@@ -108,9 +103,10 @@ def _pick(
     lowest = 1.0
     for value, i, chunk in (first + sorted(rest, key=lambda found: -found[0]))[:limit]:
         lowest = min(lowest, value)
-        row = found.features[i]
-        reasons = _reasons(row, given)
-        ranked.append(Ranked(int(found.slots[i]), chunk, round(lowest, 4), reasons, row * given))
+        shares = found.features[i] * given
+        ranked.append(
+            Ranked(int(found.slots[i]), chunk, round(lowest, 4), _reasons(shares), shares)
+        )
     return ranked
 
 
@@ -119,36 +115,53 @@ def _between(total: float) -> float:
     return 1.0 / (1.0 + math.exp(-(total - _CENTRE) / _SPREAD))
 
 
-@lru_cache(maxsize=100_000)
-def _shown_name(symbol: str) -> tuple[str, tuple[str, ...]]:
-    """Return the term of a symbol's own name, and the stems of its parts."""
-    name = _LAST_NAME.split(symbol)[-1]
-    return whole(name), tuple(stem(part) for part in split_identifier(name))
+def _best_chunks(
+    corpus: Corpus, question: Question, found: Candidates, files: list[int]
+) -> dict[int, list[int]]:
+    """Return for each of some candidates its best chunks, best first."""
+    bounds = np.searchsorted(found.chunk_owner, np.arange(len(found.slots) + 1)).tolist()
+    sizes = np.array([bounds[i + 1] - bounds[i] for i in files])
+    places = spread(np.array([bounds[i] for i in files]), sizes)
+    quality = _quality(corpus, question, found, places)
+    ends = np.cumsum(sizes).tolist()
+    return {
+        i: np.argsort(-quality[end - size : end], kind="stable")[:_MOST_PER_FILE].tolist()
+        for i, size, end in zip(files, sizes.tolist(), ends, strict=True)
+    }
 
 
-def _quality(
-    corpus: Corpus, question: Question, found: Candidates, owner: int, part: slice
-) -> Floats:
-    """How well each chunk of one file answers: its words, its meaning, its symbol."""
-    top = max(float(found.chunk_words.max(initial=0.0)), 1e-6)
-    quality = found.chunk_words[part] / top + np.float32(0.5) * found.chunk_meaning[part]
-    named = (question.symbol,) if question.symbol else question.names
-    wanted = {whole(name) for name in named}
-    words = {stem(word) for word in question.words}
-    for i, symbol in enumerate(corpus.files[found.slots[owner]].symbols):
-        if symbol is not None:
-            name, parts = _shown_name(symbol)
-            met = sum(part in words for part in parts)
-            quality[i] += 2.0 if name in wanted else _NAMED * met / max(len(parts), 2)
+def _quality(corpus: Corpus, question: Question, found: Candidates, places: Long) -> Floats:
+    """How well chunks answer: their words, their meaning, their symbol."""
+    top = np.float32(max(float(found.chunk_words.max(initial=0.0)), 1e-6))
+    quality = found.chunk_words[places] / top + np.float32(0.5) * found.chunk_meaning[places]
+    shown = corpus.values("chunk_name")[found.chunks[places]]
+    named = np.flatnonzero(shown >= 0)
+    if not len(named):
+        return quality
+    names = shown[named]
+    sizes = corpus.values("part_count")[names]
+    asked = (question.symbol,) if question.symbol else question.names
+    wanted = _numbers(corpus, {whole(name) for name in asked})
+    words = _numbers(corpus, {stem(word) for word in question.words})
+    parts = corpus.values("part_term")[spread(corpus.values("first_part")[names], sizes)]
+    met = np.bincount(np.repeat(np.arange(len(names)), sizes), np.isin(parts, words), len(names))
+    gain = _NAMED * met / np.maximum(sizes, 2)
+    gain[np.isin(corpus.values("name_term")[names], wanted)] = 2.0
+    quality[named] += gain
     return quality
 
 
-def _reasons(row: Floats, given: Floats) -> tuple[str, ...]:
+def _numbers(corpus: Corpus, terms: set[str]) -> list[int]:
+    found = (corpus.term(term) for term in terms)
+    return [number for number in found if number is not None]
+
+
+def _reasons(shares: Floats) -> tuple[str, ...]:
     """Name what spoke for a file, strongest first, each thing once."""
-    shares = row * given
     reasons: dict[str, float] = {}
-    for name, i in COLUMN.items():
-        if shares[i] > _SHOWN and name in _SPOKEN:
-            reasons[_SPOKEN[name]] = reasons.get(_SPOKEN[name], 0.0) + float(shares[i])
+    for i in np.flatnonzero(shares > _SHOWN).tolist():
+        spoken = _SPOKEN.get(NAMES[i])
+        if spoken:
+            reasons[spoken] = reasons.get(spoken, 0.0) + float(shares[i])
     best = sorted(reasons.items(), key=lambda item: -item[1])[:_MOST_REASONS]
     return tuple(name for name, _ in best)

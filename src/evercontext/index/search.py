@@ -18,7 +18,6 @@ from evercontext.errors import PathRefused, StoreBusy, UsageError
 from evercontext.events.redact import Redactor
 from evercontext.files.paths import Root
 from evercontext.files.policy import FilePolicy, agent_policy
-from evercontext.index.analysis import Analysis, unpack
 from evercontext.index.borrowed import Borrowed
 from evercontext.index.chunk_table import ChunkTable
 from evercontext.index.corpus import Corpus
@@ -26,6 +25,7 @@ from evercontext.index.features import NAMES
 from evercontext.index.folder import FOLDER, LONGEST_QUERY, MOST_RESULTS, TOP_K, prepare_folder
 from evercontext.index.indexer import Indexer, Pending, Progress, Report
 from evercontext.index.lease import IndexLease
+from evercontext.index.live import LiveCorpus
 from evercontext.index.overlay import Overlay
 from evercontext.index.question import Question, understand
 from evercontext.index.ranking import Ranked, rank
@@ -41,7 +41,6 @@ CHEAP = 40
 """So many changed files are indexed before a search answers; more are left for later."""
 LOOK_EVERY = 1.0
 """Seconds in which the tree is not looked at again."""
-_LOAD_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +86,7 @@ class CodeIndex:
         self,
         indexer: Indexer,
         root: Root,
+        folder: Path,
         vectors: StaticVectors | None,
         borrowed: Borrowed | None = None,
     ) -> None:
@@ -95,8 +95,7 @@ class CodeIndex:
         self._root = root
         self._vectors = vectors
         self._borrowed = borrowed
-        self._corpus: Corpus | None = None
-        self._generation = 0
+        self._live = LiveCorpus(indexer.table, folder, vectors, borrowed)
         self._looked = 0.0
         self._stale = False
         self._busy = asyncio.Lock()
@@ -132,7 +131,7 @@ class CodeIndex:
         reader = Reader(pinned, rules, redactor)
         indexer = Indexer(table, Walker(pinned.path, rules), reader, IndexLease(place), vectors)
         borrowed = Borrowed(Overlay(table, reader, embedder), place) if embedder else None
-        return cls(indexer, pinned, vectors, borrowed)
+        return cls(indexer, pinned, place, vectors, borrowed)
 
     async def close(self) -> None:
         """Give everything back."""
@@ -168,20 +167,7 @@ class CodeIndex:
     async def _follow(self, report: Report) -> None:
         """Put an update into the corpus, from memory where it was small."""
         async with self._busy:
-            if self._corpus is not None and self._borrowed is None:
-                await self._take_over(self._corpus, report)
-
-    async def _take_over(self, corpus: Corpus, report: Report) -> None:
-        generation = await self.table.generation()
-        if report.touched and report.kept and generation == self._generation + 1:
-            known = await self.table.analyses({content for _, content in report.reused})
-            reused = [(path, unpack(known[content])) for path, content in report.reused]
-            for path, analysis in (*report.applied, *reused):
-                if analysis is None:
-                    corpus.remove(path)
-                else:
-                    corpus.put(path, analysis)
-            self._generation = generation
+            await self._live.take_over(report)
 
     async def prune(self, paths: Sequence[str]) -> Report:
         """Forget files, whether they are still in the tree or not."""
@@ -207,13 +193,13 @@ class CodeIndex:
         async with self._busy:
             if fresh:
                 await self._freshen()
-            corpus = await self._load()
+            corpus = await self._live.get()
             if not corpus.live_files:
                 return Answer((), self._stale)
             vector = await self._vector_of(question, corpus)
             if vector is None and corpus.vectors is not self._vectors:
                 # The embedder does not answer: the packaged vectors do.
-                corpus = await self._load()
+                corpus = await self._live.get()
                 vector = await self._vector_of(question, corpus)
         ranked = rank(corpus, question, vector, min(top_k, MOST_RESULTS), path_prefix)
         hits = await asyncio.to_thread(self._show, corpus, ranked, explain)
@@ -242,56 +228,23 @@ class CodeIndex:
             except StoreBusy:
                 self._stale = True
             else:
-                if self._corpus is not None and self._borrowed is None:
-                    await self._take_over(self._corpus, report)
+                await self._live.take_over(report)
         self._looked = time.monotonic()
-
-    async def _load(self) -> Corpus:
-        """Return the corpus as of the last batch, whoever wrote it."""
-        generation = await self.table.generation()
-        space = await self._space()
-        if self._corpus is None or not _is_same(self._corpus.vectors, space):
-            self._corpus = Corpus(space)
-            rows = await self.table.changes_since(0)
-            with self._corpus.filling():
-                await self._put_stored(self._corpus, rows)
-        elif generation != self._generation:
-            rows = await self.table.changes_since(self._generation)
-            for path, _ in rows:
-                self._corpus.remove(path)
-            await self._put_stored(self._corpus, rows)
-        self._generation = generation
-        return self._corpus
-
-    async def _space(self) -> StaticVectors | None:
-        borrowed = await self._borrowed.space() if self._borrowed else None
-        return borrowed or self._vectors
-
-    async def _put_stored(self, corpus: Corpus, rows: list[tuple[str, str | None]]) -> None:
-        wanted = [(path, content) for path, content in rows if content is not None]
-        for start in range(0, len(wanted), _LOAD_AT_ONCE):
-            part = wanted[start : start + _LOAD_AT_ONCE]
-            packed = await self.table.analyses({content for _, content in part})
-            known = await asyncio.to_thread(_unpack_all, packed)
-            if self._borrowed is not None and corpus.vectors is not self._vectors:
-                known = await self._borrowed.laid_over(known, corpus)
-            await asyncio.to_thread(_put_all, corpus, part, known)
 
     def _show(self, corpus: Corpus, ranked: list[Ranked], explain: bool) -> list[Hit]:
         hits = []
         for found in ranked:
-            entry = corpus.files[found.slot]
-            first, last = (int(n) for n in entry.spans[found.chunk])
+            path = corpus.path(found.slot)
+            chunk = int(corpus.values("first_chunk")[found.slot]) + found.chunk
+            first, last = corpus.values("chunk_lines")[chunk].tolist()
             try:
-                text = self.indexer.reader.show(entry.path, first, last)
+                text = self.indexer.reader.show(path, first, last)
             except Unfit:
                 self._stale = True
                 continue
-            symbol = entry.symbols[found.chunk]
+            symbol = corpus.symbol(chunk)
             signals = _signals(found.shares) if explain else ()
-            hits.append(
-                Hit(entry.path, first, last, text, found.score, symbol, found.reasons, signals)
-            )
+            hits.append(Hit(path, first, last, text, found.score, symbol, found.reasons, signals))
         return hits
 
 
@@ -300,23 +253,6 @@ async def _own_folder(root: Path) -> Path:
     if reason is not None:
         raise PathRefused(reason, fix=f"Remove {FOLDER}, or keep the index elsewhere")
     return prepare_folder(root)
-
-
-def _is_same(first: StaticVectors | None, second: StaticVectors | None) -> bool:
-    """True if vectors of both may be compared."""
-    if first is None or second is None:
-        return first is second
-    return (first.name, first.dimensions) == (second.name, second.dimensions)
-
-
-def _unpack_all(packed: dict[str, bytes]) -> dict[str, Analysis]:
-    return {content: unpack(data) for content, data in packed.items()}
-
-
-def _put_all(corpus: Corpus, rows: list[tuple[str, str]], known: dict[str, Analysis]) -> None:
-    for path, content in rows:
-        if content in known:
-            corpus.put(path, known[content])
 
 
 def _checked(query: str, top_k: int) -> Question:

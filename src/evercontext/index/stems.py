@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from evercontext.index.paths import PathFacts
-from evercontext.retrieval.tokens import stem
+from collections.abc import Sequence
 
-Row = tuple[float, float, float, float, float, float, float, float]
+import numpy as np
+
+from evercontext.index.paths import PathFacts
+from evercontext.retrieval.postings import Floats
+from evercontext.retrieval.tokens import stem
 
 
 def overlap(word: str, part: str) -> float:
@@ -37,71 +40,70 @@ def joined(words: tuple[str, ...]) -> dict[str, int]:
 
 
 class StemMatcher:
-    """Compares one question with many file names; parts seen before cost nothing."""
+    """Compares one question with many file names at once."""
 
     def __init__(self, words: tuple[str, ...], weights: dict[str, float]) -> None:
-        self._weights = weights
         self._words = list(weights)
-        self._total = sum(weights.values()) or 1.0
-        heaviest = max(weights.values(), default=1.0) or 1.0
+        self._weights = np.array(list(weights.values()), np.float32)
+        self._total = float(self._weights.sum()) or 1.0
+        heaviest = float(self._weights.max(initial=0.0)) or 1.0
         self._joined = joined(words)
         self._squeezed = "".join(words)
         # Questions name their subject at an edge: where its words are, and what they weigh.
-        self._edges = [
-            (self._words.index(word), weights[word] / heaviest)
-            for word in (words[:1] + words[-1:] if words else ())
+        self._edges = [self._words.index(word) for word in words[:1] + words[-1:]]
+        self._edge_weights = self._weights[self._edges] / heaviest
+
+    def rows(self, paths: Sequence[PathFacts]) -> Floats:
+        """Return the signals of paths, in the order of ``STEM_NAMES``."""
+        place: dict[str, int] = {}
+        stems = [
+            (i, place.setdefault(part, len(place)), len(part))
+            for i, facts in enumerate(paths)
+            for part in facts.stem_words
         ]
-        self._fits: dict[str, tuple[float, str, tuple[float, ...]]] = {}
-        self._rows: dict[tuple[str, ...], Row] = {}
+        wholes = [place.setdefault(facts.stem, len(place)) for facts in paths]
+        parents = [
+            (i, place.setdefault(part, len(place)))
+            for i, facts in enumerate(paths)
+            for part in facts.parent_terms
+        ]
+        fits = self._fits(list(place))
+        out = np.zeros((len(paths), 8), np.float32)
+        self._compare_stems(out, fits, stems, wholes)
+        out[:, 2:4] = [self._whole(facts.stem, facts.stem_term) for facts in paths]
+        if parents and len(self._words):
+            owner, part = np.array(parents).T
+            near = np.bincount(owner, fits.max(axis=1)[part] >= 0.8, len(paths))
+            out[:, 7] = near / np.maximum(np.bincount(owner, minlength=len(paths)), 1)
+        return out
 
-    def row(self, facts: PathFacts) -> Row:
-        """Return the signals of one path, in the order of ``STEM_NAMES``."""
-        key = (facts.stem, *facts.stem_words, "/", *facts.parent_terms)
-        found = self._rows.get(key)
-        if found is None:
-            found = self._rows[key] = self._compare(facts)
-        return found
+    def _fits(self, parts: list[str]) -> Floats:
+        found = [[overlap(word, part) for word in self._words] for part in parts]
+        return np.array(found, np.float32).reshape(len(parts), -1)
 
-    def _fit(self, part: str) -> tuple[float, str, tuple[float, ...]]:
-        """Return the best fit of a part, the word it is to, and the fits to the edge words."""
-        found = self._fits.get(part)
-        if found is None:
-            fits = [overlap(word, part) for word in self._words]
-            best = max(fits, default=0.0)
-            word = self._words[fits.index(best)] if fits else ""
-            edges = tuple(fits[at] * weight for at, weight in self._edges)
-            found = self._fits[part] = (best, word, edges)
-        return found
+    def _compare_stems(
+        self, out: Floats, fits: Floats, stems: list[tuple[int, int, int]], wholes: list[int]
+    ) -> None:
+        if not stems or not self._words:
+            return
+        owner, part, letters = np.array(stems).T
+        mine = fits[part]
+        best, word = mine.max(axis=1), mine.argmax(axis=1)
+        gained = np.zeros((len(out), len(self._words)), np.float32)
+        np.maximum.at(gained, (owner, word), best)
+        out[:, 0] = gained @ self._weights / np.float32(self._total)
+        total = np.maximum(np.bincount(owner, letters, len(out)), 1.0)
+        out[:, 1] = np.bincount(owner, best * letters, len(out)) / total
+        edges = fits[:, self._edges] * self._edge_weights
+        near = np.zeros((len(out), 2), np.float32)
+        np.maximum.at(near, owner, edges[part])
+        out[:, 4:6] = np.maximum(near, edges[wholes])
+        lowest = np.ones(len(out), np.float32)
+        np.minimum.at(lowest, owner, best)
+        has_parts = np.bincount(owner, minlength=len(out)) > 0
+        out[:, 6] = has_parts & (lowest >= 0.7)
 
-    def _compare(self, facts: PathFacts) -> Row:
-        parts, name = facts.stem_words, facts.stem
-        gained: dict[str, float] = {}
-        letters = matched = 0.0
-        first = last = 0.0
-        lowest = 1.0 if parts else 0.0
-        for part in parts if len(parts) < 2 else (*parts, name):
-            fit, word, edges = self._fit(part)
-            if edges:
-                first, last = max(first, edges[0]), max(last, edges[1])
-            if part is name and len(parts) > 1:
-                break
-            if fit > gained.get(word, 0.0):
-                gained[word] = fit
-            letters += len(part)
-            matched += fit * len(part)
-            lowest = min(lowest, fit)
-        equals = self._joined.get(name) or self._joined.get(stem(name), 0)
-        parents = facts.parent_terms
-        near = 0
-        for part in parents:
-            near += self._fit(part)[0] >= 0.8
-        return (
-            sum([self._weights[word] * fit for word, fit in gained.items()]) / self._total,
-            matched / (letters or 1.0),
-            min(equals, 3) ** 0.5,
-            float(len(name) >= 4 and name in self._squeezed),
-            first,
-            last,
-            float(lowest >= 0.7),
-            near / len(parents) if parents else 0.0,
-        )
+    def _whole(self, name: str, term: str) -> tuple[float, float]:
+        """Return whether a name is words of the question written together, or inside them."""
+        equals = self._joined.get(name) or self._joined.get(term, 0)
+        return min(equals, 3) ** 0.5, float(len(name) >= 4 and name in self._squeezed)

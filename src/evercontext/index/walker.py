@@ -13,14 +13,11 @@ import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evercontext.files.policy import FilePolicy
 from evercontext.index.git import ask_git, in_git
+from evercontext.index.ignore import IgnoreFile
 from evercontext.index.languages import language_of
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
 
 IGNORE_FILE = ".evercontextignore"
 MOST_FILES = 200_000
@@ -41,6 +38,10 @@ _SECRETS = re.compile(
     re.IGNORECASE,
 )
 _NO_NAMES = frozenset({"", ".", "..", "~"})
+
+
+Rules = tuple[tuple[str, IgnoreFile], ...]
+"""Ignore files from the root down, each with its folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Walker:
         listed = await self._ask_git()
         names: Iterable[str] = self._scan() if listed is None else listed
         ignored = self._own_ignores()
-        found = (self.look(n) for n in names if ignored is None or not ignored.match_file(n))
+        found = (self.look(n) for n in names if ignored is None or not ignored.verdict(n))
         return sorted((f for f in found if f is not None), key=lambda f: f.path)[:MOST_FILES]
 
     def look(self, path: str) -> Found | None:
@@ -95,7 +96,7 @@ class Walker:
     async def belongs(self, paths: list[str]) -> list[str]:
         """Return those of the paths that neither git nor our own file ignores."""
         own = self._own_ignores()
-        kept = [p for p in paths if own is None or not own.match_file(p)]
+        kept = [p for p in paths if own is None or not own.verdict(p)]
         if not kept or not in_git(self.root):
             ignored = self._ignore_chain(kept)
             return [p for p in kept if p not in ignored]
@@ -123,15 +124,15 @@ class Walker:
         done = await ask_git(self.root, *arguments, stdin=stdin)
         return done.stdout if done is not None and done.exit_code in (0, 1) else None
 
-    def _own_ignores(self) -> GitIgnoreSpec | None:
-        return _spec(self.root / IGNORE_FILE)
+    def _own_ignores(self) -> IgnoreFile | None:
+        return IgnoreFile.read(self.root / IGNORE_FILE)
 
     def _scan(self) -> Iterator[str]:
         """Yield paths outside git, honouring the ignore files on the way."""
-        pending: list[tuple[str, tuple[tuple[str, GitIgnoreSpec], ...]]] = [("", ())]
+        pending: list[tuple[str, Rules]] = [("", ())]
         while pending:
             directory, specs = pending.pop()
-            own = _spec(self.root / directory / ".gitignore")
+            own = IgnoreFile.read(self.root / directory / ".gitignore")
             if own is not None:
                 specs = (*specs, (directory, own))
             for entry in _entries(self.root / directory):
@@ -148,7 +149,8 @@ class Walker:
         ignored: set[str] = set()
         for path in paths:
             parents = ["", *("/".join(path.split("/")[:i]) for i in range(1, path.count("/") + 1))]
-            specs = tuple((p, s) for p in parents if (s := _spec(self.root / p / ".gitignore")))
+            found = ((p, IgnoreFile.read(self.root / p / ".gitignore")) for p in parents)
+            specs = tuple((p, rules) for p, rules in found if rules is not None)
             if _ignored(path, specs):
                 ignored.add(path)
         return ignored
@@ -176,23 +178,11 @@ def _entries(directory: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _ignored(path: str, specs: tuple[tuple[str, GitIgnoreSpec], ...]) -> bool:
+def _ignored(path: str, specs: Rules) -> bool:
     """The deepest ignore file that says anything about a path decides."""
     for base, spec in reversed(specs):
         relative = path[len(base) + 1 :] if base else path
-        verdict = spec.check_file(relative).include
+        verdict = spec.verdict(relative)
         if verdict is not None:
             return verdict
     return False
-
-
-def _spec(file: Path) -> GitIgnoreSpec | None:
-    try:
-        if file.is_symlink() or not file.is_file():
-            return None
-        lines = file.read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return None
-    from pathspec import GitIgnoreSpec
-
-    return GitIgnoreSpec.from_lines(lines)

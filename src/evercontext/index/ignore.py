@@ -1,0 +1,61 @@
+"""Ignore files as git writes them: matched in linear time, whoever wrote the patterns.
+
+A pattern such as ``*a*a*a*a*b`` takes a backtracking engine minutes for one long name, and anybody
+can put it into a repository.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+NAMES = frozenset({".gitignore", ".evercontextignore"})
+_LARGEST = 256 * 1024
+"""Bytes of an ignore file that are read."""
+_LONGEST_LINE = 1_000
+_TOGETHER = 200
+"""Patterns that the engine is given at once: it bounds its memory, and refuses too many."""
+
+
+class IgnoreFile:
+    """The rules of one ignore file."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        from pathspec import GitIgnoreSpec
+        from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+        rules = []
+        for line in lines:
+            # One that git would not understand either says nothing.
+            with suppress(ValueError):
+                if len(line) <= _LONGEST_LINE:
+                    rules.append(GitIgnoreSpecPattern(line))
+        self._parts: list[GitIgnoreSpec] = [
+            GitIgnoreSpec(rules[start : start + _TOGETHER], backend="re2")
+            for start in range(0, len(rules), _TOGETHER)
+        ]
+
+    @classmethod
+    def read(cls, file: Path) -> IgnoreFile | None:
+        """Return the rules of a file; ``None`` if there is none that may be read."""
+        try:
+            if file.is_symlink() or not file.is_file():
+                return None
+            with file.open("rb") as opened:
+                text = opened.read(_LARGEST).decode("utf-8", "replace")
+        except OSError:
+            return None
+        return cls(text.splitlines())
+
+    def verdict(self, path: str) -> bool | None:
+        """Return True for what is ignored, False for what is taken back, ``None`` for neither."""
+        for part in reversed(self._parts):
+            said = part.check_file(path).include
+            if said is not None:
+                return said
+        return None
