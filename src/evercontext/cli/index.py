@@ -13,7 +13,7 @@ from evercontext.cli.indexes import index_folder, opened_index
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, root_option, settings_of
 from evercontext.cli.terminal import one_line
-from evercontext.errors import StoreBusy
+from evercontext.errors import EverContextError, StoreBusy
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:
@@ -71,8 +71,11 @@ async def _watch(settings: Settings, index: CodeIndex, as_json: bool) -> None:
         print(_line(report, as_json), flush=True)
         _tell_trouble(report)
 
+    def warn(problem: EverContextError) -> None:
+        print(f"warning: {one_line(str(problem))}", file=sys.stderr, flush=True)
+
     print("watching, Ctrl-C ends", file=sys.stderr, flush=True)
-    await watch(index, await index_folder(settings), asyncio.Event(), tell)
+    await watch(index, await index_folder(settings), asyncio.Event(), tell, warn)
 
 
 async def _tell(index: CodeIndex, report: Report, verbose: bool, as_json: bool) -> None:

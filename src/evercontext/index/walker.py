@@ -93,6 +93,10 @@ class Walker:
             return False
         return not any(self.policy.protects(part) for part in parts)
 
+    def may_hold(self, parts: tuple[str, ...]) -> bool:
+        """True unless a path lies in a folder that is never looked into."""
+        return _SKIPPED_DIRECTORIES.isdisjoint(parts)
+
     async def belongs(self, paths: list[str]) -> list[str]:
         """Return those of the paths that neither git nor our own file ignores."""
         own = self._own_ignores()

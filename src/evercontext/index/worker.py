@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from evercontext.errors import StoreBusy
+from evercontext.errors import EverContextError, ProcessProblem, StoreBusy
 from evercontext.index.commit_pass import CommitPass
-from evercontext.index.folder import FOLDER
 from evercontext.index.git_hook import set_marks_aside
+from evercontext.index.ignore import NAMES
 from evercontext.index.indexer import Report
 from evercontext.index.queue import WHOLE_TREE, JobQueue, Leased
 from evercontext.index.search import CodeIndex
 from evercontext.index.walker import Walker
 
 _PATIENCE = 30.0
+_LOOK_AGAIN = 120.0
+"""Seconds after which a watched tree is looked at as a whole."""
 
 OnReport = Callable[[Report], None]
+OnProblem = Callable[[EverContextError], None]
 
 
 async def drain(
@@ -65,28 +69,63 @@ async def _update(index: CodeIndex, queue: JobQueue, leased: Leased) -> Report:
 
 
 async def changes(root: Path, walker: Walker, stop: asyncio.Event) -> AsyncIterator[list[str]]:
-    """Yield the paths that changed below a root, as the system reports them."""
+    """Yield the paths that changed below a root, as the system reports them.
+
+    The first one is the whole tree, as soon as the system watches it: nothing that happens in
+    between is missed. Later it comes again now and then, because reports can be lost.
+    """
     from watchfiles import Change, awatch
 
     def wanted(change: Change, path: str) -> bool:
-        parts = Path(path).parts
-        return FOLDER not in parts and ".git" not in parts
+        return walker.may_hold(Path(path).relative_to(root).parts)
 
-    async for found in awatch(root, watch_filter=wanted, stop_event=stop, step=100, debounce=800):
+    looked = -_LOOK_AGAIN
+    async for found in awatch(
+        root,
+        watch_filter=wanted,
+        stop_event=stop,
+        step=100,
+        debounce=800,
+        rust_timeout=1_000,
+        yield_on_timeout=True,
+        ignore_permission_denied=True,
+    ):
         paths = {Path(path).relative_to(root).as_posix() for _, path in found}
-        kept = sorted(p for p in paths if walker.wants(p) or not Path(p).suffix)
+        if time.monotonic() - looked >= _LOOK_AGAIN or any(Path(p).name in NAMES for p in paths):
+            looked = time.monotonic()
+            yield [WHOLE_TREE]
+            continue
+        # What is no file (any more) may have been a folder of files.
+        kept = sorted(p for p in paths if walker.wants(p) or not (root / p).is_file())
         if kept:
             yield kept
 
 
 async def watch(
-    index: CodeIndex, folder: Path, stop: asyncio.Event, on_report: OnReport | None = None
+    index: CodeIndex,
+    folder: Path,
+    stop: asyncio.Event,
+    on_report: OnReport | None = None,
+    on_problem: OnProblem | None = None,
 ) -> None:
-    """Keep the index fresh until ``stop`` is set."""
+    """Keep the index fresh until ``stop`` is set; a problem is told, and tried again later."""
     queue = JobQueue(index.table.store)
     root = index.indexer.walker.root
-    async for paths in changes(root, index.indexer.walker, stop):
-        await queue.add(paths)
-        for report in await drain(index, folder):
-            if on_report and report.touched:
-                on_report(report)
+    try:
+        async for paths in changes(root, index.indexer.walker, stop):
+            try:
+                await queue.add(paths)
+                reports = await drain(index, folder)
+            except EverContextError as problem:
+                if on_problem is None:
+                    raise
+                on_problem(problem)
+                continue
+            for report in reports:
+                if on_report and (report.touched or report.asked or report.trouble):
+                    on_report(report)
+    except OSError as problem:
+        raise ProcessProblem(
+            f"the system does not watch this tree: {problem.strerror or problem}",
+            fix="Raise fs.inotify.max_user_watches, or use: evercontext hook install",
+        ) from problem
