@@ -27,6 +27,7 @@
     │   ├── ToolTimeout
     │   ├── ToolCrashed           the tool raised something unexpected
     │   ├── ModeRefused           this mode offers no such effect
+    │   ├── HookBlocked           a hook of the user's or the project's said no
     │   └── ApprovalDenied        a person said no
     │       └── NobodyToAsk       and there is nobody who could say yes
     ├── ModelProblem              the model could not answer
@@ -236,6 +237,12 @@ class ModeRefused(ToolProblem):
 
 
 class ApprovalDenied(ToolProblem):
+class HookBlocked(ToolProblem):
+    """A hook said no; its words say why."""
+
+    code = "hook_blocked"
+
+
     """A person, or a rule of theirs, said no."""
 
     code = "approval_denied"

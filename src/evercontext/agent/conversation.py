@@ -102,6 +102,7 @@ class Conversation:
             conversation=self.history,
             remember=self._saver(trace_id),
             reminder=await self._reminder(text, caller),
+            session=self._started_as(),
             verify=self.verify,
             repair=self.repair,
         )
@@ -126,6 +127,11 @@ class Conversation:
             return None
         return await self.memory.remind(text, caller)
 
+    def _started_as(self) -> str | None:
+        """How the session began, for its first turn here."""
+        first = self.last_trace is None
+        return ("resume" if self.history else "startup") if first else None
+
     def caller(self, trace_id: str) -> Caller:
         """Who calls in this conversation, in its present mode."""
         return Caller(trace_id, Door.CHAT, self.mode, session=self.session.id)
@@ -139,6 +145,10 @@ class Conversation:
     async def compact(self, focus: str = "", trace_id: str | None = None) -> tuple[int, int]:
         """Hand the older part over in short; return the tokens before and after."""
         before = self.used()
+        if self.toolbox.hooks:
+            facts = {"trigger": "auto" if trace_id else "manual", "custom_instructions": focus}
+            caller = self.caller(trace_id or self.last_trace or self.session.id)
+            await self.toolbox.hooks.fire("PreCompact", facts, caller)
         shorter = await compaction.compact(self.history, self.model, self.window, focus)
         gone = len(self.history) - (len(shorter) - 1)
         marker = {"text": shorter[0].content, "after": self._last_before(shorter[1:])}
@@ -170,6 +180,9 @@ class Conversation:
 
     async def end(self) -> None:
         """Record that it ended and what it was about, and let the model go."""
+        if self.toolbox.hooks and self.last_trace:
+            facts = {"reason": "exit"}
+            await self.toolbox.hooks.fire("SessionEnd", facts, self.caller(self.last_trace))
         if self.memory and self.history:
             await self.memory.close(self.session)
         await self.sessions.end(self.session.id)

@@ -54,8 +54,17 @@ Price = Callable[[str, Usage], float | None]
 Remember = Callable[[Message], Awaitable[None]]
 
 
+MayStop = Callable[[str], Awaitable[str | None]]
+"""Asked with the answer before the loop ends; what it returns is said to the model instead."""
+
+
 async def forget(message: Message) -> None:
     """For tasks that leave a trace and no session."""
+
+
+async def let_stop(text: str) -> str | None:
+    """Where nobody minds, an answer is the end."""
+    return None
 
 
 @dataclass(slots=True)
@@ -122,6 +131,7 @@ class Loop:
     window: Window | None = None
     """What a request must fit into; without one it is sent as it is."""
     progress: Progress = field(default_factory=Progress)
+    may_stop: MayStop = let_stop
     beside: Beside | None = None
     """Set while other loops of the same task run; words are then not streamed, only told whole."""
     _estimated: int = 0
@@ -139,7 +149,9 @@ class Loop:
                 async for message in self._make(reply.tool_calls):
                     await self._say(history, message)
             elif reply.text.strip() or self.progress.changed:
-                return reply.text
+                if (more := await self.may_stop(reply.text)) is None:
+                    return reply.text
+                await self._say(history, user(more))
             else:
                 await self._say(history, self._nothing_said())
 

@@ -7,11 +7,14 @@ import dataclasses
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from evercontext.agent.briefing import Surroundings, brief, part_in
 from evercontext.agent.execution import Following, Part
+from evercontext.agent.hooked import HookedTask
+from evercontext.agent.judgement import OVERRULED, judge, unsaid
 from evercontext.agent.limits import LimitHit, Limits, Meter
-from evercontext.agent.loop import Beside, Loop, Price, Progress, Remember, forget
+from evercontext.agent.loop import Beside, Loop, MayStop, Price, Progress, Remember, forget
 from evercontext.agent.own_checks import all_green
 from evercontext.agent.plan import PlanTask
 from evercontext.agent.planner import MakePlan, Planned, no_planner
@@ -84,6 +87,8 @@ class TaskRun:
     """Tasks of a plan that may run beside each other, where they touch different files."""
     rollback: Rollback | None = None
     """Takes the changes back if the task does not end well; ``None``: they stay."""
+    session: str | None = None
+    """How the session began that this is the first task of: ``startup``, ``resume``."""
     changed_before: tuple[str, ...] = ()
     """What an earlier run of the same trace had changed."""
     _verdict: Verdict = "not verified"
@@ -93,6 +98,9 @@ class TaskRun:
     """Parts of earlier plans that were done."""
     _following: Following | None = None
     _turnstile: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _hooked: HookedTask = field(init=False)
+    _advice: Message | None = None
+    """What hooks want the model to know."""
 
     def __post_init__(self) -> None:
         self._meter = Meter(self.limits)
@@ -100,8 +108,13 @@ class TaskRun:
     async def run(self, text: str) -> TaskReport:
         """Do the task; whatever happens, the trace ends with a ``final`` event."""
         began = self._begin(text)
+        self._hooked = HookedTask(
+            self.toolbox.hooks, dataclasses.replace(self.caller, parent=began)
+        )
         try:
+            self._advice = await self._hooked.begin(text, self.session)
             await self._carry_out(text, began)
+            await self._ask_to_stop(began)
             if self._changed() and self.caller.mode is Mode.AGENT:
                 await self._check(text, began)
             return await self._end(began, None)
@@ -228,11 +241,12 @@ class TaskRun:
             remember=self.remember,
             window=self.window,
             progress=progress,
+            may_stop=self._may_stop(role),
             beside=self._beside(part),
         )
         mode = self.caller.mode
         prompt = brief(self.surroundings, part_in(mode), mode)
-        reminders = [self.reminder] if self.reminder else []
+        reminders = [said for said in (self.reminder, self._advice) if said]
         history = [prompt, *reminders, *(self.conversation or ()), user(asked)]
         try:
             await self.remember(history[-1])
@@ -240,6 +254,19 @@ class TaskRun:
         finally:
             if self.conversation is not None:
                 self.conversation[:] = history[1 + len(reminders) :]
+
+    def _may_stop(self, role: str) -> MayStop:
+        event = "Stop" if role == "agent" and not self._of_several() else "SubagentStop"
+        return partial(self._hooked.may_stop, event)
+
+    def _of_several(self) -> bool:
+        return self._following is not None and len(self._following.plan.tasks) > 1
+
+    async def _ask_to_stop(self, began: str) -> None:
+        """Where a plan had several tasks, its end is the one that counts."""
+        answer = "\n\n".join(part.text for part in self._parts() if part.text)
+        if self._of_several() and (more := await self._hooked.may_stop("Stop", answer)):
+            await self._converse(more, "stop", began, self.toolbox, self._mended)
 
     def _beside(self, part: Part | None) -> Beside | None:
         following = self._following
@@ -277,7 +304,7 @@ class TaskRun:
         failed = next((part for part in parts if not part.done), None)
         error = error or (failed.error if failed else None)
         outcome = outcome_of(error) if error else (failed.outcome if failed else Outcome.DONE)
-        if progress.refusals and outcome in _OVERRULED:
+        if progress.refusals and outcome in OVERRULED:
             outcome = Outcome.REFUSED
         if outcome is Outcome.DONE and self._verdict == "red":
             outcome = Outcome.RED
@@ -294,7 +321,7 @@ class TaskRun:
             input_tokens=meter.usage.input_tokens,
             output_tokens=meter.usage.output_tokens,
             cost_usd=meter.cost,
-            error=str(error) if error else _unsaid(outcome, progress),
+            error=str(error) if error else unsaid(outcome, progress),
             changed=changed,
             verified=self._verdict if self._changed() and not back else None,
             tasks_done=sum(part.done for part in parts),
@@ -345,30 +372,3 @@ CUT_OFF = (
     "This was begun before and cut off in the middle. Look at what is there already, and go on"
     " from it."
 )
-_OVERRULED = (Outcome.DONE, Outcome.FAILED, Outcome.LIMIT)
-
-
-def judge(progress: Progress, error: EverContextError | None) -> Outcome:
-    """How it ended. The model's own word that all is well does not decide it.
-
-    A policy refusal makes the run a refused one, however it went on; a last call that failed and
-    was never made good leaves the task undone.
-    """
-    outcome = outcome_of(error) if error else Outcome.DONE
-    if progress.refusals and outcome in _OVERRULED:
-        return Outcome.REFUSED
-    if outcome is Outcome.DONE and progress.denied:
-        return Outcome.DENIED
-    if outcome is Outcome.DONE and progress.last_call_failed:
-        return Outcome.FAILED
-    return outcome
-
-
-def _unsaid(outcome: Outcome, progress: Progress) -> str | None:
-    if outcome is Outcome.REFUSED:
-        return f"refused by policy: {progress.refusals[-1]}"
-    if outcome is Outcome.FAILED:
-        return "the last call failed and the task stayed undone"
-    if outcome is Outcome.RED:
-        return "finished, but the project's checks are red"
-    return "not approved" if outcome is Outcome.DENIED else None

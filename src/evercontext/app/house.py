@@ -16,7 +16,9 @@ from evercontext.agent.verify import Checker
 from evercontext.app.calibrations import Calibrations
 from evercontext.app.equipment import ESSENTIAL, equip
 from evercontext.app.equipment import redactor as redactor
+from evercontext.app.hooking import open_hooks
 from evercontext.app.instructions import LONGEST, NAMES, outer_instructions
+from evercontext.app.mending import checked_and_mended
 from evercontext.app.models import open_model
 from evercontext.app.planning import PlanChoice, Planning
 from evercontext.app.prices import price
@@ -78,7 +80,9 @@ class EverContext:
             stack.push_async_callback(catalog.servers.close)
             # Two more tools are worth their tokens only where they lead somewhere.
             meta = catalog.tools() if await catalog.servers.table.all() else []
-            toolbox = Toolbox([*tools, *memory.tools(), *meta], events)
+            recorder = workspace if isinstance(workspace, LocalWorkspace) else None
+            hooks = open_hooks(settings, process_environment(), recorder, events)
+            toolbox = Toolbox([*tools, *memory.tools(), *meta], events, hooks=hooks)
             told = (*settings.notices, *store.report.warnings)
             yield cls(settings, events, store, workspace, toolbox, traces, memory, catalog, told)
 
@@ -113,11 +117,11 @@ class EverContext:
             calibrations = Calibrations(self.store)
             window = await calibrations.window(model.info)
             toolbox = self.toolbox.only(ESSENTIAL) if model.info.tiny else self.toolbox
-            run = TaskRun(
             verify, repair = checked_and_mended(
                 self.checks(detect=self.settings.auto_test is not False),
                 self.settings, self.workspace, by_default=True, tiny=model.info.tiny,
             )  # fmt: skip
+            run = TaskRun(
                 model=model,
                 toolbox=toolbox.behind(gate) if gate else toolbox,
                 events=self.events,
@@ -133,6 +137,7 @@ class EverContext:
                 reminder=None if model.info.tiny else await self.memory.remind(text, caller),
                 width=_width(self.settings, model, gate),
                 rollback=self._rollback(trace_id) if self.settings.rollback_on_failure else None,
+                session="resume" if before else "startup",
                 changed_before=before.files() if before else (),
                 verify=verify,
                 repair=repair,
@@ -140,6 +145,8 @@ class EverContext:
             report = await run.run(text)
             await calibrations.keep(model.info, window)
             await self.memory.keep(text, report, caller)
+            if toolbox.hooks:
+                await toolbox.hooks.fire("SessionEnd", {"reason": "exit"}, caller)
             return report
 
     def checks(self, *, detect: bool) -> Checker:
@@ -227,7 +234,9 @@ class EverContext:
 def _width(settings: Settings, model: Model, gate: Gate | None) -> int:
     """How many tasks run at once: one where a person is asked, or the model is small."""
     asks = gate is not None and gate.ask is not nobody
-    return 1 if asks or model.info.tiny else max(1, settings.parallel_tasks)
+    # A hook may write, and what it wrote must be known from what another task writes meanwhile.
+    alone = asks or model.info.tiny or bool(settings.hooks)
+    return 1 if alone else max(1, settings.parallel_tasks)
 
 
 def limits(settings: Settings) -> Limits:

@@ -39,6 +39,7 @@ _BY_ERROR: dict[type[errors.EverContextError], Outcome] = {
     errors.UntrustedConfig: Outcome.DENIED,
     errors.PolicyError: Outcome.REFUSED,
     errors.ApprovalDenied: Outcome.DENIED,
+    errors.HookBlocked: Outcome.DENIED,
     errors.BadReply: Outcome.INVALID,
     errors.LimitReached: Outcome.LIMIT,
     errors.ModelUnavailable: Outcome.UNREACHABLE,

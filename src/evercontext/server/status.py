@@ -33,6 +33,7 @@ _TABLE: dict[type[EverContextError], tuple[int, int]] = {
     errors.ToolTimeout: (504, JSON_RPC_SERVER),
     errors.ToolCrashed: (500, JSON_RPC_INTERNAL),
     errors.ModeRefused: (403, JSON_RPC_SERVER),
+    errors.HookBlocked: (403, JSON_RPC_SERVER),
     errors.ApprovalDenied: (403, JSON_RPC_SERVER),
     errors.ModelProblem: (502, JSON_RPC_SERVER),
     errors.ModelUnavailable: (503, JSON_RPC_SERVER),

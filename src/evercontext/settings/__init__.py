@@ -6,6 +6,7 @@ exact content is trusted (``evercontext config trust``). Keys of providers live 
 alone and are refused in files.
 """
 
+from evercontext.settings.hooks import Hook
 from evercontext.settings.schema import Settings, is_secret, rows
 from evercontext.settings.sources import (
     PROJECT_FILE,
@@ -15,21 +16,26 @@ from evercontext.settings.sources import (
     keep,
     load,
     process_environment,
+    project_hooks,
     read_project_file,
     trust,
+    untrust,
 )
 
 __all__ = [
     "PROJECT_FILE",
     "TRUST_FILE",
     "USER_FILE",
+    "Hook",
     "Settings",
     "is_secret",
     "is_trusted",
     "keep",
     "load",
     "process_environment",
+    "project_hooks",
     "read_project_file",
     "rows",
     "trust",
+    "untrust",
 ]

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evercontext.settings.hooks import Hook, parse_hooks
+
 Parse = Callable[[Any], Any]
 
 
@@ -235,6 +237,13 @@ class Settings:
     lint_cmd: str | None = _setting("EC_LINT_CMD", None, "Command that lints", guarded=True)
     test_cmd: str | None = _setting("EC_TEST_CMD", None, "Command that tests", guarded=True)
     format_cmd: str | None = _setting("EC_FORMAT_CMD", None, "Command that formats", guarded=True)
+    hooks: tuple[Hook, ...] = _setting(
+        "EC_HOOKS",
+        (),
+        "Commands at events such as PreToolUse, see docs/how-to/hooks.md",
+        parse_hooks,
+        guarded=True,
+    )
     auto_test: bool | None = _setting(
         "EC_AUTO_TEST",
         None,
@@ -372,7 +381,7 @@ class Settings:
         if is_secret(name):
             return "(set)"
         if isinstance(value, tuple):
-            return ", ".join(value) or "(none)"
+            return ", ".join(map(str, value)) or "(none)"
         return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.errors import ConfigError
+from evercontext.settings.hooks import Hook, parse_hooks, unknown_events
 from evercontext.settings.schema import Settings, rows
 
 PROJECT_FILE = "evercontext.toml"
@@ -65,6 +66,8 @@ class _Loader:
             self._set(row, self.flags[name], "flag")
         elif self.env.get(env):
             self._set(row, self.env[env], f"environment {env}")
+        elif name == "hooks":
+            self._merge_hooks(row, user.get(name), project.get(name))
         elif name in project:
             self._set(row, project[name], PROJECT_FILE)
         elif name in user and not row.metadata["secret"]:
@@ -73,6 +76,23 @@ class _Loader:
             self.origins[name] = "default"
             if name in user:
                 self._notice(f"{name} in {USER_FILE} is ignored: keys belong in the environment")
+
+    def _merge_hooks(self, row: dataclasses.Field[Any], own: Any, brought: Any) -> None:
+        """A project adds hooks: it cannot take away those by which the user guards himself."""
+        given = ((own, "user", USER_FILE), (brought, "project", PROJECT_FILE))
+        found: tuple[Hook, ...] = ()
+        for value, origin, file in given:
+            if value is not None:
+                try:
+                    found += parse_hooks(value, origin)
+                except ValueError as problem:
+                    fix = "Correct or remove it"
+                    raise ConfigError(f"hooks ({file}): {problem}", fix=fix) from None
+        files = [file for value, _, file in given if value is not None]
+        self.values[row.name] = found
+        self.origins[row.name] = " and ".join(files) or "default"
+        for event in unknown_events(found):
+            self._notice(f"hooks: no event {event} happens here; see `evercontext hooks list`")
 
     def _set(self, row: dataclasses.Field[Any], value: Any, origin: str) -> None:
         try:
@@ -123,6 +143,16 @@ def read_project_file(path: Path) -> bytes | None:
         raise ConfigError(f"cannot read {path}: {problem.strerror}") from None
 
 
+def project_hooks(content: bytes, root: Path) -> tuple[Hook, ...]:
+    """The hooks that a project file brings, trusted or not: to be shown, never to be run."""
+    value = _parse_toml(content, root / PROJECT_FILE).get("hooks", {})
+    try:
+        return parse_hooks(value, "project")
+    except ValueError as problem:
+        fix = "Correct or remove it"
+        raise ConfigError(f"hooks ({PROJECT_FILE}): {problem}", fix=fix) from None
+
+
 def _parse_toml(content: bytes, path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(content.decode("utf-8"))
@@ -170,6 +200,15 @@ def trust(home: Path, content: bytes, what: str) -> None:
     """Trust this exact content from now on; one changed byte voids it."""
     known = _read_json(home / TRUST_FILE)
     _replace_json(home / TRUST_FILE, known | {hashlib.sha256(content).hexdigest(): what})
+
+
+def untrust(home: Path, content: bytes) -> bool:
+    """Forget that this content was trusted; tell whether it was."""
+    known = _read_json(home / TRUST_FILE)
+    was = known.pop(hashlib.sha256(content).hexdigest(), None)
+    if was is not None:
+        _replace_json(home / TRUST_FILE, known)
+    return was is not None
 
 
 def _replace_json(path: Path, values: Mapping[str, Any]) -> None:

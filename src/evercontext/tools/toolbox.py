@@ -1,6 +1,7 @@
 """``Toolbox.call``: the one road to every tool.
 
-find → mode → validate → approve → event → run → truncate → event. Nothing else calls ``Tool.run``.
+find → mode → validate → hook → approve → event → run → hook → truncate → event. Nothing else calls
+``Tool.run``.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from evercontext.errors import (
 from evercontext.events.log import EventLog
 from evercontext.tools.approval import Gate, Question
 from evercontext.tools.diff import describe
+from evercontext.tools.hooks import Hooks
 from evercontext.tools.schema import checked
 from evercontext.tools.truncate import truncate
 
@@ -42,11 +44,18 @@ from evercontext.tools.truncate import truncate
 class Toolbox:
     """Tools by every name they answer to, behind one gate and one log."""
 
-    def __init__(self, tools: Iterable[Tool], events: EventLog, gate: Gate | None = None) -> None:
+    def __init__(
+        self,
+        tools: Iterable[Tool],
+        events: EventLog,
+        gate: Gate | None = None,
+        hooks: Hooks | None = None,
+    ) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self._aliases = {alias: tool for tool in self._tools.values() for alias in tool.aliases}
         self._events = events
         self._gate = gate or Gate()
+        self.hooks = hooks
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._tools.values())
@@ -58,17 +67,17 @@ class Toolbox:
 
     def behind(self, gate: Gate) -> Toolbox:
         """The same tools behind another gate."""
-        return Toolbox(self._tools.values(), self._events, gate)
+        return Toolbox(self._tools.values(), self._events, gate, self.hooks)
 
     def along_with(self, more: Iterable[Tool]) -> Toolbox:
         """A toolbox of these tools and some more, behind the same gate."""
-        return Toolbox([*self._tools.values(), *more], self._events, self._gate)
+        return Toolbox([*self._tools.values(), *more], self._events, self._gate, self.hooks)
 
     def only(self, names: Iterable[str]) -> Toolbox:
         """A toolbox of fewer tools, for models that choose badly among many."""
         wanted = set(names)
         kept = [tool for tool in self if tool.name in wanted]
-        return Toolbox(kept, self._events, self._gate)
+        return Toolbox(kept, self._events, self._gate, self.hooks)
 
     def offered(self, mode: Mode, style: Shown = "any") -> list[Tool]:
         """The tools a caller in this mode is shown; plan mode is not even shown the others."""
@@ -102,7 +111,11 @@ class Toolbox:
         try:
             _refuse_by_mode(tool, caller)
             arguments = checked(tool, arguments)
-            changes = await self._consent(tool, arguments, caller)
+            must_ask = False
+            if self.hooks:
+                given, must_ask = await self.hooks.before(tool, arguments, caller)
+                arguments = arguments if given is arguments else checked(tool, given)
+            changes = await self._consent(tool, arguments, caller, must_ask)
         except EverContextError as error:
             return self._refused(tool.name, arguments, caller, error)
         try:
@@ -116,17 +129,20 @@ class Toolbox:
             result = await _run(
                 tool, arguments, dataclasses.replace(caller, parent=step, road=self)
             )
+        if self.hooks:
+            about = dataclasses.replace(caller, parent=step)
+            result = await self.hooks.after(tool, arguments, result, about)
         return self._record(tool, result, caller, step, started)
 
     async def _consent(
-        self, tool: Tool, arguments: Arguments, caller: Caller
+        self, tool: Tool, arguments: Arguments, caller: Caller, must_ask: bool
     ) -> tuple[FileChange, ...]:
         """Return what the call would change, once it is allowed to."""
         verdict = self._gate.policy(tool, arguments, caller)
         if verdict == "deny":
             raise ApprovalDenied(f"a rule denies {tool.name}")
         dry = caller.mode is Mode.DRY_RUN
-        asks = verdict == "ask" and not dry
+        asks = (verdict == "ask" or must_ask) and not dry
         changes: tuple[FileChange, ...] = ()
         if tool.preview and (asks or (dry and tool.writes)):
             changes = await tool.preview(arguments, caller)

@@ -129,6 +129,7 @@ class CommandRunner:
         *,
         timeout: float,  # noqa: ASYNC109 - ends a process tree
         cwd: Path | None = None,
+        stdin: bytes = b"",
     ) -> Outcome:
         """Run one command. Raises NoSandbox if nothing can hold it, ProgramMissing, …"""
         layer = await asyncio.to_thread(choose, self.sandbox)
@@ -140,6 +141,7 @@ class CommandRunner:
                 cwd=cwd or self.root,
                 timeout=timeout,
                 env={**filtered(self.environment), "NO_COLOR": "1"},
+                stdin=stdin,
                 sandbox=cage,
             )
         return Outcome(

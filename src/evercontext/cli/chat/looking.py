@@ -28,6 +28,17 @@ async def show_models(dialogue: Dialogue) -> None:
     dialogue.say(f"now: {now}. Another one: /model NAME", "dim")
 
 
+async def show_hooks(dialogue: Dialogue, given: str) -> None:
+    """The hooks that are in force here."""
+    from evercontext.cli.hooks import hook_lines, states
+
+    found = states(dialogue.app.settings)
+    for hook, state in found:
+        for line in hook_lines(hook, state, dialogue.screen):
+            dialogue.screen.line(f"  {line}")
+    dialogue.say("all of them: evercontext hooks list" if found else "no hooks", "dim")
+
+
 async def show_context(dialogue: Dialogue, given: str) -> None:
     """What fills the window."""
     found = dialogue.talk.context()

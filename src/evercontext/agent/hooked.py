@@ -1,0 +1,47 @@
+"""What hooks have to say about a task: before it begins, and before it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evercontext.domain.message import Message, user
+from evercontext.domain.tool import Caller
+from evercontext.errors import HookBlocked
+from evercontext.tools.hooks import Hooks
+
+MOST_STOPS = 3
+"""How often a hook may send the model back to work before it is let go."""
+
+
+@dataclass(slots=True)
+class HookedTask:
+    """The hooks of one task."""
+
+    hooks: Hooks | None
+    caller: Caller
+    _stops: int = 0
+
+    async def begin(self, text: str, session: str | None) -> Message | None:
+        """Return what hooks want the model to know; raise if one does not want the task."""
+        if self.hooks is None:
+            return None
+        told = []
+        if session:
+            told.append(await self.hooks.fire("SessionStart", {"source": session}, self.caller))
+        told.append(await self.hooks.fire("UserPromptSubmit", {"prompt": text}, self.caller))
+        for verdict in told:
+            if verdict.blocked is not None:
+                raise HookBlocked(f"a hook blocked the task: {verdict.blocked}")
+        said = "\n".join(verdict.context for verdict in told if verdict.context)
+        return user(f"<hooks>\nSaid by the user's hooks:\n{said}\n</hooks>") if said else None
+
+    async def may_stop(self, event: str, text: str) -> str | None:
+        """Return why the model must go on, or nothing if it may stop here."""
+        if self.hooks is None or self._stops >= MOST_STOPS:
+            return None
+        facts = {"stop_hook_active": self._stops > 0, "last_assistant_message": text}
+        verdict = await self.hooks.fire(event, facts, self.caller)
+        if verdict.blocked is None:
+            return None
+        self._stops += 1
+        return f"A hook does not let you stop here: {verdict.blocked}"

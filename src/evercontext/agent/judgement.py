@@ -1,0 +1,36 @@
+"""How a task ended, judged by what it did and not by what the model says of it."""
+
+from __future__ import annotations
+
+from evercontext.agent.loop import Progress
+from evercontext.domain.outcome import Outcome, outcome_of
+from evercontext.errors import EverContextError
+
+OVERRULED = (Outcome.DONE, Outcome.FAILED, Outcome.LIMIT)
+
+
+def judge(progress: Progress, error: EverContextError | None) -> Outcome:
+    """How it ended. The model's own word that all is well does not decide it.
+
+    A policy refusal makes the run a refused one, however it went on; a last call that failed and
+    was never made good leaves the task undone.
+    """
+    outcome = outcome_of(error) if error else Outcome.DONE
+    if progress.refusals and outcome in OVERRULED:
+        return Outcome.REFUSED
+    if outcome is Outcome.DONE and progress.denied:
+        return Outcome.DENIED
+    if outcome is Outcome.DONE and progress.last_call_failed:
+        return Outcome.FAILED
+    return outcome
+
+
+def unsaid(outcome: Outcome, progress: Progress) -> str | None:
+    """What an outcome means, where no error says it."""
+    if outcome is Outcome.REFUSED:
+        return f"refused by policy: {progress.refusals[-1]}"
+    if outcome is Outcome.FAILED:
+        return "the last call failed and the task stayed undone"
+    if outcome is Outcome.RED:
+        return "finished, but the project's checks are red"
+    return "not approved" if outcome is Outcome.DENIED else None
