@@ -3,8 +3,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from evercontext.domain.event import Notice
+from evercontext.domain.event import Audit, Notice, Task
 from evercontext.events.log import EventLog
+from evercontext.server.console.history import History
 from evercontext.server.console.request import Route
 from evercontext.server.console.stream import frame
 from evercontext.server.console.watch import Watch
@@ -58,3 +59,16 @@ def test_routes_match_whole_paths() -> None:
     assert route.match("GET", ("runs", "a", "events")) == ("a",)
     assert route.match("POST", ("runs", "a", "events")) is None
     assert route.match("GET", ("runs", "a")) is None
+
+
+def test_a_segment_is_read_again_only_when_it_has_grown(tmp_path: Path) -> None:
+    log, history = EventLog(tmp_path), History(tmp_path)
+    log.emit(Task(text="x", root="/p", model="m", mode="agent", door="run"), trace_id="t")
+    log.emit(Notice(level="info", text="not telling"), trace_id="t")
+    first = history.since("2000-01-01")
+    assert [event.body.type for event in first] == ["task"]
+    assert history.since("2000-01-01")[0] is first[0]
+    log.emit(Audit(method="x", path="", size=0, status=401, door="mcp"), trace_id="t")
+    assert [event.body.type for event in history.since("2000-01-01")] == ["task", "audit"]
+    assert history.since("9999-01-01") == []
+    log.close()

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
-from evercontext.domain.event import Audit, Event, StepResult
+from evercontext.domain.event import Audit, Event
 from evercontext.errors import NotFound
 from evercontext.evaluation.history import Record
-from evercontext.events import segments
 from evercontext.events.kpi import compute
+from evercontext.server.console.history import REFUSED, History
 from evercontext.server.console.request import Ask, Route
 from evercontext.settings import rows
 
 MOST_DAYS = 365
-_KINDS = ("task", "final", "plan", "evidence", "repair", "renamed", "audit")
-_FAILED = ("tool_result",)
 
 
 async def show_kpis(ask: Ask) -> dict[str, Any]:
     """Answer ``GET kpis``: the figures in all, and of each day that had a task."""
     days = max(1, ask.number("days", 30, MOST_DAYS))
-    return await asyncio.to_thread(_fold, ask.app.settings.traces, days)
+    return await asyncio.to_thread(_fold, ask.watch.history, days)
 
 
-def _fold(directory: Path, days: int) -> dict[str, Any]:
+def _fold(history: History, days: int) -> dict[str, Any]:
     begin = f"{datetime.now(UTC) - timedelta(days=days):%Y-%m-%d}"
-    events = list(_relevant(directory, begin))
+    events = history.since(begin)
     by_day: dict[str, list[Event]] = defaultdict(list)
     # A task counts on the day it began, even if it ended after midnight.
     begun = {e.trace_id: e.at[:10] for e in events if e.body.type == "task"}
@@ -46,18 +43,6 @@ def _fold(directory: Path, days: int) -> dict[str, Any]:
     }
 
 
-def _relevant(directory: Path, begin: str) -> Iterator[Event]:
-    for place in segments.segments(directory):
-        if place.name[:10] < begin:
-            continue
-        yield from segments.read(place, *_KINDS)
-        yield from (event for event in segments.read(place, *_FAILED) if _is_refusal(event))
-
-
-def _is_refusal(event: Event) -> bool:
-    return isinstance(event.body, StepResult) and not event.body.ok
-
-
 def _spent(events: Iterable[Event]) -> dict[str, Any]:
     finals = [event.body for event in events if event.body.type == "final"]
     audits = [event.body for event in events if isinstance(event.body, Audit)]
@@ -65,8 +50,7 @@ def _spent(events: Iterable[Event]) -> dict[str, Any]:
         "input_tokens": sum(getattr(final, "input_tokens", 0) for final in finals),
         "output_tokens": sum(getattr(final, "output_tokens", 0) for final in finals),
         "cost_usd": sum(getattr(final, "cost_usd", None) or 0.0 for final in finals),
-        "requests": len(audits),
-        "refused": sum(audit.status in (401, 403) for audit in audits),
+        "refused": sum(audit.status in REFUSED for audit in audits),
     }
 
 

@@ -18,11 +18,11 @@ from evercontext.catalog.server_table import ServerConfig
 from evercontext.catalog.servers import Scope
 from evercontext.errors import InvalidArguments
 from evercontext.events.ledger import Ledger
+from evercontext.server.console.history import REFUSED
 from evercontext.server.console.request import Ask, Route
 
 STRATEGIES = ("hybrid", "bm25", "cloud")
 MOST_CALLS = 300
-_REFUSED = frozenset({401, 403})
 
 
 async def show_tools(ask: Ask) -> dict[str, Any]:
@@ -140,8 +140,8 @@ async def list_calls(ask: Ask) -> dict[str, Any]:
     def read(ledger: Ledger) -> dict[str, Any]:
         newest = list(reversed(ledger.audits))
         events = ledger.read(newest if refused else newest[:MOST_CALLS])
-        shown = [e for e in events if not refused or e["data"].get("status") in _REFUSED]
-        lost = sum(event["data"].get("status") in _REFUSED for event in events)
+        shown = [e for e in events if not refused or e["data"].get("status") in REFUSED]
+        lost = sum(event["data"].get("status") in REFUSED for event in events)
         rows = [
             {"id": e["id"], "at": e["at"], "trace_id": e["trace_id"], **e["data"]} for e in shown
         ]

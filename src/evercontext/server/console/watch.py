@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from evercontext.events.ledger import Ledger
+from evercontext.server.console.history import History
 
 LOOK_EVERY = 0.25
 _KEPT = 20_000
@@ -22,6 +23,7 @@ class Watch:
 
     def __init__(self, directory: Path) -> None:
         self._ledger = Ledger(directory)
+        self.history = History(directory)
         self._busy = asyncio.Lock()
         self._changed = asyncio.Condition()
         self._touched: deque[tuple[int, str]] = deque(maxlen=_KEPT)
