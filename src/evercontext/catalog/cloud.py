@@ -65,6 +65,16 @@ class CloudSearch:
             raise ServerProblem("cloud search answered with no JSON") from None
 
 
+class NoCloud:
+    """The provider where no address is set: it can only say so."""
+
+    async def search(
+        self, queries: Sequence[str], cards: Sequence[Card], limit: int, context: str | None
+    ) -> list[dict[str, Any]]:
+        """Raise ``ServerProblem``."""
+        raise ServerProblem("no cloud search is set (EC_CATALOG_URL)")
+
+
 def _told(card: Card) -> dict[str, str]:
     return {
         "toolKey": card.key,

@@ -5,23 +5,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evercontext.catalog.card import OURS, Card, card_of
-from evercontext.catalog.cloud import CloudSearch
+from evercontext.catalog.cloud import CloudSearch, NoCloud
+from evercontext.catalog.provider import LocalSearch, SearchProvider
 from evercontext.catalog.servers import Aside, Scope, Servers
 from evercontext.domain.tool import Arguments, Caller, Effect, Mode, Road, Tool, ToolResult
 from evercontext.errors import InvalidArguments, ServerProblem, UnknownTool
 
-if TYPE_CHECKING:
-    from evercontext.catalog.search import ToolSearch
-
 DISCOVERY, EXECUTE = "tool_discovery", "tool_execute"
 META = frozenset({DISCOVERY, EXECUTE})
-CLOUD = "cloud"
+CLOUD, DEFAULT = "cloud", "hybrid"
 DEFAULT_RESULTS, MOST_RESULTS = 20, 100
 MOST_QUERIES = 20
-_KEPT_SEARCHES = 4
 
 ScopeOf = Callable[[Caller], Awaitable[Scope]]
 StrategyOf = Callable[[Scope], Awaitable[str | None]]
@@ -67,11 +64,15 @@ _EXECUTE_ARGUMENTS: Mapping[str, Any] = {
 
 async def hybrid(scope: Scope) -> str | None:
     """The strategy where nobody chose one."""
-    return "hybrid"
+    return DEFAULT
 
 
 class Catalog:
-    """Gathers what a caller may use, finds it and calls it."""
+    """Gathers what a caller may use, has it searched by a provider, and calls it.
+
+    ``providers`` adds ways to search, by the name that a project's ``optimization`` has; whatever
+    one of them cannot answer is searched here.
+    """
 
     def __init__(
         self,
@@ -80,12 +81,17 @@ class Catalog:
         strategy_of: StrategyOf = hybrid,
         cloud: CloudSearch | None = None,
         aside_of: Callable[[Caller], Aside] = lambda caller: Aside(),
+        providers: Mapping[str, SearchProvider] | None = None,
     ) -> None:
         self.servers = servers
         self._aside_of = aside_of
         self._scope_of, self._strategy_of = scope_of, strategy_of
-        self._cloud = cloud
-        self._searches: list[ToolSearch] = []
+        self._providers: dict[str, SearchProvider] = {
+            DEFAULT: LocalSearch(DEFAULT),
+            "bm25": LocalSearch("bm25"),
+            CLOUD: cloud or NoCloud(),
+            **(providers or {}),
+        }
 
     def tools(self) -> list[Tool]:
         """The two tools. What they call is judged by what it does, so they themselves only read."""
@@ -114,46 +120,13 @@ class Catalog:
             return _told({"results": []})
         cards = (*_own(caller), *await self._outside(scope))
         wanted = min(arguments.get("maxResults", DEFAULT_RESULTS), MOST_RESULTS)
-        asked = _queries(arguments["query"]), arguments.get("context")
-        if strategy != CLOUD:
-            return _told({"results": self._local(strategy, cards, wanted, *asked)})
+        asked = _queries(arguments["query"]), cards, wanted, arguments.get("context")
+        search = self._providers.get(strategy, self._providers[DEFAULT])
         try:
-            return _told({"results": await self._far(cards, wanted, *asked)})
+            return _told({"results": await search.search(*asked)})
         except ServerProblem as problem:
-            results = self._local("hybrid", cards, wanted, *asked)
+            results = await self._providers[DEFAULT].search(*asked)
             return _told({"results": results, "notice": f"{problem}: searched here instead"})
-
-    async def _far(
-        self, cards: tuple[Card, ...], wanted: int, queries: list[str], context: str | None
-    ) -> list[dict[str, Any]]:
-        if self._cloud is None:
-            raise ServerProblem("no cloud search is set (EC_CATALOG_URL)")
-        return await self._cloud.search(queries, cards, wanted, context)
-
-    def _local(
-        self,
-        strategy: str,
-        cards: tuple[Card, ...],
-        wanted: int,
-        queries: list[str],
-        context: str | None,
-    ) -> list[dict[str, Any]]:
-        found = self._search(strategy, cards).search(queries, wanted, context=context)
-        return [
-            {**one.card.to_json(), "relevance": one.relevance, "explanation": one.explanation}
-            for one in found
-        ]
-
-    def _search(self, strategy: str, cards: tuple[Card, ...]) -> ToolSearch:
-        from evercontext.catalog.search import Strategy, ToolSearch
-
-        chosen = Strategy(strategy)
-        for search in self._searches:
-            if search.strategy is chosen and search.cards == cards:
-                return search
-        made = ToolSearch(cards, chosen)
-        self._searches = [made, *self._searches[: _KEPT_SEARCHES - 1]]
-        return made
 
     async def _execute(self, arguments: Arguments, caller: Caller) -> ToolResult:
         key, given = arguments["toolKey"], arguments.get("arguments", {})

@@ -15,6 +15,7 @@ from typing import Any
 from evercontext.access.projects import Projects
 from evercontext.access.tokens import Tokens
 from evercontext.app import EverContext
+from evercontext.app.picking import Picker
 from evercontext.app.routing import cloud_of, strategy_in
 from evercontext.catalog.card import Card
 from evercontext.catalog.servers import Aside
@@ -30,7 +31,7 @@ from evercontext.errors import (
     MethodRefused,
     NoSuchRoute,
 )
-from evercontext.server import eras, json_rpc
+from evercontext.server import catalog_search, eras, json_rpc
 from evercontext.server.answers import encode
 from evercontext.server.asgi import (
     BODY,
@@ -47,6 +48,7 @@ from evercontext.server.asgi import (
     printable,
 )
 from evercontext.server.auth import Addresses, is_loopback
+from evercontext.server.catalog_search import CatalogSearch
 from evercontext.server.doors import at_the_router
 from evercontext.server.json_rpc import RpcError
 from evercontext.server.metrics import Metrics
@@ -79,10 +81,11 @@ _LISTS = {
 class Router:
     """Answers ``POST /mcp``."""
 
-    def __init__(self, app: EverContext) -> None:
+    def __init__(self, app: EverContext, picker: Picker) -> None:
         self._events = app.events
         projects = Projects(app.store)
         self._door = Doorkeeper(Tokens(app.store), projects, open_house=app.settings.router_open)
+        self._search = CatalogSearch(self._door, picker)
         self._visits: dict[str, tuple[Sight, Aside]] = {}
         self._number = 0
         self._running: dict[tuple[str, json_rpc.Id], asyncio.Task[Any]] = {}
@@ -103,13 +106,17 @@ class Router:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["path"] != "/mcp":
-            await answer_error(send, NoSuchRoute("there is only /mcp"), note_of(scope).trace_id)
-            return
-        scope[ROUTE] = "/mcp"
-        if scope["method"] != "POST":
-            error = MethodRefused("only POST is answered here")
+        if scope["path"] not in ("/mcp", catalog_search.PATH):
+            error = NoSuchRoute(f"there is only /mcp, and {catalog_search.PATH}")
             await answer_error(send, error, note_of(scope).trace_id)
+            return
+        scope[ROUTE] = scope["path"]
+        if scope["method"] != "POST":
+            refusal = MethodRefused("only POST is answered here")
+            await answer_error(send, refusal, note_of(scope).trace_id)
+            return
+        if scope["path"] == catalog_search.PATH:
+            await self._search(scope, send)
             return
         watch = Watch(receive)
         try:
@@ -339,7 +346,8 @@ async def open_router(app: EverContext) -> AsyncIterator[Listener]:
     async with AsyncExitStack() as stack:
         bound = stack.enter_context(closing(bind(settings.host, settings.router_port)))
         addresses = Addresses.of(settings.host, bound.getsockname()[1], settings.allowed_hosts)
-        bounded: App = Bounded(Router(app), LARGEST_BODY)
+        models = await stack.enter_async_context(AsyncExitStack())
+        bounded: App = Bounded(Router(app, Picker(settings, models)), LARGEST_BODY)
         guarded = Guarded(bounded, addresses, None, frozenset())
         door = Audited(guarded, app.events, Metrics())
         yield Listener(door, bound, connection_class(app.events, token=not settings.router_open))

@@ -1,0 +1,56 @@
+"""Who looks for tools: the seam between gathering them and finding the right one.
+
+A provider gets the cards that the caller may use and gives results as discovery shows them. The
+local ones are here; one over HTTP is in ``cloud``, one that asks a model in ``picking``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from evercontext.catalog.card import Card
+
+if TYPE_CHECKING:
+    from evercontext.catalog.search import ToolSearch
+
+_KEPT_SEARCHES = 4
+Results = list[dict[str, Any]]
+
+
+class SearchProvider(Protocol):
+    """Anything that can say which of some tools do what is asked."""
+
+    async def search(
+        self, queries: Sequence[str], cards: Sequence[Card], limit: int, context: str | None
+    ) -> Results:
+        """Return the best, best first; raise ``ServerProblem`` if it cannot."""
+        ...
+
+
+class LocalSearch:
+    """Words and meaning, on this machine; what was built for a list of cards is kept a while."""
+
+    def __init__(self, strategy: str = "hybrid") -> None:
+        self._strategy = strategy
+        self._searches: list[ToolSearch] = []
+
+    async def search(
+        self, queries: Sequence[str], cards: Sequence[Card], limit: int, context: str | None
+    ) -> Results:
+        """Return the best, best first."""
+        found = self._over(tuple(cards)).search(queries, limit, context=context)
+        return [
+            {**one.card.to_json(), "relevance": one.relevance, "explanation": one.explanation}
+            for one in found
+        ]
+
+    def _over(self, cards: tuple[Card, ...]) -> ToolSearch:
+        from evercontext.catalog.search import Strategy, ToolSearch
+
+        for search in self._searches:
+            if search.cards == cards:
+                return search
+        made = ToolSearch(cards, Strategy(self._strategy))
+        self._searches = [made, *self._searches[: _KEPT_SEARCHES - 1]]
+        return made
