@@ -116,6 +116,13 @@ class Settings:
     home: Path = _setting(
         "EC_HOME", Path("~/.nebula"), "Where user-level files live", _path, user_only=True
     )
+    database_url: str | None = _setting(
+        "EC_DATABASE_URL",
+        None,
+        "PostgreSQL database of a team: postgresql://user:password@host/name. Unset: a file at home",
+        secret=True,
+        user_only=True,
+    )
 
     # Policy
     allow_ext: tuple[str, ...] | None = _setting(
@@ -322,6 +329,9 @@ class Settings:
 
     # Tool catalog
     catalog_url: str | None = _setting("EC_CATALOG_URL", None, "Cloud tool search", user_only=True)
+    catalog_model: str | None = _setting(
+        "EC_CATALOG_MODEL", None, "Model that picks tools at /catalog/search", user_only=True
+    )
     catalog_token: str | None = _setting(
         "EC_CATALOG_TOKEN", None, "Token for cloud tool search", secret=True
     )
