@@ -169,3 +169,8 @@ def test_links_that_no_file_can_be(tmp_path: Path, name: str) -> None:
 def test_promises_are_no_text() -> None:
     assert score("TODO\n\n未定\n\nto be written\n") == 0 or score("TODO") == 0
     assert score("準備中") == 0
+
+
+@pytest.mark.parametrize("text", ["word " * 5000, "all of it is the same. " * 2000])
+def test_a_long_text_of_few_words_does_not_pass(text: str) -> None:
+    assert score(f"# Title\n\n## Usage\n\n{text}\n") < 7

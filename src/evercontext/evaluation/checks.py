@@ -21,6 +21,7 @@ FULL_WORDS = 800
 LONG_SENTENCE_WORDS = 40
 LONG_SENTENCE_CHARACTERS = 110
 LONG_PARAGRAPH_WORDS = 160
+MANY_WORDS = 1000
 NEEDS_HEADINGS = 200
 LONGEST_CODE = 20_000
 _LONGEST_TIMES = 6
@@ -234,6 +235,18 @@ def long_sentences(document: Document, base: Path | None) -> Iterator[Finding]:
                 yield Finding("clarity", paragraph.line, 0.04 * times, said)
 
 
+def endless(document: Document, base: Path | None) -> Iterator[Finding]:
+    """No sentence ends, or the same few words come again and again: whatever it is, no text."""
+    words = [word.lower() for p in document.paragraphs for word in p.text.split()]
+    if len(words) > MANY_WORDS and len(set(words)) < 0.02 * len(words):
+        said = "the same few words are repeated over and over"
+        yield Finding("clarity", 1, 0.6, said)
+        yield Finding("completeness", 1, 0.6, said)
+    longest = max((len(s.split()) for p in document.paragraphs for s in p.sentences), default=0)
+    if longest > MANY_WORDS:
+        yield Finding("clarity", 1, 0.5, f"a sentence of {longest} words never seems to end")
+
+
 def long_paragraphs(document: Document, base: Path | None) -> Iterator[Finding]:
     """Walls of text."""
     for paragraph in document.paragraphs:
@@ -317,9 +330,8 @@ def unlabelled(document: Document, base: Path | None) -> Iterator[Finding]:
 
 CHECKS: tuple[Check, ...] = (
     too_short, thin, no_title, no_usage, empty_sections, placeholders, cut_off, broken_fences,
-    broken_links,
-    garbled, unbalanced, long_sentences, long_paragraphs, repetition, heading_jumps, unexplained,
-    mixed_style, no_structure, unlabelled,
+    broken_links, garbled, unbalanced, long_sentences, endless, long_paragraphs, repetition,
+    heading_jumps, unexplained, mixed_style, no_structure, unlabelled,
 )  # fmt: skip
 
 

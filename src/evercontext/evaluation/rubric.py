@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +13,8 @@ DEFAULT_WEIGHTS = {"completeness": 0.3, "accuracy": 0.3, "clarity": 0.2, "usabil
 LOWEST, HIGHEST = 0.0, 10.0
 MOST_SUGGESTIONS = 50
 MOST_CRITERIA = 20
+MOST_WEIGHT = 1_000_000
+LONGEST_NAME = 80
 _MOST_TRIES = 2000
 
 
@@ -32,7 +33,9 @@ class Rubric:
         if given is None:
             return cls(dict(DEFAULT_WEIGHTS))
         if not isinstance(given, Mapping) or not 1 <= len(given) <= MOST_CRITERIA:
-            raise InvalidArguments("rubric: must be an object of criteria and weights")
+            raise InvalidArguments(
+                f"rubric: must be an object of 1 to {MOST_CRITERIA} criteria and their weights"
+            )
         weights = {str(name): _weight(str(name), value) for name, value in given.items()}
         if set(weights) <= set(DEFAULT_WEIGHTS):
             weights = {name: weights.get(name, 0.0) for name in DEFAULT_WEIGHTS}
@@ -47,10 +50,13 @@ class Rubric:
 
 
 def _weight(name: str, value: object) -> float:
+    if not name.strip() or len(name) > LONGEST_NAME:
+        raise InvalidArguments(f"rubric: a criterion has a name of 1 to {LONGEST_NAME} characters")
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidArguments(f"rubric.{name}: must be a number")
-    if not math.isfinite(value) or value < 0:
-        raise InvalidArguments(f"rubric.{name}: must be 0 or more")
+    # Written so that NaN, which is no number at all, fails it too.
+    if not 0 <= value <= MOST_WEIGHT:
+        raise InvalidArguments(f"rubric.{name}: must be between 0 and {MOST_WEIGHT}")
     return float(value)
 
 
