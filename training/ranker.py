@@ -60,7 +60,7 @@ def question_rows(corpus, question, vectors):
     text = question["query"]
     words = {r: 1.0 for r in runs(fold(text)) if r.lower() not in STOP_WORDS}
     found = Scorer(corpus, understand(text), vectors.pool(words)).run()
-    paths = [corpus.files[slot].path for slot in found.slots]
+    paths = [corpus.path(slot) for slot in found.slots]
     relevant = np.array(
         [[same_path(p, t["path"]) for p in paths] for t in question["relevant"]], bool
     ).reshape(len(question["relevant"]), len(paths))

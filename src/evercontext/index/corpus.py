@@ -279,8 +279,8 @@ class Corpus:
 
 
 def _starts(first: int, sizes: NDArray[Any]) -> Long:
-    ends = np.cumsum(sizes, dtype=np.int64)
-    return first + ends - sizes
+    starts: Long = np.cumsum(sizes, dtype=np.int64) - sizes + first
+    return starts
 
 
 def _add_one(counts: Ints, terms: Ints) -> None:

@@ -38,6 +38,30 @@ class Postings:
         built._counts = counts[order]
         return built
 
+    @property
+    def arrays(self) -> tuple[Ints, Ints, NDArray[Any]]:
+        """The bulk: where each term starts, the documents, the counts."""
+        return self._starts, self._documents, self._counts
+
+    @classmethod
+    def of_arrays(cls, starts: Ints, documents: Ints, counts: NDArray[Any]) -> Postings:
+        """Return postings over arrays that ``arrays`` gave."""
+        built = cls()
+        built._starts, built._documents, built._counts = starts, documents, counts
+        return built
+
+    def add_many(self, terms: Ints, documents: Ints, counts: NDArray[Any]) -> None:
+        """Take more documents, given by parallel arrays."""
+        later = self._later
+        rows = zip(terms.tolist(), documents.tolist(), counts.tolist(), strict=True)
+        for term, document, count in rows:
+            entry = later.get(term)
+            if entry is None:
+                later[term] = ([document], [count])
+            else:
+                entry[0].append(document)
+                entry[1].append(count)
+
     def add(self, document: int, terms: Iterable[int], counts: Iterable[int]) -> None:
         """Take one more document."""
         later = self._later
@@ -71,6 +95,13 @@ class Column:
     def __init__(self, dtype: type[np.generic], width: int | None = None) -> None:
         self._data = np.zeros(64 if width is None else (64, width), dtype)
         self._size = 0
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> Column:
+        """Return a column over an array that is there already."""
+        column = cls(values.dtype.type)
+        column._data, column._size = values, len(values)
+        return column
 
     def __len__(self) -> int:
         return self._size

@@ -52,9 +52,10 @@ class Pieces:
         self.ids = {piece: i for i, piece in enumerate(pieces)}
         self._scores = scores
         self._longest = min(_LONGEST_PIECE, max(map(len, pieces), default=1))
+        self.cut = lru_cache(maxsize=100_000)(self._cut)
+        """Returns the pieces of a word; a known word is one piece."""
 
-    def cut(self, word: str) -> list[int]:
-        """Return the pieces of a word; a known word is one piece."""
+    def _cut(self, word: str) -> list[int]:
         word = word[:_LONGEST]
         known = self.ids.get(word)
         if known is not None:
@@ -115,6 +116,18 @@ class StaticModel(StaticVectors):
 
     def _ids_of(self, run: str) -> list[int]:
         return [i for word in words_of(run) for i in self._vocabulary.cut(word)]
+
+    def pieces_of(self, run: str, parts: Sequence[str]) -> tuple[Sequence[int], float]:
+        """Return the pieces of a run of text; their sum is not scaled."""
+        if not run.isascii():
+            return self._ids_of(run), 1.0
+        cut = self._vocabulary.cut
+        return [i for word in parts[:_MOST_PARTS] for i in cut(word)], 1.0
+
+    def piece_vectors(self, ids: NDArray[np.int64]) -> Vector:
+        """Return what each piece adds to the meaning of a document."""
+        found: Vector = self._numbers[ids] * self._document[ids][:, None]
+        return found
 
     def _sum(self, ids: Sequence[int], weights: Vector) -> Vector:
         total: Vector

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 
 _CJK = "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f"
@@ -40,6 +41,7 @@ GENERIC_WORDS = frozenset(_GENERIC.split())
 GENERIC_WEIGHT = 0.4
 
 
+@lru_cache(maxsize=200_000)
 def stem(word: str) -> str:
     """Return a light English stem: plural, -ing, -ed; never shorter than three letters."""
     if len(word) <= 3 or not word.isascii():
@@ -72,7 +74,12 @@ def fold(text: str) -> str:
 
 def runs(text: str) -> list[str]:
     """Cut folded text into identifiers, words and runs of Chinese, Japanese or Korean."""
-    return (_ASCII_RUN if text.isascii() else _RUN).findall(text)
+    return run_pattern(text).findall(text)
+
+
+def run_pattern(text: str) -> re.Pattern[str]:
+    """Return the pattern that cuts this text, for those who cut it part by part."""
+    return _ASCII_RUN if text.isascii() else _RUN
 
 
 @lru_cache(maxsize=400_000)
@@ -81,15 +88,19 @@ def terms_of(run: str) -> tuple[str, ...]:
 
     Identifiers repeat all over a tree, so that this cache makes cutting nearly free.
     """
+    return terms_of_parts(run, split_identifier(run))
+
+
+def terms_of_parts(run: str, parts: Sequence[str]) -> tuple[str, ...]:
+    """Return the terms of a run that is split into its parts already."""
     if len(run) > LONGEST_WORD:
         return ()
     if not run.isascii() and _CJK_START.match(run):
         return bigrams(run)
-    parts = split_identifier(run)
-    stems = tuple(stem(part) for part in parts if len(part) > 1 and not part.isdigit())
+    stems = tuple([stem(part) for part in parts if len(part) > 1 and not part.isdigit()])
     if len(parts) < 2:
         return stems
-    return (*stems, whole(run))
+    return (*stems, stem("".join(parts)))
 
 
 @lru_cache(maxsize=400_000)

@@ -67,9 +67,9 @@ class StaticVectors:
         row = len(self._rows)
         if row == len(self._words):
             self._words = np.concatenate([self._words, np.zeros_like(self._words)])
-        ids = [i for part in split_identifier(run)[:8] for i in self._cut(part[:40])]
+        ids, scale = self.pieces_of(run, split_identifier(run))
         if ids:
-            self._words[row] = self._table[ids].sum(axis=0) / len(ids) ** 0.5
+            self._words[row] = self._table[list(ids)].sum(axis=0) * scale
         self._rows[run] = row
         return row
 
@@ -87,6 +87,16 @@ class StaticVectors:
                 end = at + 1
             at = end
         return ids
+
+    def pieces_of(self, run: str, parts: Sequence[str]) -> tuple[Sequence[int], float]:
+        """Return the pieces of a run of text in its parts, and by what their sum is scaled."""
+        ids = [i for part in parts[:8] for i in self._cut(part[:40])]
+        return ids, len(ids) ** -0.5 if ids else 0.0
+
+    def piece_vectors(self, ids: NDArray[np.int64]) -> Vector:
+        """Return what each piece adds to the meaning of a document."""
+        found: Vector = self._table[ids]
+        return found
 
     def pool(self, weights: Mapping[str, float]) -> Vector:
         """Return the normalised sum of weighted runs."""

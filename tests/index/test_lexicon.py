@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from evercontext.index import lexicon
+from evercontext.index.analysis import analyse, pack
+from evercontext.index.lexicon import Lexicon, key_of
+from evercontext.retrieval.tokens import terms_of
+from evercontext.retrieval.vectors import load_static_vectors
+from tests.index.world import SHOP
+
+
+def test_keys_are_the_same_in_every_process() -> None:
+    assert key_of("parse") == 0x5A25565468038C17
+    assert key_of("認証") != key_of("認可")
+
+
+@pytest.mark.parametrize("run", ["parseHTTPHeaders", "x", "snake_case_name", "認証する", "v2"])
+def test_a_run_has_the_terms_that_a_question_would_have(run: str) -> None:
+    known = Lexicon()
+    terms, sizes = known.terms(known.runs([run]))
+    assert known.term_keys(terms).tolist() == [key_of(term) for term in terms_of(run)]
+    assert sizes.tolist() == [len(terms_of(run))]
+
+
+@pytest.mark.contract("E46")
+def test_what_was_met_before_leaves_no_trace_in_an_analysis() -> None:
+    vectors = load_static_vectors()
+    texts = [text for path, text in SHOP.items() if path.endswith(".py")]
+    lexicon.lexicon_for.cache_clear()
+    forwards = [pack(analyse(text, "python", vectors)) for text in texts]
+    lexicon.lexicon_for.cache_clear()
+    backwards = [pack(analyse(text, "python", vectors)) for text in reversed(texts)]
+    assert forwards == backwards[::-1]
+
+
+def test_a_lexicon_that_forgot_numbers_anew() -> None:
+    known = Lexicon()
+    first = known.runs(["alpha", "beta", "alpha"])
+    assert first.tolist() == [0, 1, 0]
+    known._forget()
+    assert known.runs(["beta"]).tolist() == [0]
