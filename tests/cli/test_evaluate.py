@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from evercontext import settings as sources
 from evercontext import testing
 from evercontext.cli.evaluate import command
 from evercontext.cli.improve import command as improve
@@ -52,11 +53,86 @@ def test_two_documents_compared(folder: Path) -> None:
     assert ended.return_value == 0
 
 
+def test_a_comparison_as_json_says_where(folder: Path) -> None:
+    arguments = ["--compare", "good.md", "bad.md", "--json"]
+    told = json.loads(CliRunner().invoke(command, arguments, standalone_mode=False).stdout)
+    assert told["better"] == "good.md"
+    assert told["gain"] < 0
+    assert set(told["gains"]) == {"completeness", "accuracy", "clarity", "usability"}
+    assert [document["file"] for document in told["documents"]] == ["good.md", "bad.md"]
+
+
+def test_a_document_compared_with_itself_is_equal(folder: Path) -> None:
+    arguments = ["--compare", "good.md", "good.md"]
+    ended = CliRunner().invoke(command, arguments, standalone_mode=False)
+    assert "they are equal (+0.00)" in ended.stdout
+
+
+def test_the_history_of_a_document_and_of_a_project(folder: Path) -> None:
+    run = CliRunner()
+    for text in ("TODO 未定", GOOD):
+        (folder / "bad.md").write_text(text, encoding="utf-8")
+        run.invoke(command, ["bad.md", "good.md"], standalone_mode=False)
+    shown = run.invoke(command, ["--history", "bad.md"], standalone_mode=False).stdout
+    head, *lines = shown.splitlines()
+    assert head.startswith("bad.md  ▁")
+    assert [line.split()[3] for line in lines] == ["0.0", lines[1].split()[3]]
+    assert "evaluate, judged by local" in lines[0]
+    shown = run.invoke(command, ["--history"], standalone_mode=False).stdout
+    assert [line.split()[0] for line in shown.splitlines()] == ["bad.md", "good.md"]
+    assert "2 times" in shown
+    told = run.invoke(command, ["--history", "bad.md", "--json"], standalone_mode=False).stdout
+    assert [record["pass"] for record in json.loads(told)] == [False, True]
+
+
+def test_nothing_judged_yet_is_said(folder: Path) -> None:
+    run = CliRunner()
+    assert "nothing was judged" in run.invoke(command, ["--history"], standalone_mode=False).stdout
+    never = run.invoke(command, ["--history", "good.md"], standalone_mode=False).stdout
+    assert "good.md  was never judged" in never
+    told = run.invoke(command, ["--history", "--json"], standalone_mode=False).stdout
+    assert json.loads(told) == []
+
+
+def test_a_broken_store_costs_the_history_alone(folder: Path) -> None:
+    database = sources.load({"root": str(folder)}, cwd=folder).database
+    database.parent.mkdir(parents=True)
+    database.mkdir()
+    ended = CliRunner().invoke(command, ["good.md"], standalone_mode=False)
+    assert ended.return_value == 0
+    assert "evaluations are not kept" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"),
+    [("cp932", "iconv -f CP932"), ("euc_jp", "iconv -f EUC-JP"), ("utf-16", "iconv -f UTF-16")],
+)
+def test_another_encoding_is_named_with_its_way_out(folder: Path, encoding: str, said: str) -> None:
+    (folder / "old.md").write_bytes("# 文書\n\nこれは古い文書です。\n".encode(encoding))
+    ended = CliRunner().invoke(command, ["old.md"], standalone_mode=False)
+    assert isinstance(ended.exception, UsageError)
+    assert said in str(ended.exception)
+
+
+def test_a_byte_order_mark_and_windows_lines_change_no_score(folder: Path) -> None:
+    raw = "\ufeff" + GOOD.replace("\n", "\r\n")
+    (folder / "windows.md").write_bytes(raw.encode())
+    arguments = ["good.md", "windows.md", "--json"]
+    one, two = json.loads(CliRunner().invoke(command, arguments, standalone_mode=False).stdout)
+    assert (one["score"], one["suggestions"]) == (two["score"], two["suggestions"])
+
+
 @pytest.mark.parametrize(
     "arguments",
-    [["missing.md"], ["/dev/zero"], ["--compare", "good.md"], ["good.md", "--rubric", "{"]],
-)
+    [
+        ["missing.md"], ["/dev/zero"], ["--compare", "good.md"], ["good.md", "--rubric", "{"], [],
+        ["--compare", "--history", "good.md", "bad.md"], ["binary.md"], ["."],
+        ["good.md", "--rubric", '{"clarity": NaN}'], ["good.md", "--rubric", "[" * 100_000],
+        ["good.md", "--rubric", '{"a": ' * 100_000], ["good.md", "--rubric", "good.md"],
+    ],
+)  # fmt: skip
 def test_bad_input_is_one_line(folder: Path, arguments: list[str]) -> None:
+    (folder / "binary.md").write_bytes(b"a\0b")
     ended = CliRunner().invoke(command, arguments, standalone_mode=False)
     assert isinstance(ended.exception, UsageError)
 
@@ -91,3 +167,20 @@ def test_improve_never_leaves_a_worse_document(folder: Path) -> None:
 
 def test_a_bar_is_as_long_as_its_score() -> None:
     assert (bar(0, 10), bar(5, 10), bar(10, 10)) == ("░" * 10, "█" * 5 + "░" * 5, "█" * 10)
+
+
+def test_the_guide_is_true(folder: Path) -> None:
+    """Its rubric is taken, and its commands do what it says they do."""
+    page = Path(__file__).parent.parent.parent / "docs" / "how-to" / "judge-a-document.md"
+    text = page.read_text(encoding="utf-8")
+    rubric = text.split("```json\n")[1].split("```")[0]
+    (folder / "README.md").write_text("TODO", encoding="utf-8")
+    arguments = ["README.md", "--rubric", rubric, "--json"]
+    told = json.loads(CliRunner().invoke(command, arguments, standalone_mode=False).stdout)
+    assert list(told["rubric_scores"]) == ["completeness", "accuracy", "clarity", "tone"]
+    name = testing.write_script(folder / "w.jsonl", [{"role": "writer", "text": GOOD}])
+    arguments = ["README.md", "--model", name, "--json"]
+    made = json.loads(CliRunner().invoke(improve, arguments, standalone_mode=False).stdout)
+    assert made["written"] == str(folder / "README.md.improved")
+    assert (Path(made["versions"]) / "00-README.md").read_text(encoding="utf-8") == "TODO"
+    assert Path(made["versions"]).parent.name == "versions"

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
+import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ from click.testing import CliRunner
 from evercontext import testing
 from evercontext.cli.improve import command
 from evercontext.errors import EverContextError, UsageError
-from tests.cli.command import evercontext
+from tests.cli.command import EVERCONTEXT, evercontext
 
 DOCUMENTS = Path(__file__).parent.parent / "evaluation" / "documents"
 """Five bad documents, and the versions that a writer makes of each, in their order."""
@@ -241,3 +244,36 @@ def test_usage_errors_have_their_own_exit_code(bench: Bench) -> None:
     ended = evercontext("improve", "missing.md", cwd=bench.folder)
     assert ended.code == 64
     assert issubclass(UsageError, EverContextError)
+
+
+STUBBORN = """#!/bin/sh
+# Judges the original, then hangs and does not listen to anybody.
+cat > /dev/null
+if [ -e {mark} ]; then trap '' TERM INT; echo $$ > {mark}; sleep 300; fi
+touch {mark}
+echo '{{"rubric_scores": {{"completeness": 1, "accuracy": 1, "clarity": 1, "usability": 1}}}}'
+"""
+
+
+@pytest.mark.contract("L13")
+def test_ctrl_c_leaves_the_document_and_no_program(bench: Bench, tmp_path: Path) -> None:
+    path, mark, program = bench.bad("stub.md"), tmp_path / "mark", tmp_path / "codex"
+    before = path.read_bytes()
+    program.write_text(STUBBORN.format(mark=mark))
+    program.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    arguments = ["improve", str(path), "--in-place", "--judge", "codex"]
+    with subprocess.Popen(
+        [EVERCONTEXT, *arguments, "--model", bench.writer_of("stub.md")],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as running:  # fmt: skip
+        while not (mark.exists() and mark.read_text().strip()) and running.poll() is None:
+            time.sleep(0.02)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=30)
+    assert running.returncode == 130, said
+    assert said.count("error: ") == 1
+    kept = Path(said.split("versions so far: ")[1].splitlines()[0])
+    assert [entry.name for entry in kept.iterdir()] == ["00-stub.md"]
+    assert path.read_bytes() == before
+    assert not Path(f"/proc/{mark.read_text().strip()}").exists()

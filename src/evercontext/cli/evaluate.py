@@ -124,8 +124,6 @@ def read_document(path: Path) -> str:
             content = file.read(LARGEST + 1)
     except OSError as problem:
         raise UsageError(f"{path} cannot be read: {problem.strerror}") from None
-    except ValueError:
-        raise UsageError("a file's name cannot hold a NUL character") from None
     if len(content) > LARGEST:
         raise UsageError(f"{path} is larger than {LARGEST} bytes", fix="Split it")
     try:
