@@ -24,6 +24,8 @@ class Surroundings:
     tree: Sequence[str] = ()
     instructions: str = ""
     """The project's own AGENTS.md."""
+    skills: str = ""
+    """What can be loaded, one line each."""
 
 
 Part = Literal["agent", "plan", "planner"]
@@ -44,7 +46,7 @@ def brief(surroundings: Surroundings, part: Part, mode: Mode = Mode.AGENT) -> Me
         "date": datetime.now(UTC).date().isoformat(),
         "mode": mode.value,
         "tree": _tree(surroundings.tree),
-        "instructions": _instructions(surroundings.instructions),
+        "instructions": _instructions(surroundings.instructions) + _skills(surroundings.skills),
     }
     return system(fill(template, facts).rstrip())
 
@@ -59,3 +61,9 @@ def _tree(paths: Sequence[str]) -> str:
 
 def _instructions(text: str) -> str:
     return f"\nThe project's instructions (AGENTS.md):\n{text.strip()}" if text.strip() else ""
+
+
+def _skills(lines: str) -> str:
+    if not lines:
+        return ""
+    return f"\n\nSkills: if the task is one of these kinds, call load_skill first.\n{lines}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from evercontext.agent.briefing import Surroundings
 from evercontext.agent.limits import Limits
 from evercontext.agent.planner import Planner
+from evercontext.agent.skills import Skills, listed, skill_tool
 from evercontext.agent.task import Rollback, TaskReport, TaskRun, new_trace_id
 from evercontext.agent.verify import Checker
 from evercontext.app.calibrations import Calibrations
@@ -82,9 +83,16 @@ class EverContext:
             meta = catalog.tools() if await catalog.servers.table.all() else []
             recorder = workspace if isinstance(workspace, LocalWorkspace) else None
             hooks = open_hooks(settings, process_environment(), recorder, events)
+            skills = skills_of(settings)
+            meta += [skill_tool(skills)] if any(one.usable for one in skills.all()) else []
             toolbox = Toolbox([*tools, *memory.tools(), *meta], events, hooks=hooks)
             told = (*settings.notices, *store.report.warnings)
             yield cls(settings, events, store, workspace, toolbox, traces, memory, catalog, told)
+
+    @property
+    def skills(self) -> Skills:
+        """What the agent can look up: the user's skills, and the project's."""
+        return skills_of(self.settings)
 
     @property
     def evaluations(self) -> EvaluationHistory:
@@ -117,6 +125,8 @@ class EverContext:
             calibrations = Calibrations(self.store)
             window = await calibrations.window(model.info)
             toolbox = self.toolbox.only(ESSENTIAL) if model.info.tiny else self.toolbox
+            if model.info.tiny:
+                surroundings = replace(surroundings, skills="")
             verify, repair = checked_and_mended(
                 self.checks(detect=self.settings.auto_test is not False),
                 self.settings, self.workspace, by_default=True, tiny=model.info.tiny,
@@ -168,6 +178,7 @@ class EverContext:
             root_name=self.settings.root.name or "/",
             tree=tuple(f"{e.name}/" if e.is_dir else e.name for e in listing.entries),
             instructions=await self._instructions(caller),
+            skills=listed(await asyncio.to_thread(self.skills.all)),
         )
 
     async def _instructions(self, caller: Caller) -> str:
@@ -237,6 +248,11 @@ def _width(settings: Settings, model: Model, gate: Gate | None) -> int:
     # A hook may write, and what it wrote must be known from what another task writes meanwhile.
     alone = asks or model.info.tiny or bool(settings.hooks)
     return 1 if alone else max(1, settings.parallel_tasks)
+
+
+def skills_of(settings: Settings) -> Skills:
+    """Where the skills of these settings lie."""
+    return Skills(settings.root.resolve(), settings.home, Path.home())
 
 
 def limits(settings: Settings) -> Limits:

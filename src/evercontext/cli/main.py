@@ -55,6 +55,7 @@ COMMANDS = {
     "servers": Entry("Set up", "servers", "Add, test and import outside tool servers."),
     "projects": Entry("Set up", "projects", "Say which servers belong together."),
     "tokens": Entry("Set up", "tokens", "Let other programs use the tool router."),
+    "skills": Entry("Set up", "skills", "See what the agent can look up; trust a project's."),
     "hooks": Entry("Set up", "hooks", "See what runs around the agent's work; trust a project's."),
     "hook": Entry("Set up", "hook", "Let git tell the index about commits."),
     "completion": Entry("Set up", "completion", "Print the completion script of a shell."),

@@ -28,6 +28,19 @@ async def show_models(dialogue: Dialogue) -> None:
     dialogue.say(f"now: {now}. Another one: /model NAME", "dim")
 
 
+async def show_skills(dialogue: Dialogue, given: str) -> None:
+    """The skills of this project and of the user."""
+    from evercontext.cli.skills import skill_lines
+
+    found = dialogue.app.skills.all()
+    for one in found:
+        for line in skill_lines(one, dialogue.screen):
+            dialogue.screen.line(f"  {line}")
+    untrusted = any(one.state == "untrusted" for one in found)
+    more = "read and trust one: evercontext skills trust NAME" if untrusted else ""
+    dialogue.say(more if found else "no skills", "dim")
+
+
 async def show_hooks(dialogue: Dialogue, given: str) -> None:
     """The hooks that are in force here."""
     from evercontext.cli.hooks import hook_lines, states

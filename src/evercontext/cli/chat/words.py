@@ -102,6 +102,7 @@ WORDS: dict[str, Word] = {
     "undo": Word("take back the files of the last turn", past.undo),
     "diff": Word("what this session changed", looking.show_diffs),
     "context": Word("what fills the context window", looking.show_context),
+    "skills": Word("what the agent can look up", looking.show_skills),
     "hooks": Word("commands that run around the agent's work", looking.show_hooks),
     "mcp": Word("outside tool servers", looking.show_servers),
     "memory": Word("[WORDS] what is remembered of this project", looking.show_memories),
