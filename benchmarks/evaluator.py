@@ -54,7 +54,7 @@ def descriptions() -> Iterator[tuple[str, str]]:
     found = {}
     for package in importlib.metadata.distributions():
         name = (package.metadata["Name"] or "").lower()
-        text = package.metadata.get_payload() or package.metadata.get("Description") or ""
+        text = package.metadata.json.get("description") or ""
         if isinstance(text, str) and Document.parse(text).words >= FEWEST_WORDS:
             found[name] = text
     yield from sorted(found.items(), key=lambda pair: hashlib.sha256(pair[0].encode()).digest())
