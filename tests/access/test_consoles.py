@@ -38,13 +38,16 @@ async def test_an_old_ticket_is_dead_and_swept_away(store: SqliteStore) -> None:
     assert not await consoles.redeem(swept)
 
 
-async def test_only_a_console_that_lives_is_known(store: SqliteStore) -> None:
-    consoles = Consoles(store)
-    assert await consoles.url() is None
-    await consoles.announce("http://127.0.0.1:1/console/")
-    assert await consoles.url() == "http://127.0.0.1:1/console/"
+async def test_only_a_console_of_the_project_that_lives_is_known(store: SqliteStore) -> None:
+    consoles, url = Consoles(store), "http://127.0.0.1:1/console/"
+    assert await consoles.url("/p") is None
+    await consoles.announce(url, "/p")
+    assert await consoles.url("/p") == url
+    assert await consoles.url("/another") is None
     await store.execute('UPDATE kept SET value = replace(value, \'"born": "\', \'"born": "9\')')
-    assert await consoles.url() is None
-    await consoles.announce("http://127.0.0.1:1/console/")
+    assert await consoles.url("/p") is None
+    await consoles.sweep()
+    assert await store.fetch_all("SELECT key FROM kept") == []
+    await consoles.announce(url, "/p")
     await consoles.retire()
-    assert await consoles.url() is None
+    assert await consoles.url("/p") is None

@@ -66,7 +66,7 @@ async def test_an_answer_at_the_terminal_settles_the_question_everywhere(tmp_pat
 async def test_without_terminal_and_console_there_is_nobody(tmp_path: Path) -> None:
     async with EverContext.open(configured(tmp_path)) as app:
         assert await ask_everywhere(app, nobody) is nobody
-        await Consoles(app.store).announce("http://127.0.0.1:1/console/")
+        await Consoles(app.store).announce("http://127.0.0.1:1/console/", app.memory.project)
         assert await ask_everywhere(app, nobody) is not nobody
 
 

@@ -9,10 +9,10 @@ import secrets
 import time
 
 from evercontext.process.owner import is_alive, owner_of
-from evercontext.storage.store import Store
+from evercontext.storage.store import Row, Store
 
 LINK_SECONDS = 600.0
-_OPEN = "console"
+_OPEN = "console:"
 _TICKET = "console-ticket:"
 _KEEP = (
     "INSERT INTO kept (key, value) VALUES (?, ?)"
@@ -26,22 +26,22 @@ class Consoles:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def announce(self, url: str) -> None:
-        """Say that this process shows the console at ``url``."""
-        value = json.dumps({"url": url, "owner": owner_of(os.getpid())})
-        await self._store.execute(_KEEP, (_OPEN, value))
+    async def announce(self, url: str, project: str) -> None:
+        """Say that this process shows the console of a project at ``url``."""
+        value = json.dumps({"url": url, "project": project, "owner": owner_of(os.getpid())})
+        await self._store.execute(_KEEP, (f"{_OPEN}{os.getpid()}", value))
 
     async def retire(self) -> None:
-        """Say that it does not any more, unless another has taken over."""
-        row = await self._store.fetch_one("SELECT value FROM kept WHERE key = ?", (_OPEN,))
-        if row and json.loads(row["value"])["owner"] == owner_of(os.getpid()):
-            await self._store.execute("DELETE FROM kept WHERE key = ?", (_OPEN,))
+        """Say that it does not any more."""
+        await self._store.execute("DELETE FROM kept WHERE key = ?", (f"{_OPEN}{os.getpid()}",))
 
-    async def url(self) -> str | None:
-        """The address of the console that runs, or ``None``."""
-        row = await self._store.fetch_one("SELECT value FROM kept WHERE key = ?", (_OPEN,))
-        found = json.loads(row["value"]) if row else {}
-        return str(found["url"]) if is_alive(found.get("owner")) else None
+    async def url(self, project: str) -> str | None:
+        """The address of the console that runs for a project, or ``None``."""
+        for row in await self._rows(_OPEN):
+            found = json.loads(row["value"])
+            if found.get("project") == project and is_alive(found.get("owner")):
+                return str(found["url"])
+        return None
 
     async def new_ticket(self) -> str:
         """Make the secret of a link; it is good once, and for ten minutes."""
@@ -58,13 +58,21 @@ class Consoles:
         return row is not None and used > 0 and float(row["value"]) > time.time()
 
     async def sweep(self) -> None:
-        """Remove links that nobody used in time."""
-        rows = await self._store.fetch_all(
-            "SELECT key, value FROM kept WHERE substr(key, 1, ?) = ?", (len(_TICKET), _TICKET)
+        """Remove links that nobody used in time, and consoles that died."""
+        dead = [
+            row["key"] for row in await self._rows(_TICKET) if float(row["value"]) <= time.time()
+        ]
+        for row in await self._rows(_OPEN):
+            if not is_alive(json.loads(row["value"]).get("owner")):
+                dead.append(row["key"])
+        for key in dead:
+            await self._store.execute("DELETE FROM kept WHERE key = ?", (key,))
+
+    async def _rows(self, beginning: str) -> list[Row]:
+        return await self._store.fetch_all(
+            "SELECT key, value FROM kept WHERE substr(key, 1, ?) = ? ORDER BY key DESC",
+            (len(beginning), beginning),
         )
-        for row in rows:
-            if float(row["value"]) <= time.time():
-                await self._store.execute("DELETE FROM kept WHERE key = ?", (row["key"],))
 
 
 def _key(ticket: str) -> str:

@@ -29,7 +29,7 @@ async def ask_everywhere(app: EverContext, ask: Ask, tell: Tell = lambda text: N
     Where nobody is at a terminal, a console that is open is somebody; none open is nobody.
     """
     inner = None if ask is nobody else ask
-    if inner is None and not await Consoles(app.store).url():
+    if inner is None and not await Consoles(app.store).url(app.memory.project):
         return nobody
     return Published(inner, app, Approvals(app.store), app.memory.clean, tell)
 
@@ -80,7 +80,7 @@ class Published:
         return await self.approvals.ask(trace_id, self.app.memory.project, tool.name, safe)
 
     async def _elsewhere(self, question: Question, asked: PendingQuestion) -> Answer:
-        url = await Consoles(self.app.store).url()
+        url = await Consoles(self.app.store).url(self.app.memory.project)
         if url is None:
             raise NobodyToAsk(
                 f"{question.tool.name} needs approval, there is no terminal and no console is open",

@@ -50,9 +50,10 @@ async def new_link(app: EverContext) -> str:
     from evercontext.access.consoles import Consoles
 
     consoles = Consoles(app.store)
-    url = await consoles.url()
+    url = await consoles.url(app.memory.project)
     if url is None:
-        raise ConfigError("no console runs", fix="Start one with: evercontext serve --open")
+        fix = "Start one with: evercontext serve --open"
+        raise ConfigError(f"no console runs for {app.memory.project}", fix=fix)
     return f"{url}?ticket={await consoles.new_ticket()}"
 
 

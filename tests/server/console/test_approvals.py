@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.journeys.person import Person
 from tests.server.console.visit import Visit
 from tests.server.console.world import Served, World, write
 
@@ -75,6 +76,53 @@ def test_a_no_carries_its_feedback_to_the_model(visit: Visit, served: Served, wo
         out, _ = run.communicate(timeout=30)
     assert "I heard you" in out
     assert not (world.root / "no.py").exists()
+
+
+def _place(world: World) -> dict[str, str]:
+    return {"EC_HOME": str(world.home), "EC_APP_ROOT": str(world.root)}
+
+
+@pytest.mark.contract("N20")
+def test_the_terminal_asks_too_and_the_console_may_be_first(
+    visit: Visit, served: Served, world: World
+) -> None:
+    model = world.script(write("tty.py", "x = 1\n"), {"text": "written"})
+    arguments = ("run", "--ask", "-t", "ask here and there", "-m", model, "--no-auto-test")
+    with Person(world.root, *arguments, **_place(world)) as person:
+        person.sees("write_file", "needs your approval", "1 yes")
+        asked = waiting(visit)
+        yes = {"nonce": asked["nonce"], "allowed": True}
+        assert visit.post(f"approvals/{asked['id']}", yes).status_code == 200
+        person.sees("answered in the console: yes", "written")
+    assert (world.root / "tty.py").exists()
+
+
+@pytest.mark.contract("N20")
+def test_the_chat_goes_on_after_an_answer_in_the_console(
+    visit: Visit, served: Served, world: World
+) -> None:
+    model = world.script(
+        write("chat-1.py", "x = 1\n"), {"text": "First done."},
+        write("chat-2.py", "x = 2\n"), {"text": "Second done."},
+    )  # fmt: skip
+    with Person(world.root, "chat", "-m", model, **_place(world)) as person:
+        person.sees("agent mode")
+        person.says("first")
+        person.sees("chat-1.py would be created", "4 >")
+        asked = waiting(visit)
+        yes = {"nonce": asked["nonce"], "allowed": True}
+        assert visit.post(f"approvals/{asked['id']}", yes).status_code == 200
+        person.sees("answered in the console: yes", "First done.")
+        person.says("second")
+        person.sees("chat-2.py would be created")
+        asked = waiting(visit)
+        person.presses("1")
+        person.sees("Second done.")
+        late = {"nonce": asked["nonce"], "allowed": False}
+        assert visit.post(f"approvals/{asked['id']}", late).status_code == 409
+        assert person.leaves() == 0
+    assert (world.root / "chat-1.py").exists()
+    assert (world.root / "chat-2.py").exists()
 
 
 def test_the_question_of_a_killed_run_does_not_wait(

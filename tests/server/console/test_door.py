@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import re
+import signal
 import socket
 
 import httpx2
 import pytest
 
 from evercontext.server.console.assets import assets, language_of
+from evercontext.server.console.door import ROUTES
 from evercontext.server.console.visitors import MOST_VISITORS
+from tests.cli.command import evercontext
 from tests.server.console.visit import Visit, new_link
-from tests.server.console.world import Served, World
+from tests.server.console.world import Served, World, serving
 from tests.server.running import receive, status_of
 
 
@@ -160,16 +163,33 @@ def test_the_page_speaks_what_the_browser_would_rather_read(
     assert f'<html lang="{language}">' in page.text
 
 
-def test_the_console_keeps_its_own_door_where_the_gateway_has_a_token(world: World) -> None:
-    from tests.server.console.world import serving
-
-    with serving(world, EC_TOKEN="gateway-secret") as other, Visit(other.url) as visitor:
+@pytest.mark.case(135)
+def test_the_console_keeps_its_own_door_and_every_secret(world: World) -> None:
+    secrets = {"EC_TOKEN": "gateway-secret-canary", "OPENAI_API_KEY": "openai-key-canary"}
+    with serving(world, **secrets) as other, Visit(other.url) as visitor:
         assert visitor.client.post("/read_file", json={"path": "README.md"}).status_code == 401
         assert visitor.client.get("/console/").status_code == 401
         assert visitor.client.get(other.link).status_code == 303
         shown = visitor.get("settings")["settings"]
-        assert "gateway-secret" not in str(shown)
         assert next(one for one in shown if one["name"] == "token")["value"] == "(set)"
+        paths = [route.path for route in ROUTES if route.method == "GET" and "*" not in route.path]
+        assert len(paths) > 8
+        for path in paths:
+            assert "canary" not in str(visitor.get(path)), path
+
+
+@pytest.mark.case(136)
+def test_the_server_ends_while_pages_are_open(world: World) -> None:
+    with serving(world) as other, Visit(other.url) as visitor:
+        assert visitor.client.get(other.link).status_code == 303
+        with visitor.stream() as messages:
+            assert next(messages).event == "approvals"
+            other.process.send_signal(signal.SIGTERM)
+            assert list(messages) == []
+            assert other.process.wait(10) == 143
+    ended = evercontext("console", cwd=world.folder, env={"EC_HOME": str(world.home)})
+    assert ended.code == 1
+    assert "serve --open" in ended.err
 
 
 def test_every_word_is_there_in_japanese() -> None:

@@ -133,6 +133,14 @@ def test_servers_tell_their_state_and_tokens_are_revoked(
 ) -> None:
     told = {one["id"]: one for one in visit.get("tools")["servers"]}
     assert told["weather"]["transport"] == "stdio"
+    broken = visit.post("servers/broken/check", {}).json()
+    assert broken["state"] == "failed"
+    assert broken["problem"]
+    assert broken["retry_in"] > 0
+    weather = visit.post("servers/weather/check", {}).json()
+    assert weather["state"] == "running"
+    assert "Say the text again." in [tool["description"] for tool in weather["tools"]]
+    assert visit.post("servers/none/check", {}).status_code == 404
     assert visit.post("servers/broken", {"enabled": False}).status_code == 200
     off = {one["id"]: one for one in visit.get("tools")["servers"]}["broken"]
     assert (off["enabled"], off["state"]) == (False, "off")

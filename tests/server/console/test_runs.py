@@ -44,6 +44,18 @@ def test_a_run_is_told_from_task_to_final(visit: Visit) -> None:
     assert "+    return hashlib.scrypt" in diff["diff"]
 
 
+@pytest.mark.contract("E52")
+def test_a_plan_and_what_was_remembered_are_told(visit: Visit) -> None:
+    run = _run(visit, "which day we deploy")
+    told = visit.get(f"runs/{run['trace_id']}")
+    plan = next(event for event in told["frame"] if event["type"] == "plan")
+    assert [task["id"] for task in plan["data"]["tasks"]] == ["tax", "docs"]
+    ended = [event["data"]["id"] for event in told["frame"] if event["type"] == "task_ended"]
+    assert ended == ["tax", "docs"]
+    assert run["plan"] == 2
+    assert any("Tuesdays" in words for words in told["memories"].values())
+
+
 def test_runs_are_found_by_words_and_by_how_they_ended(visit: Visit) -> None:
     assert visit.get("runs", q="一割引")["total"] == 1
     failed = visit.get("runs", status="failed")["runs"]

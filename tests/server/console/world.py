@@ -114,6 +114,7 @@ class World:
             await self._memories(app)
             await self._servers(app)
             await self._judge(app)
+        await self._planned()
 
     async def _runs(self, app: EverContext) -> None:
         search = {"tool_calls": [{"name": "search_code", "arguments": {"query": "sign in"}}]}
@@ -136,6 +137,24 @@ class World:
         await app.run_task("Read the secret next door", model_name=model)
         model = self.script(write("docs/<b>bold</b>.md", f"# {HOSTILE}\n"), {"text": HOSTILE})
         await app.run_task(f"Write {HOSTILE} {LINK}", model_name=model)
+
+    async def _planned(self) -> None:
+        tasks = [
+            {"id": "tax", "title": "Take the tax rate from one place"},
+            {"id": "docs", "title": "Say in the README when we deploy", "depends_on": ["tax"]},
+        ]
+        planner = self.script({"text": json.dumps({"version": 1, "tasks": tasks})})
+        settings = replace(self.settings, planner=planner)
+        rate = CODE["shop/orders.py"].replace("tax: Decimal", "tax: Decimal = TAX")
+        readme = CODE["README.md"] + "\nWe deploy on Tuesdays.\n"
+        model = self.script(
+            usage(write("shop/orders.py", rate), 1200, 200),
+            usage({"text": "The rate has a default now."}, 1500, 20),
+            usage(write("README.md", readme), 1300, 60),
+            usage({"text": "The README says when we deploy."}, 1600, 20),
+        )
+        async with EverContext.open(settings) as app:
+            await app.run_task("Default tax rate, and say which day we deploy", model_name=model)
 
     async def _session(self, app: EverContext) -> None:
         model = self.script(

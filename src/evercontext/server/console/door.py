@@ -187,7 +187,7 @@ async def open_console(app: EverContext, url: str, port: int) -> AsyncIterator[C
     door = ConsoleDoor(app, port)
     consoles = Consoles(app.store)
     await consoles.sweep()
-    await consoles.announce(url + PREFIX)
+    await consoles.announce(url + PREFIX, app.memory.project)
     try:
         yield door
     finally:

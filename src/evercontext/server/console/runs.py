@@ -13,6 +13,8 @@ from evercontext.server.console.request import Ask, Route
 PAGE = 50
 MOST_EVENTS = 500
 MOST_DIFFS = 200
+FRAMING = frozenset({"task", "plan", "task_began", "task_ended", "evidence", "recalled",
+                     "verification", "repair", "rolled_back", "final"})  # fmt: skip
 _LONGEST = 600
 """Characters of one text in a row of the timeline; the whole is asked for by itself."""
 
@@ -60,20 +62,29 @@ async def show_run(ask: Ask) -> dict[str, Any]:
 
     def read(ledger: Ledger) -> dict[str, Any]:
         run = find(ledger, trace_id)
-        kinds = ("task", "plan", "task_ended", "evidence", "verification", "repair", "final")
         # What frames a run is at its beginning and at its end, however long it is between.
         edges = [*run.places[:MOST_EVENTS], *run.places[MOST_EVENTS:][-MOST_EVENTS:]]
-        frame = [event for event in ledger.read(edges) if event["type"] in kinds]
+        frame = [event for event in ledger.read(edges) if event["type"] in FRAMING]
         return {"run": summary(ledger, run), "frame": frame}
 
     told = await ask.watch.look(read)
     found = await undoable(ask.app, trace_id)
+    told["memories"] = await _recalled(ask, told["frame"])
     told["undo"] = {
         "possible": bool(found and not found.undone),
         "undone": bool(found and found.undone),
         "files": list(found.paths) if found else [],
     }
     return told
+
+
+async def _recalled(ask: Ask, frame: list[dict[str, Any]]) -> dict[str, str]:
+    """The words of the memories that the model was shown; what was forgotten has none."""
+    shown = [event["data"]["memories"] for event in frame if event["type"] == "recalled"]
+    wanted = [id for ids in shown for id in ids]
+    memory = ask.app.memory
+    kept = [await memory.memories.get(id, project=memory.project) for id in wanted[:50]]
+    return {one.id: one.content[:400] for one in kept if one}
 
 
 async def list_events(ask: Ask) -> dict[str, Any]:

@@ -7,7 +7,7 @@ could run. That is done at the terminal (``evercontext servers add``).
 from __future__ import annotations
 
 import dataclasses
-import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from evercontext.access.tokens import AccessToken, Tokens
 from evercontext.catalog.backend import Backend
 from evercontext.catalog.server_table import ServerConfig
 from evercontext.catalog.servers import Scope
-from evercontext.errors import InvalidArguments
+from evercontext.errors import EverContextError, InvalidArguments
 from evercontext.events.ledger import Ledger
 from evercontext.server.console.history import REFUSED
 from evercontext.server.console.request import Ask, Route
@@ -51,8 +51,8 @@ def _own(tool: Any, counts: dict[str, int]) -> dict[str, Any]:
 async def _server(ask: Ask, config: ServerConfig, counts: dict[str, int]) -> dict[str, Any]:
     servers = ask.app.catalog.servers
     pins = await servers.table.pins(config.id)
-    seen = await servers.visible(Scope(config.project or None))
-    backend = next((one for one in seen if one.config.id == config.id), None)
+    backend = await _backend(ask, config)
+    cards = (backend.known if backend else None) or {}
     return {
         "id": config.id,
         "transport": "stdio" if config.argv else "http",
@@ -64,6 +64,7 @@ async def _server(ask: Ask, config: ServerConfig, counts: dict[str, int]) -> dic
         "tools": [
             {
                 "name": name,
+                "description": cards[name].description if name in cards else "",
                 "on": config.allows(name),
                 "held": held is not None,
                 "calls": counts.get(f"{config.id}:{name}", 0),
@@ -73,15 +74,18 @@ async def _server(ask: Ask, config: ServerConfig, counts: dict[str, int]) -> dic
     }
 
 
+async def _backend(ask: Ask, config: ServerConfig) -> Backend | None:
+    seen = await ask.app.catalog.servers.visible(Scope(config.project or None))
+    return next((one for one in seen if one.config.id == config.id), None)
+
+
 def _state(backend: Backend | None) -> dict[str, Any]:
     if backend is None:
         return {"state": "off", "problem": None, "retry_in": None, "warnings": []}
-    wait = backend.next_try - time.monotonic()
-    down = backend.state == "failed"
     return {
         "state": backend.state,
-        "problem": backend.problem if down else None,
-        "retry_in": round(max(0.0, wait), 1) if down else None,
+        "problem": backend.problem if backend.state == "failed" else None,
+        "retry_in": backend.retry_in,
         "warnings": backend.warnings[:10],
     }
 
@@ -94,6 +98,17 @@ def _token(token: AccessToken) -> dict[str, Any]:
         "created_at": token.created_at,
         "revoked_at": token.revoked_at,
     }
+
+
+async def check_server(ask: Ask) -> dict[str, Any]:
+    """Answer ``POST servers/*/check``: start what was added at the terminal, and list its tools."""
+    config = await ask.app.catalog.servers.table.get(ask.parts[0])
+    backend = await _backend(ask, config)
+    if backend is not None:
+        with suppress(EverContextError):
+            await backend.cards()
+    counts: dict[str, int] = await ask.watch.look(lambda ledger: dict(ledger.calls))
+    return await _server(ask, config, counts)
 
 
 async def switch_server(ask: Ask) -> dict[str, Any]:
@@ -154,6 +169,7 @@ ROUTES = (
     Route("GET", "tools", show_tools),
     Route("GET", "calls", list_calls),
     Route("POST", "servers/*", switch_server),
+    Route("POST", "servers/*/check", check_server),
     Route("POST", "servers/*/tools/*", switch_tool),
     Route("POST", "projects/*", set_project),
     Route("POST", "tokens/*/revoke", revoke_token),

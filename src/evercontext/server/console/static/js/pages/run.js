@@ -11,6 +11,7 @@ const LOOKS = {
   task: ["flag", "accent"], plan: ["list", "accent"], task_ended: ["check", ""], model_reply: ["spark", "accent"],
   step: ["play", "run"], tool_result: ["check", "ok"], diff: ["file", ""], approval: ["approvals", "wait"], retry: ["undo", "wait"],
   limit: ["info", "wait"], evidence: ["search", ""], context: ["memory", ""], compacted: ["memory", ""], verification: ["check", "ok"],
+  task_began: ["play", "accent"], recalled: ["memory", "accent"], rolled_back: ["undo", "wait"], hook: ["tools", ""], indexed: ["search", ""], renamed: ["file", ""],
   audit: ["info", ""], repair: ["tools", "wait"], notice: ["info", ""], final: ["flag", "ok"], evaluation_state: ["evaluations", ""],
 };
 
@@ -33,11 +34,11 @@ export async function open({ main, rest, go, bus, onDispose, alive, title }) {
   const [bar, panel] = tabs(t("Parts of this run"), [["timeline", t("Timeline")], ["changes", t("Changes")], ["evidence", t("Evidence")]], "timeline", (value, place) => {
     if (value === "timeline") fill(place, h("div", { class: "panel timeline" }, list.node, detail));
     else if (value === "changes") changes(id, place);
-    else evidence(told.frame, place);
+    else evidence(told, place);
   });
   fill(main, header, waits, h("div", { class: "body-gap" }), bar, panel);
   await list.open();
-  if (alive()) hint(detail, run);
+  if (alive()) hint(detail, told);
   live({ id, run: told, list, paint, refresh, onDispose });
   const asked = ({ detail: found }) => fill(waits, found.traces.includes(id) ? h("p", { class: "notice" }, icon("approvals"), t("This run waits for your answer."), h("a", { href: "/console/approvals" }, t("Answer"))) : null);
   bus.addEventListener("approvals", asked);
@@ -61,8 +62,17 @@ function live({ id, run: told, list, paint, refresh, onDispose }) {
   onDispose(() => stream.stop());
 }
 
-function hint(detail, run) {
-  fill(detail, h("div", { class: "stack" }, h("h2", {}, t("Task")), h("p", { class: "wrap" }, run.text),
+/** The tasks of a plan with how each stands. */
+function planned(frame) {
+  const plan = frame.findLast((event) => event.type === "plan");
+  if (!plan || plan.data.source === "implicit") return null;
+  const ends = Object.fromEntries(frame.filter((event) => event.type === "task_ended").map((event) => [event.data.id, event.data.status]));
+  const state = (one) => ends[one.id] ?? ((plan.data.finished ?? []).includes(one.id) ? "done" : "pending");
+  return [h("h2", {}, t("Plan")), h("ol", { class: "stack" }, plan.data.tasks.map((one) => h("li", { class: "chips" }, chip(t(state(one)), state(one) === "done" ? "ok" : state(one) === "pending" ? "" : "bad"), h("span", {}, one.title ?? one.id), one.depends_on?.length ? h("span", { class: "meta" }, `← ${one.depends_on.join(", ")}`) : null)))];
+}
+
+function hint(detail, { run, frame }) {
+  fill(detail, h("div", { class: "stack" }, h("h2", {}, t("Task")), h("p", { class: "wrap" }, run.text), planned(frame),
     h("p", { class: "meta" }, t("Choose a row to see all of it.")), h("dl", {}, h("dt", {}, t("Trace")), h("dd", { class: "mono" }, run.trace_id),
       h("dt", {}, t("Started")), h("dd", {}, when(run.started)), h("dt", {}, t("Root")), h("dd", { class: "mono" }, run.root)),
     copyable(`evercontext trace show ${run.trace_id.slice(0, 8)}`)));
@@ -126,7 +136,12 @@ function describe({ type, data }) {
   const first = (text) => String(text ?? "").split("\n").find((line) => line.trim()) ?? "";
   switch (type) {
     case "task": return [t("Task"), first(data.text)];
-    case "plan": return [t("Plan"), data.source === "implicit" ? t("No plan needed") : (data.tasks ?? []).map((one) => one.title ?? one.id).join(" → "), data.source];
+    case "plan": return [t("Plan"), data.source === "implicit" ? t("No plan needed") : (data.tasks ?? []).map((one) => one.title ?? one.id).join(" → "), model(data.source)];
+    case "task_began": return [t("Task began"), data.title];
+    case "recalled": return [t("Recalled"), t("{n} memories", { n: (data.memories ?? []).length }), (data.similarities ?? []).slice(0, 1).map((near) => near.toFixed(2)).join("")];
+    case "rolled_back": return [t("Rolled back"), [...(data.restored ?? []), ...(data.removed ?? [])].join(", ")];
+    case "hook": return [t("Hook"), `${data.event}: ${Array.isArray(data.command) ? data.command.join(" ") : data.command}`, data.decision];
+    case "renamed": return [t("Renamed"), `${data.old} → ${data.new}`];
     case "task_ended": return [t("Task ended"), data.title, t(data.status), data.status === "done" ? "ok" : "bad"];
     case "model_reply": return [t("Model"), first(data.text) || (data.calls ?? []).map((call) => call.name).join(", "), duration(data.duration_ms)];
     case "step": return [data.tool, about(data.arguments)];
@@ -179,11 +194,14 @@ async function changes(id, place) {
   return fill(place, h("div", { class: "stack" }, diffs.map((change) => diffPanel(change, chip(t(change.kind), change.applied ? "" : "wait"))), total > diffs.length ? h("p", { class: "meta" }, t("{n} more", { n: total - diffs.length })) : null));
 }
 
-function evidence(frame, place) {
+function evidence({ frame, memories }, place) {
+  const recalled = frame.filter((event) => event.type === "recalled");
   const found = frame.filter((event) => event.type === "evidence");
   const changed = new Set(frame.filter((event) => event.type === "final").flatMap((event) => event.data.changed ?? []));
-  if (!found.length) return fill(place, h("div", { class: "panel" }, empty("search", t("No evidence"), t("When the agent searches the code, what it was shown stands here."))));
-  return fill(place, h("div", { class: "stack" }, found.map((event) => h("section", { class: "panel" },
+  if (!found.length && !recalled.length) return fill(place, h("div", { class: "panel" }, empty("search", t("No evidence"), t("When the agent searches the code, what it was shown stands here."))));
+  const remembered = recalled.map((event) => h("section", { class: "panel" }, h("header", {}, h("h3", {}, t("Memories shown to the model"))),
+    h("ol", { class: "pick" }, event.data.memories.map((id, at) => h("li", {}, h("a", { href: `/console/memory?q=${part(memories[id] ?? event.data.query)}` }, h("span", { class: "wrap" }, memories[id] ?? t("forgotten since")), h("span", { class: "meta" }, t("similarity {n}", { n: (event.data.similarities?.[at] ?? 0).toFixed(2) }))))))));
+  return fill(place, h("div", { class: "stack" }, remembered, found.map((event) => h("section", { class: "panel" },
     h("header", {}, h("h3", {}, event.data.query)),
     h("ol", { class: "pick" }, event.data.paths.map((path, at) => h("li", {}, h("a", { href: `/console/search?q=${part(event.data.query)}&prefix=${part(path)}` }, h("span", { class: "chips" }, h("span", { class: "mono" }, path), event.data.scores?.[at] !== undefined ? chip(event.data.scores[at].toFixed(2)) : null, changed.has(path) ? chip(t("changed by this run"), "ok") : null)))))))));
 }

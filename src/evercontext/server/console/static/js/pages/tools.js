@@ -26,16 +26,32 @@ function servers(told, place, reload) {
   return fill(place, h("div", { class: "stack" }, told.servers.map((one) => server(one, reload)), add));
 }
 
+/** Start it and see how it stands. */
+function check(one, reload) {
+  const act = button(t("Check"), async () => {
+    act.disabled = true;
+    try {
+      const now = await post(`servers/${part(one.id)}/check`, {});
+      act.closest("section").replaceWith(server(now, reload));
+    } catch (problem) {
+      toast(problem.message, true);
+      act.disabled = false;
+    }
+  }, "quiet", "play");
+  act.setAttribute("aria-label", t("Check {name}", { name: one.id }));
+  return act;
+}
+
 function server(one, reload) {
   const on = toggle(t("on"), one.enabled, async (enabled) => {
     await post(`servers/${part(one.id)}`, { enabled });
     toast(enabled ? t("{name} is on", { name: one.id }) : t("{name} is off", { name: one.id }));
     await reload();
   });
-  const rows = one.tools.map((tool) => h("tr", {}, h("td", { class: "mono" }, tool.name, " ", tool.held ? chip(t("held"), "bad", t("Its definition changed; approve it at the terminal.")) : null), h("td", { class: "num right" }, number(tool.calls)),
+  const rows = one.tools.map((tool) => h("tr", {}, h("td", { class: "mono" }, tool.name, " ", tool.held ? chip(t("held"), "bad", t("Its definition changed; approve it at the terminal.")) : null, tool.description ? h("div", { class: "meta sans" }, tool.description) : null), h("td", { class: "num right" }, number(tool.calls)),
     h("td", { class: "right" }, toggle(t("Allow {tool}", { tool: tool.name }), tool.on, (allowed) => post(`servers/${part(one.id)}/tools/${part(tool.name)}`, { on: allowed }), { hidden: true }))));
   return h("section", { class: "panel", "data-row": "" },
-    h("header", {}, h("h2", {}, one.id), chip(t(one.state), STATES[one.state]), chip(one.transport), one.project ? chip(one.project, "accent") : null, on),
+    h("header", {}, h("h2", {}, one.id), one.enabled ? check(one, reload) : null, chip(t(one.state), STATES[one.state]), chip(one.transport), one.project ? chip(one.project, "accent") : null, on),
     h("div", { class: "body stack" }, h("code", { class: "wrap" }, one.reached_by),
       one.problem ? h("p", { class: "notice bad" }, icon("info"), one.problem, " ", one.retry_in > 0 ? t("Next try in {n} s.", { n: Math.ceil(one.retry_in) }) : t("Tried again at the next call.")) : null,
       one.warnings.map((warning) => h("p", { class: "meta wrap" }, warning)),
