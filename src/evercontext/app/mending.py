@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evercontext.agent.repair.edits import Proposal
 from evercontext.agent.repair.mender import Mender
-from evercontext.agent.verify import Checker, Repair, Verify, no_repair
-from evercontext.settings import Settings
+from evercontext.agent.verify import Checker, Findings, Repair, Repairing, Verify, no_repair
+from evercontext.domain.tool import Caller, Door, Mode
+from evercontext.errors import ConfigError
+from evercontext.settings import Settings, process_environment
+from evercontext.tools.approval import Gate
+from evercontext.tools.toolbox import Toolbox
+from evercontext.workspace.detection import Project
 from evercontext.workspace.workspace import LocalWorkspace, Workspace
+
+if TYPE_CHECKING:
+    from evercontext.app.house import EverContext
 
 
 def checked_and_mended(
@@ -22,3 +35,51 @@ def checked_and_mended(
     root = str(settings.root.resolve())
     mender = Mender(checker, workspace, checker.events, root, rounds)
     return mender.check, mender
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """What came of mending a project without a model."""
+
+    trace_id: str
+    before: Findings
+    after: Findings
+    changed: tuple[str, ...]
+    proposed: tuple[Proposal, ...] = ()
+    """In a dry run: what would be tried."""
+
+
+async def mend_project(
+    app: EverContext, gate: Gate | None = None, *, trace_id: str, dry: bool = False
+) -> Mended:
+    """Run the project's lint and tests, and mend what needs no model; nothing ends up worse."""
+    if not isinstance(app.workspace, LocalWorkspace):
+        raise ConfigError(
+            "the files of this project are behind EC_MCP_URL",
+            fix="Unset it, and mend on the machine that has the files",
+        )
+    checker = Checker(app.toolbox, app.events, lambda: tuple(_kinds(app.settings)))
+    root = str(app.settings.root.resolve())
+    mender = Mender(checker, app.workspace, app.events, root, rounds=0, everywhere=True)
+    caller = Caller(trace_id, Door.RUN, Mode.AGENT)
+    await mender.check(caller)
+    before = mender.found
+    toolbox = app.toolbox.behind(gate) if gate else app.toolbox
+    given = Repairing("mend the project", caller, toolbox, (), "", _nobody)
+    if before.verdict != "red" or dry:
+        ways = await mender.proposals(given) if before.verdict == "red" else []
+        return Mended(trace_id, before, before, (), tuple(ways))
+    _, changed = await mender(given)
+    return Mended(trace_id, before, mender.found, changed)
+
+
+def _kinds(settings: Settings) -> Iterator[str]:
+    project = Project(settings.root, process_environment())
+    if settings.lint_cmd or project.commands("lint"):
+        yield "lint"
+    if settings.auto_test is not False and (settings.test_cmd or project.commands("test")):
+        yield "test"
+
+
+async def _nobody(about: str, toolbox: Toolbox) -> None:
+    """No model is asked."""

@@ -34,6 +34,7 @@ COMMANDS = {
     "chat": Entry("Work", "chat.door", "Talk to the agent about a project."),
     "run": Entry("Work", "run", "Do one task in a project, unattended."),
     "plan": Entry("Work", "plan", "Plan a task without doing it."),
+    "fix": Entry("Work", "fix", "Run the checks and mend what needs no model."),
     "undo": Entry("Work", "undo", "Take back what a task changed."),
     "search": Entry("Work", "search", "Find code by what it does, or by its name."),
     "index": Entry("Work", "index", "Bring the code index up to date; --watch keeps it so."),

@@ -173,6 +173,12 @@ def test_what_rustc_proposes_is_kept() -> None:
     assert hints[4] == (Hint(13, "    helper(x)", ""),)
 
 
+def test_formatters() -> None:
+    assert short("ruff_format") == [("format", "a.py", None)]
+    for said in ("would reformat a/b.py", "Would reformat: a/b.py", "[warn] a/b.py"):
+        assert [f.where for f in read_failures(f"{said}\n", ROOT)] == ["a/b.py"]
+
+
 def test_a_bare_traceback_and_an_unknown_tool() -> None:
     text = 'Traceback (most recent call last):\n  File "/srv/shop/a.py", line 3, in f\n    x\n' \
            "KeyError: 'あ'\n"  # fmt: skip

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from evercontext.agent.repair.briefing import describe
 from evercontext.agent.repair.comparison import compare
@@ -21,7 +21,7 @@ from evercontext.agent.repair.project import ProjectView
 from evercontext.agent.repair.protection import REASON, Guard
 from evercontext.agent.verify import Checker, Findings, Repairing, Verdict
 from evercontext.domain.event import Notice, RepairAttempt
-from evercontext.domain.tool import Caller
+from evercontext.domain.tool import Caller, Mode
 from evercontext.errors import EverContextError
 from evercontext.events.log import EventLog
 from evercontext.tools.toolbox import Toolbox
@@ -46,26 +46,31 @@ class Mender:
     """Times that the model may try."""
     everywhere: bool = False
     """Lint and layout of the whole project, not only of files that the task changed."""
-    _found: Findings | None = None
+    found: Findings = field(default_factory=lambda: Findings("not verified"))
+    """What the checks found last."""
     _checked: float = 0.0
 
     async def check(self, caller: Caller) -> Verdict:
         """Run the checks and remember what they found."""
         self._checked = time.time()
-        self._found = await self.checker.look(caller)
-        return self._found.verdict
+        self.found = await self.checker.look(caller)
+        return self.found.verdict
 
     async def __call__(self, given: Repairing) -> tuple[Verdict, tuple[str, ...]]:
         """Mend what the last run of the checks found, as far as it goes."""
-        if self._found is None:
-            await self.check(given.caller)
-        found = self._found
-        if found is None or not found.failures:
-            return found.verdict if found else "red", ()
-        repair = Attempts(self, given, found, self._checked)
+        if not self.found.failures:
+            return self.found.verdict, ()
+        repair = Attempts(self, given, self.found, self._checked)
         await repair.run()
-        self._found = repair.kept
+        self.found = repair.kept
         return repair.kept.verdict, tuple(sorted(repair.changed))
+
+    async def proposals(self, given: Repairing) -> list[Proposal]:
+        """What the fixers would try first, without trying it, and without an index in the tree."""
+        looking = replace(given.caller, mode=Mode.DRY_RUN)
+        given = replace(given, caller=looking)
+        repair = Attempts(self, given, self.found, self._checked)
+        return repair.first_of(await repair.ways())
 
 
 @dataclass(slots=True)
@@ -92,6 +97,7 @@ class Attempts:
     def __post_init__(self) -> None:
         mender, given = self.mender, self.given
         self.now = self.kept
+        self._guard = Guard(given.toolbox.gate)
         self._ledger = Ledger(mender.workspace, given.caller.trace_id)
         # A tiny model is offered few tools; the fixers need the others, behind the same gate.
         self._tools = mender.checker.toolbox.behind(given.toolbox.gate)
@@ -128,6 +134,11 @@ class Attempts:
         allowed = [[one for one in ways if self._allowed(one)] for ways in found]
         return [ways for ways in allowed if ways]
 
+    @staticmethod
+    def first_of(ways: Sequence[Sequence[Proposal]]) -> list[Proposal]:
+        """The likeliest way to mend each failure, each way once."""
+        return list({one[0].identity: one[0] for one in ways}.values())
+
     def _in_scope(self, kind: str, file: str | None) -> bool:
         return self.mender.everywhere or kind not in _STYLE or file in self.given.changed
 
@@ -138,7 +149,7 @@ class Attempts:
     async def _by_fixers(self) -> None:
         for _ in range(MOST_MOVES):
             ways = await self.ways()
-            first = list({one[0].identity: one[0] for one in ways}.values())
+            first = self.first_of(ways)
             if not first or self._stuck():
                 return
             if await self._try(first):

@@ -9,7 +9,7 @@ from typing import Any
 
 from evercontext.workspace.failures.failure import Failure, Kind, cut, inside
 
-_CODE = r"[A-Z]{1,4}\d{2,4}|invalid-syntax|[a-z]+(?:-[a-z]+)+"
+_CODE = r"[A-Z]{1,4}\d{2,4}|invalid-syntax|unformatted|[a-z]+(?:-[a-z]+)+"
 _CONCISE = re.compile(
     rf"^(\S[^:]{{0,500}}):(\d+):(\d+): ({_CODE}):? (?:\[\*\] )?(.+)$", re.MULTILINE
 )
@@ -28,7 +28,12 @@ _REFORMAT = re.compile(
 )
 _BARE_PATH = re.compile(r"^\S{1,500}\.go$", re.MULTILINE)
 _GENERIC = re.compile(r"^(\S[^:\n]{0,300}\.\w{1,5}):(\d+)(?::(\d+))?:? (.+)$", re.MULTILINE)
-_RUFF_KINDS: dict[str, Kind] = {"F821": "name", "invalid-syntax": "syntax", "E999": "syntax"}
+_RUFF_KINDS: dict[str, Kind] = {
+    "F821": "name",
+    "invalid-syntax": "syntax",
+    "E999": "syntax",
+    "unformatted": "format",
+}
 _MYPY_KINDS: dict[str, Kind] = {
     "name-defined": "name",
     "import-not-found": "import",
@@ -54,6 +59,8 @@ def read_ruff(text: str, root: str) -> list[Failure]:
 
 def _ruff(path: str, line: int, column: int, code: str, message: str, root: str) -> Failure:
     kind: Kind = _RUFF_KINDS.get(code, "lint")
+    if kind == "format":  # one file is unformatted once, however many places it has
+        return Failure("format", kind, "is not formatted", inside(path, root), code="format")
     return Failure("ruff", kind, cut(message), inside(path, root), line, column, code=code)
 
 

@@ -28,6 +28,8 @@ _LISTED = re.compile(r"(?:^export|module\.exports\s*=)\s*\{([^}]*)\}", re.MULTIL
 _DECLARED = re.compile(
     r"(?:function\*?|class|const|let|var|import)\s+\{?\s*([\w$,\s]+)|\(([\w$,\s]+)\)"
 )
+_CLOSERS = {"(": ")", "[": "]", "{": "}"}
+_BLANKED = re.compile(r"([\"'`])(?:\\.|(?!\1).)*\1|//.*|/\*.*?\*/")
 _HEAD = re.compile(r"import\b|(?:const|let|var) .*\brequire\(|[\"']use strict")
 _METHODS = """
     at concat copyWithin entries every fill filter find findIndex findLast flat flatMap forEach
@@ -257,23 +259,35 @@ async def open_bracket(failure: Failure, project: ProjectView) -> list[Proposal]
     lines = text.splitlines(keepends=True)
     if not failure.line <= len(lines):
         return []
-    line = lines[failure.line - 1]
     found = []
-    for made in _closings(line):
-        whole = "".join([*lines[: failure.line - 1], made, *lines[failure.line :]])
+    for number, made in _closings(lines, failure.line):
+        whole = "".join([*lines[: number - 1], made, *lines[number:]])
         said = failure.message.splitlines()[0]
         found.append(Proposal("syntax", said, {path: whole}))
     return found[:3]
 
 
-def _closings(line: str) -> Iterator[str]:
-    bare = re.sub(r"([\"'`])(?:\\.|(?!\1).)*\1", lambda m: "_" * len(m[0]), line.rstrip())
-    for opener, closer in (("(", ")"), ("[", "]"), ("{", "}")):
-        missing = bare.count(opener) - bare.count(closer)
-        if missing < 1:
-            continue
-        for tail in (" {", ";", ",", ""):
-            if bare.endswith(tail):
-                at = len(bare) - len(tail)
-                yield line[:at] + closer * missing + line[at:]
-                break
+def _closings(lines: list[str], number: int) -> Iterator[tuple[int, str]]:
+    """Lines with the bracket that is still open at their end, before what may follow it."""
+    for at in (number, number - 1):
+        line = lines[at - 1] if at else ""
+        bare = _BLANKED.sub(lambda m: "_" * len(m[0]), line).rstrip()
+        missing = [mark for mark in _open(bare) if mark != "{"]
+        if not missing and at == number:
+            missing = _open(_BLANKED.sub("_", "".join(lines[:number])))[-1:]
+        closers = "".join(_CLOSERS[mark] for mark in reversed(missing))
+        tail = next(tail for tail in (" {", ";", ",", "") if bare.endswith(tail))
+        cut = len(bare) - len(tail)
+        if closers:
+            yield at, line[:cut] + closers + line[cut:]
+
+
+def _open(text: str) -> list[str]:
+    """The brackets that a text opens and does not close."""
+    stack: list[str] = []
+    for mark in text:
+        if mark in _CLOSERS:
+            stack.append(mark)
+        elif stack and mark == _CLOSERS[stack[-1]]:
+            stack.pop()
+    return stack

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from evercontext.agent.repair.edits import Proposal
-from evercontext.agent.repair.fixers.spelling import nearest
+from evercontext.agent.repair.fixers.spelling import nearest, ranked_nearest
 from evercontext.agent.repair.project import ProjectView
 from evercontext.agent.repair.protection import is_protected
 from evercontext.workspace.failures.failure import Failure
@@ -70,6 +70,8 @@ def _tries(text: str, error: SyntaxError) -> Iterator[str]:
     column = max(0, (error.offset or 1) - 1)
     for made in _by_message(lines, number, column, said, error):
         yield "".join([*lines[: number - 1], made, *lines[number:]])
+    if "triple-quoted" in said:
+        yield from _triple_quoted(lines)
     yield from _by_block(lines, number, said)
     if "was never closed" in said or "EOF" in said or "invalid syntax" in said:
         yield from _closed(lines, number, said)
@@ -116,6 +118,18 @@ def _quoted(line: str, quote: str) -> Iterator[str]:
     ending = line[len(bare) :]
     for at in range(len(bare), max(0, len(bare) - 4), -1):
         yield bare[:at] + mark + bare[at:] + ending
+
+
+def _triple_quoted(lines: list[str]) -> Iterator[str]:
+    """A text in three quotes that ends with two, or begins with two."""
+    for at, line in enumerate(lines):
+        for mark in ('"', "'"):
+            bare = line.rstrip("\r\n")
+            if re.search(rf"(?<!{mark}){mark}{{2}}$", bare) and bare.strip(f"{mark} "):
+                yield "".join([*lines[:at], bare + mark + line[len(bare) :], *lines[at + 1 :]])
+            elif re.match(rf"\s*{mark}{{2}}[^{mark}\s]", bare):
+                made = line.replace(mark * 2, mark * 3, 1)
+                yield "".join([*lines[:at], made, *lines[at + 1 :]])
 
 
 def _with_commas(line: str, column: int) -> Iterator[str]:
@@ -167,9 +181,8 @@ def _often(line: str) -> Iterator[str]:
     """What is often forgotten or mistyped, whatever the parser says."""
     word = re.match(r"\s*(\w+)", line)
     if word and not keyword.iskeyword(word[1]):
-        near = nearest(word[1], [k for k in keyword.kwlist if len(k) > 2])
-        if near:
-            yield line.replace(word[1], near, 1)
+        meant = ranked_nearest(word[1], [k for k in keyword.kwlist if len(k) > 2])
+        yield from (line.replace(word[1], other, 1) for _, other in meant)
     opens = r"\s*(?:async\s+)?(?:def|class|if|elif|else|for|while|try|except|finally|with)\b"
     if re.match(opens, line) and not _split_comment(line)[0].rstrip().endswith(":"):
         yield _colon(line)

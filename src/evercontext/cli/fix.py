@@ -1,0 +1,171 @@
+"""``evercontext fix``: run the checks and mend what needs no model; everything can be undone."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.options import json_option, root_option, settings_of, warn
+from evercontext.cli.terminal import Screen, one_line
+from evercontext.domain.event import Event, Notice, RepairAttempt, Verification
+from evercontext.domain.outcome import Outcome
+from evercontext.settings import Settings
+
+if TYPE_CHECKING:
+    from evercontext.agent.verify import Findings
+    from evercontext.app import EverContext
+    from evercontext.app.mending import Mended
+    from evercontext.workspace.failures.failure import Failure
+
+MOST_SHOWN = 20
+
+
+@click.command("fix")
+@click.option("--lint-cmd", metavar="COMMAND", help="Lint with this. Default: what is found.")
+@click.option("--test-cmd", metavar="COMMAND", help="Test with this. Default: what is found.")
+@click.option("--no-test", is_flag=True, help="Lint only.")
+@click.option("--dry-run", is_flag=True, help="Show what would be tried first; change nothing.")
+@json_option
+@root_option
+def command(**given: Any) -> int:
+    """Run the project's checks and mend what needs no model.
+
+    Missing and unused imports, misspelt names, wrong import paths, small slips of syntax,
+    formatting. A change stays only if the checks are better with it; tests and the settings of
+    checks are never changed. `evercontext undo` takes everything back.
+
+    \b
+    Exit codes
+      0 green      1 nothing to check      4 something is still red
+
+    \b
+    Examples
+      evercontext fix
+      evercontext fix --dry-run
+      evercontext fix --no-test --lint-cmd "ruff format --check ."
+    """
+    settings = settings_of(
+        given["root"],
+        allow_wide_root=given["allow_wide_root"],
+        lint_cmd=given["lint_cmd"],
+        test_cmd=given["test_cmd"],
+        auto_test=False if given["no_test"] else None,
+    )
+    return int(run_until_stopped(_fix(settings, given["dry_run"], given["as_json"])))
+
+
+async def _fix(settings: Settings, dry: bool, as_json: bool) -> Outcome:
+    from evercontext.agent.task import new_trace_id
+    from evercontext.app import EverContext
+    from evercontext.app.mending import mend_project
+
+    err = Screen(sys.stderr, no_color=settings.no_color)
+    moves: list[RepairAttempt] = []
+    async with EverContext.open(settings) as app:
+        warn(app, err)
+        stop = app.events.subscribe(lambda event: _show(event, moves, err))
+        try:
+            done = await mend_project(app, trace_id=new_trace_id(), dry=dry)
+        finally:
+            stop()
+        if as_json:
+            print(json.dumps(_object(done, moves, dry), ensure_ascii=False))
+        else:
+            await _tell(done, app, dry, settings)
+    return _outcome(done)
+
+
+def _outcome(done: Mended) -> Outcome:
+    verdicts = {"verified": Outcome.DONE, "red": Outcome.RED, "not verified": Outcome.FAILED}
+    return verdicts[done.after.verdict]
+
+
+def _show(event: Event, moves: list[RepairAttempt], err: Screen) -> None:
+    from evercontext.cli.render import describe_check, describe_repair, repair_style
+
+    match event.body:
+        case Verification() as check:
+            err.line(f"check {describe_check(check)}", "dim")
+        case RepairAttempt() as move:
+            moves.append(move)
+            err.line(f"repair {describe_repair(move)}", *repair_style(move))
+        case Notice(level=level, text=text) if level != "info":
+            err.line(err.wrapped(f"{level}: {one_line(text)}"), "yellow")
+
+
+async def _tell(done: Mended, app: EverContext, dry: bool, settings: Settings) -> None:
+    out = Screen(sys.stdout, no_color=settings.no_color)
+    if dry:
+        await _propose(done, app, out)
+    for path in done.changed:
+        out.line(f"mended  {one_line(path)}", "green")
+    left = done.after.failures
+    for failure in left[:MOST_SHOWN]:
+        out.line(f"left  {describe_failure(failure)}", "yellow")
+    if len(left) > MOST_SHOWN:
+        out.line(f"left  … and {len(left) - MOST_SHOWN} more", "yellow")
+    out.line(_summary(done))
+    if done.changed:
+        print(f"take it back: evercontext undo {done.trace_id[:8]}", file=sys.stderr)
+
+
+def describe_failure(failure: Failure) -> str:
+    """One failure in one line."""
+    where = failure.where or failure.test or failure.tool
+    return one_line(f"{where}: {failure.message.splitlines()[0][:200]}")
+
+
+def _summary(done: Mended) -> str:
+    if done.before.verdict == "not verified":
+        return "nothing was checked: no lint or test command was found, see --lint-cmd, --test-cmd"
+    if done.before.verdict == "verified":
+        return "green, nothing to mend"
+    before, left = len(done.before.failures), len(done.after.failures)
+    return f"{before} failure{'' if before == 1 else 's'}, {before - left} mended, {left} left"
+
+
+async def _propose(done: Mended, app: EverContext, out: Screen) -> None:
+    from evercontext.cli.render import painted_diff
+    from evercontext.domain.tool import Caller, Door
+    from evercontext.errors import EverContextError
+
+    for proposal in done.proposed:
+        out.line(f"would try  {proposal.by}: {one_line(proposal.reason)}", "bold")
+        for path, new in proposal.files.items():
+            try:
+                old = (await app.workspace.read(path, Caller(done.trace_id, Door.RUN))).content
+            except EverContextError:
+                old = ""
+            names = f"a/{path}", f"b/{path}"
+            lines = difflib.unified_diff(old.splitlines(), new.splitlines(), *names, lineterm="")
+            for line in painted_diff(out, "\n".join(lines)):
+                out.line(line)
+
+
+def _object(done: Mended, moves: list[RepairAttempt], dry: bool) -> dict[str, Any]:
+    import dataclasses
+
+    return {
+        "trace_id": done.trace_id,
+        "verdict": done.after.verdict,
+        "before": _found(done.before),
+        "after": _found(done.after),
+        "changed": list(done.changed),
+        "repairs": [dataclasses.asdict(move) for move in moves],
+        **({"dry_run": True, "proposed": [_proposed(one) for one in done.proposed]} if dry else {}),
+    }
+
+
+def _found(found: Findings) -> dict[str, Any]:
+    failures = [failure.to_json() for failure in found.failures]
+    return {"verdict": found.verdict, "passed": found.passed, "failures": failures}
+
+
+def _proposed(proposal: Any) -> dict[str, Any]:
+    what = {"by": proposal.by, "reason": proposal.reason, "files": dict(proposal.files)}
+    return {**what, "tool": proposal.tool or None, "arguments": dict(proposal.arguments)}
