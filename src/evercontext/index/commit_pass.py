@@ -81,8 +81,8 @@ class CommitPass:
         then = await self._read_blobs(part, now, same)
         wanted = {s.content for s in (*now.values(), *then.values()) if isinstance(s, Source)}
         known = await indexer.table.known_contents(wanted)
-        fresh = await asyncio.to_thread(indexer.analyse, now, known)
-        fresh |= await asyncio.to_thread(indexer.analyse, then, known | set(fresh))
+        fresh = await indexer.analyse(now, known)
+        fresh |= await indexer.analyse(then, known | set(fresh))
         packed = {content: pack(analysis) for content, analysis in fresh.items()}
         if more or done.batch.files or done.batch.gone:
             await indexer.table.prepare(packed)

@@ -7,14 +7,14 @@ content that is known already (moved, copied, brought back) costs no analysis an
 from __future__ import annotations
 
 import asyncio
-import gc
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from evercontext.index.analysis import Analysis, analyse, pack
+from evercontext.index.analysis import Analysis, pack
 from evercontext.index.chunk_table import Batch, ChunkTable, FileRow
+from evercontext.index.crew import Crew, Desk, Job
 from evercontext.index.languages import language_of
 from evercontext.index.lease import IndexLease
 from evercontext.index.reading import Reader, Source, Unfit
@@ -24,6 +24,8 @@ from evercontext.retrieval.vectors import StaticVectors
 
 BATCH = 256
 """Files per transaction of a large update: bounds memory, and what a kill can cost."""
+_MUCH = 4_000_000
+"""Bytes of changed files that are worth the start of more processes."""
 _RACY_NS = 50_000_000
 """A file changed this shortly before it was read may change again within the same clock tick."""
 
@@ -95,6 +97,8 @@ class Indexer:
         self.reader = reader
         self.lease = lease
         self.vectors = vectors
+        self._desk = Desk(lease.folder, vectors)
+        self._crew: Crew | None = None
         self.on_renamed: OnRenamed | None = None
 
     async def pending(self, paths: Sequence[str] | None = None) -> Pending:
@@ -146,13 +150,26 @@ class Indexer:
             todo = await self.pending() if pending is None else pending
             gone = set(todo.gone)
             batches = [todo.changed[i : i + BATCH] for i in range(0, len(todo.changed), BATCH)]
-            for number, files in enumerate(batches or [[]]):
-                last = number == max(len(batches) - 1, 0)
-                await self._take(files, gone if last else set(), report, keep_analyses)
-                if progress:
-                    progress(min((number + 1) * BATCH, len(todo.changed)), len(todo.changed))
+            async with self._crewed(todo.changed):
+                for number, files in enumerate(batches or [[]]):
+                    last = number == max(len(batches) - 1, 0)
+                    await self._take(files, gone if last else set(), report, keep_analyses)
+                    if progress:
+                        progress(min((number + 1) * BATCH, len(todo.changed)), len(todo.changed))
         report.seconds = time.monotonic() - started
         return report
+
+    @asynccontextmanager
+    async def _crewed(self, files: Sequence[Found]) -> AsyncIterator[None]:
+        """Have several processes analyse where there is more to do than starting them costs."""
+        if len(files) < BATCH // 4 or sum(found.size for found in files) < _MUCH:
+            yield
+            return
+        async with Crew(self.vectors) as self._crew:
+            try:
+                yield
+            finally:
+                self._crew = None
 
     async def _take(
         self, files: list[Found], gone: set[str], report: Report, keep_analyses: bool
@@ -163,7 +180,7 @@ class Indexer:
             {s.content for s in sources.values() if isinstance(s, Source)}
         )
         batch, touched = Batch(gone=sorted(gone)), []
-        fresh = await asyncio.to_thread(self.analyse, sources, known)
+        fresh = await self.analyse(sources, known)
         for found in files:
             source, before = sources[found.path], rows.get(found.path)
             row = row_of(found, source)
@@ -218,18 +235,23 @@ class Indexer:
                 out[found.path] = str(why)
         return out
 
-    def analyse(self, sources: dict[str, Source | str], known: set[str]) -> dict[str, Analysis]:
-        """Return the analyses of contents that are not known yet."""
-        fresh: dict[str, Analysis] = {}
-        with _no_collection():
-            for path, source in sources.items():
-                if isinstance(source, str) or source.content in known or source.content in fresh:
-                    continue
-                language = language_of(path) or "text"
-                if self.vectors:
-                    self.vectors.trim()
-                fresh[source.content] = analyse(source.text, language, self.vectors)
-        return fresh
+    async def analyse(
+        self, sources: dict[str, Source | str], known: set[str]
+    ) -> dict[str, Analysis]:
+        """Return the analyses of contents that are not known yet.
+
+        A text that cannot be analysed is replaced in ``sources`` by the reason.
+        """
+        jobs = {
+            source.content: Job(source.content, language_of(path) or "text", source.text)
+            for path, source in sources.items()
+            if not isinstance(source, str) and source.content not in known
+        }
+        outcome = await (self._crew or self._desk).analyse(list(jobs.values()))
+        for path, source in sources.items():
+            if not isinstance(source, str) and source.content in outcome.failed:
+                sources[path] = outcome.failed[source.content]
+        return outcome.analyses
 
     def count(
         self, report: Report, row: FileRow, before: FileRow | None, source: Source | str
@@ -255,15 +277,3 @@ def row_of(found: Found, source: Source | str) -> FileRow:
         return FileRow(found.path, None, found.size, found.modified, source)
     settled = time.time_ns() - source.modified > _RACY_NS
     return FileRow(found.path, source.content, source.size, source.modified if settled else 0)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """The collector finds nothing here and would take a quarter of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

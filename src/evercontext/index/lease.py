@@ -28,6 +28,7 @@ class IndexLease:
     """The lock of one index; the same object may hold it several times over."""
 
     def __init__(self, folder: Path, name: str = LOCK) -> None:
+        self.folder = folder
         self._file = folder / name
         self._fd = -1
         self._depth = 0
