@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from evercontext import settings
-from evercontext.errors import ConfigError
+from evercontext.errors import ConfigError, UsageError
 
 
 def load(tmp_path: Path, env: dict[str, str] | None = None, **flags: object) -> settings.Settings:
@@ -168,3 +169,22 @@ def test_every_setting_has_a_variable_and_a_help_line() -> None:
         assert row.metadata["help"], row.name
     variables = [row.metadata["env"] for row in settings.rows()]
     assert len(set(variables)) == len(variables)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_a_user_file_that_is_no_file_is_said_at_once(tmp_path: Path, kind: str) -> None:
+    place = tmp_path / "config.json"
+    if kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.mkdir()
+    with pytest.raises(ConfigError, match="not a plain file"):
+        settings.load({}, environment={"EC_HOME": str(tmp_path)}, cwd=tmp_path)
+
+
+def test_a_bad_flag_is_bad_usage(tmp_path: Path) -> None:
+    environment = {"EC_HOME": str(tmp_path)}
+    with pytest.raises(UsageError, match="timeout"):
+        settings.load({"timeout": float("nan")}, environment=environment, cwd=tmp_path)
+    with pytest.raises(ConfigError, match="EC_TIMEOUT"):
+        settings.load({}, environment={**environment, "EC_TIMEOUT": "nan"}, cwd=tmp_path)

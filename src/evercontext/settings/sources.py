@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evercontext.errors import ConfigError
+from evercontext.errors import ConfigError, UsageError
 from evercontext.settings.hooks import Hook, parse_hooks, unknown_events
 from evercontext.settings.schema import Settings, rows
 
@@ -100,9 +100,8 @@ class _Loader:
                 row.metadata["parse"](value) if not isinstance(value, Path) else value
             )
         except (ValueError, TypeError) as problem:
-            raise ConfigError(
-                f"{row.name} ({origin}): {problem}", fix="Correct or remove it"
-            ) from None
+            kind = UsageError if origin == "flag" else ConfigError
+            raise kind(f"{row.name} ({origin}): {problem}", fix="Correct or remove it") from None
         self.origins[row.name] = origin
 
     def _project_values(self, path: Path, home: Path) -> dict[str, Any]:
@@ -161,6 +160,9 @@ def _parse_toml(content: bytes, path: Path) -> dict[str, Any]:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
+    if path.exists() and not path.is_file():
+        # A pipe would keep us waiting for ever.
+        raise ConfigError(f"{path} is not a plain file", fix="Move it away, or set EC_HOME")
     try:
         values = json.loads(path.read_bytes())
     except FileNotFoundError:
