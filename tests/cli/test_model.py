@@ -78,3 +78,14 @@ def test_pull_checks_the_file(tmp_path: Path) -> None:
     assert ended.code == 1
     assert ended.err.count("\n") == 1
     assert list(home().rglob("*.gguf")) == []
+
+
+def test_a_script_is_kept_with_its_whole_path(tmp_path: Path) -> None:
+    (tmp_path / "turns.jsonl").write_text('{"text": "hi"}\n')
+    (tmp_path / "elsewhere").mkdir()
+    used = evercontext("model", "use", "scripted:turns.jsonl", cwd=tmp_path)
+    assert used.code == 0, used.err
+    kept = json.loads((home() / "config.json").read_text())["model_name"]
+    assert kept == f"scripted:{tmp_path / 'turns.jsonl'}"
+    done = evercontext("run", "--task", "x", cwd=tmp_path / "elsewhere")
+    assert done.code == 0, done.err

@@ -61,13 +61,19 @@ def use(name: str) -> None:
     from evercontext.app import canonical_name
 
     settings = settings_of()
-    full = canonical_name(name)
+    full = _from_anywhere(canonical_name(name))
     keep(settings.home, "model_name", full)
     print(f"{visible(full)} is used from now on  ({settings.home / USER_FILE})")
     print(f"try it: evercontext model test {one_line(full)}", file=sys.stderr)
     origin = settings_of().origins["model_name"]
     if origin != USER_FILE:
         print(f"note: {origin} still decides it here", file=sys.stderr)
+
+
+def _from_anywhere(name: str) -> str:
+    """A model that is a file is kept with its whole path: it is used in other folders, too."""
+    provider, _, file = name.partition(":")
+    return f"{provider}:{Path(file).absolute()}" if provider == "scripted" and file else name
 
 
 @command.command("pull")

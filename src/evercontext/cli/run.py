@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
@@ -15,9 +15,9 @@ from evercontext.cli.options import checks_options, root_option, settings_of, wa
 from evercontext.cli.plan_file import editing, read_plan
 from evercontext.cli.task_text import whole_task
 from evercontext.cli.terminal import Screen, one_line
-from evercontext.domain.event import Event
-from evercontext.domain.outcome import Outcome
-from evercontext.errors import UsageError
+from evercontext.domain.event import Event, Final
+from evercontext.domain.outcome import Outcome, outcome_of
+from evercontext.errors import Cancelled, UsageError
 from evercontext.settings import Settings, process_environment
 
 if TYPE_CHECKING:
@@ -62,9 +62,7 @@ class View(Protocol):
 @click.option(
     "--output-format",
     type=click.Choice(["text", "json", "stream-json"]),
-    default="text",
-    show_default=True,
-    help="What stdout carries.",
+    help="What stdout carries. Default: text.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Same as --output-format json.")
 @checks_options
@@ -100,13 +98,20 @@ def command(task: str | None, **given: Any) -> int:
         from evercontext.cli.plan import Showing, show_plan
 
         how = Showing(
-            given["as_json"] or given["output_format"] != "text", None, given["edit_plan"]
+            given["as_json"] or given["output_format"] in ("json", "stream-json"),
+            None,
+            given["edit_plan"],
         )
         return int(run_until_stopped(show_plan(text, settings, how)))
-    style = "json" if given["as_json"] else given["output_format"]
+    style = "json" if given["as_json"] else given["output_format"] or "text"
     order = _Order(text, style, given["dry_run"], given["ask"], plan, given["edit_plan"],
                    given["resume"])  # fmt: skip
-    return int(run_until_stopped(_run(order, settings)))
+    try:
+        return int(run_until_stopped(_run(order, settings)))
+    except Cancelled as stopped:
+        if not order.told:
+            raise
+        return int(outcome_of(stopped))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +125,16 @@ class _Order:
     plan: TaskPlan | None = None
     edit: bool = False
     resume: str | None = None
+    told: list[Final] = field(default_factory=list)
+    """The ending, once it was shown: what is said twice looks like two endings."""
 
 
 def _check(task: str | None, given: dict[str, Any]) -> None:
+    if given["as_json"] and given["output_format"] not in (None, "json"):
+        named = given["output_format"]
+        raise UsageError(
+            f"--json and --output-format {named} contradict each other", fix="Give one of them"
+        )
     pairs = [("ask", "yes"), ("plan", "resume"), ("plan", "plan_only"), ("plan_only", "resume"),
              ("plan_only", "dry_run")]  # fmt: skip
     for one, other in pairs:
@@ -173,7 +185,7 @@ async def _run(order: _Order, settings: Settings) -> Outcome:
         gate = dataclasses.replace(gate, policy=await _permissions(app, order.ask))
         if order.ask:
             gate = dataclasses.replace(gate, ask=await _everywhere(app, gate.ask, err, view))
-        stop = app.events.subscribe(_without_secrets(view))
+        stop = app.events.subscribe(_without_secrets(view, order.told))
         try:
             report = await app.run_task(
                 text, mode=mode, gate=gate, trace_id=trace_id, choice=choice
@@ -223,9 +235,15 @@ def _view(settings: Settings, style: str, err: Screen, trace_id: str) -> View:
     return JsonView(out, trace_id, stream=style == "stream-json")
 
 
-def _without_secrets(view: View) -> Callable[[Event], None]:
+def _without_secrets(view: View, told: list[Final]) -> Callable[[Event], None]:
     # What a run prints ends up in the logs of somebody's CI.
     from evercontext.events.redact import Redactor, secret_values
 
     redactor = Redactor(secret_values(process_environment()))
-    return lambda event: view(Event.from_json(redactor.value(event.to_json())))
+
+    def show(event: Event) -> None:
+        view(Event.from_json(redactor.value(event.to_json())))
+        if isinstance(event.body, Final):
+            told.append(event.body)
+
+    return show
