@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import random
@@ -466,6 +467,25 @@ def test_simple_request_of_a_page_has_no_effect(gateway: Gateway, media: str) ->
     assert not (gateway.root / "csrf.txt").exists()
 
 
+@pytest.mark.case(57)
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "GZIP, identity"])
+@pytest.mark.parametrize("route", ["write_file", "mcp"])
+def test_a_compressed_body_is_refused_and_never_unpacked(
+    gateway: Gateway, coding: str, route: str
+) -> None:
+    body = gzip.compress(b'{"path": "zip.txt", "content": "x", "mode": "create"}')
+    headers = {"Content_Type": "application/json", "Content_Encoding": coding}
+    answer = gateway.exchange(raw(gateway, body, route=route, **headers))
+    assert status_of(answer) == 415
+    assert b"without Content-Encoding" in answer
+    assert not (gateway.root / "zip.txt").exists()
+
+
+def test_a_body_that_says_it_is_as_it_is_is_read(gateway: Gateway) -> None:
+    body = {"path": "plain.txt", "content": "x", "mode": "create"}
+    assert gateway.post("write_file", body, content_encoding="identity").status_code == 200
+
+
 @pytest.mark.case(60)
 @pytest.mark.contract("E12", "E25")
 def test_log_injection_stays_one_escaped_line(gateway: Gateway) -> None:
@@ -553,6 +573,8 @@ def test_wrong_method_and_unknown_route(gateway: Gateway) -> None:
     assert gateway.post("nowhere", {}).status_code == 404
     assert gateway.get("//etc/passwd").status_code == 404
     assert gateway.get("/read_file/../metrics").status_code in (200, 404)
+    assert gateway.post("read_file/", {"path": "a.txt"}).status_code == 404
+    assert gateway.get("/healthz/").status_code == 404
     override = {"X-HTTP-Method-Override": "POST", "X-Method-Override": "POST"}
     assert gateway.client.get("/write_file", headers=override).status_code == 405
 

@@ -21,6 +21,7 @@ from evercontext.errors import (
     EverContextError,
     RequestTimeout,
     TooLarge,
+    WrongMediaType,
 )
 from evercontext.events.log import EventLog
 from evercontext.server.answers import error_response
@@ -240,6 +241,7 @@ class Bounded:
             return
         try:
             refuse_ambiguous_framing(scope["headers"], self._limit)
+            refuse_compressed(scope["headers"])
             async with asyncio.timeout(self._seconds):
                 body = await read_body(receive, self._limit)
         except TimeoutError:
@@ -266,6 +268,15 @@ def refuse_ambiguous_framing(headers: list[tuple[bytes, bytes]], limit: int) -> 
         raise BadRequest("the content length is no number")
     if lengths and (len(lengths[0]) > 18 or int(lengths[0]) > limit):
         raise TooLarge(f"the request is larger than {limit} bytes")
+
+
+def refuse_compressed(headers: list[tuple[bytes, bytes]]) -> None:
+    """Raise for a body that would have to be unpacked: nobody knows how large it would become."""
+    codings = {v.strip().lower() for name, v in headers if name == b"content-encoding"}
+    if codings - {b"", b"identity"}:
+        raise WrongMediaType(
+            "a compressed body is not read here", fix="Send it without Content-Encoding"
+        )
 
 
 async def read_body(receive: Receive, limit: int) -> bytes | None:

@@ -168,6 +168,8 @@ def build_gateway(toolbox: Toolbox, metrics: Metrics, *, token_name: str | None 
         description="Files of one project, inside its root and its policy.",
         docs_url=None,
         redoc_url=None,
+        # A route has one name; most clients would not send their body a second time.
+        redirect_slashes=False,
         exception_handlers={HTTPException: _no_route},
     )
     tools = {}
