@@ -106,7 +106,7 @@ async def test_what_is_no_text_is_skipped_with_a_reason(tmp_path: Path) -> None:
     (tmp_path / "huge.py").write_text("x = 1\n" * 200_000, "utf-8")
     async with opened(tmp_path) as index:
         report = await index.update()
-        assert set(report.skipped) == {"binary.py", "latin.py", "line.js"}
+        assert set(report.skipped) == {"binary.py", "huge.py", "latin.py", "line.js"}
         assert all(report.skipped.values())
         assert (await index.search("x")).hits == ()
         assert (await index.update()).touched == 0

@@ -7,6 +7,7 @@ import click
 from evercontext.cli.indexes import index_folder, opened_index
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import root_option, settings_of
+from evercontext.cli.terminal import one_line
 from evercontext.settings import Settings
 
 
@@ -24,7 +25,7 @@ def install(root: str | None, allow_wide_root: bool | None) -> None:
     settings = settings_of(root, allow_wide_root=allow_wide_root)
     run_until_stopped(index_folder(settings, tell=True))
     done = run_until_stopped(git_hook.install(settings.root.resolve()))
-    print(f"installed in {done.folder}: {', '.join(done.hooks)}")
+    print(f"installed in {one_line(str(done.folder))}: {', '.join(done.hooks)}")
 
 
 @command.command("uninstall")
@@ -35,7 +36,9 @@ def uninstall(root: str | None, allow_wide_root: bool | None) -> None:
 
     settings = settings_of(root, allow_wide_root=allow_wide_root)
     done = run_until_stopped(git_hook.uninstall(settings.root.resolve()))
-    print(f"removed from {done.folder}: {', '.join(done.hooks) or 'nothing was there'}")
+    print(
+        f"removed from {one_line(str(done.folder))}: {', '.join(done.hooks) or 'nothing was there'}"
+    )
 
 
 @command.command("status")
@@ -46,7 +49,7 @@ def status(root: str | None, allow_wide_root: bool | None) -> int:
 
     settings = settings_of(root, allow_wide_root=allow_wide_root)
     held = run_until_stopped(git_hook.status(settings.root.resolve()))
-    print(f"{held.folder}: {', '.join(held.hooks) or 'not installed'}")
+    print(f"{one_line(str(held.folder))}: {', '.join(held.hooks) or 'not installed'}")
     return 0 if held.hooks else 1
 
 

@@ -96,10 +96,13 @@ def _tell_trouble(report: Report) -> None:
 def _line(report: Report, as_json: bool, files: int | None = None) -> str:
     from evercontext.index.tools import counted
 
-    counts = counted(report)
     if as_json:
         return json.dumps(_data(report, files), ensure_ascii=False)
-    said = ", ".join(f"{n} {name}" for name, n in counts.items() if n and name != "embedded")
+    counts = counted(report)
+    # For people a rename is one thing, not one that came and one that went.
+    counts["added"] -= report.renamed
+    counts["deleted"] -= report.renamed
+    said = ", ".join(f"{n} {name}" for name, n in counts.items() if n > 0 and name != "embedded")
     total_text = "" if files is None else f"{files} files indexed; "
     left_out = f", {len(report.skipped)} left out" if report.skipped else ""
     spent = f"; {_spent(report)}" if report.asked else ""
@@ -130,7 +133,8 @@ def _progress(as_json: bool) -> Progress | None:
     """A bar for people, lines for programs; both beside the result, on the error stream."""
 
     def tell(done: int, total: int) -> None:
-        print(json.dumps({"done": done, "total": total}), file=sys.stderr, flush=True)
+        if total:
+            print(json.dumps({"done": done, "total": total}), file=sys.stderr, flush=True)
 
     def show(done: int, total: int) -> None:
         width = 30 * done // max(total, 1)

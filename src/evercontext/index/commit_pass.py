@@ -19,6 +19,7 @@ from evercontext.index.commits import Commits, Staged, blob_name
 from evercontext.index.indexer import BATCH, Indexer, Report, row_of
 from evercontext.index.reading import Source, Unfit
 from evercontext.index.renames import tell_renames
+from evercontext.index.walker import Found
 
 Sources = dict[str, Source | str]
 
@@ -77,7 +78,9 @@ class CommitPass:
         indexer = self._indexer
         kept = set(await indexer.walker.belongs([staged.path for staged in part]))
         part = [staged for staged in part if staged.path in kept or staged.blob is None]
-        now, same = await asyncio.to_thread(self._read_tree, [s for s in part if s.path in kept])
+        found = {p: f for p in kept if (f := indexer.walker.look(p)) is not None}
+        there = [staged for staged in part if staged.path in found]
+        now, same = await asyncio.to_thread(self._read_tree, there)
         then = await self._read_blobs(part, now, same)
         wanted = {s.content for s in (*now.values(), *then.values()) if isinstance(s, Source)}
         known = await indexer.table.known_contents(wanted)
@@ -90,22 +93,18 @@ class CommitPass:
             done.batch.contents.update(packed)
         if indexer.vectors:
             done.report.embedded += sum(len(analysis.spans) for analysis in fresh.values())
-        await self._note_tree(part, now, set(fresh), done)
+        await self._note_tree(found, part, now, set(fresh), done)
         self._note_commit(part, then, done)
 
     def _read_tree(self, part: Sequence[Staged]) -> tuple[Sources, set[str]]:
         """Return the files as they are, and the paths of those that are as they were committed."""
         reader, sources, same = self._indexer.reader, Sources(), set()
         for staged in part:
-            if self._indexer.walker.look(staged.path) is None:
-                continue
             try:
-                content = reader.load(staged.path)
-                if staged.blob and blob_name(content.data, staged.blob) == staged.blob:
+                data = reader.load(staged.path)
+                if staged.blob and blob_name(data, staged.blob) == staged.blob:
                     same.add(staged.path)
-                sources[staged.path] = reader.source(
-                    staged.path, content.data, content.stamp.modified
-                )
+                sources[staged.path] = reader.source(staged.path, data)
             except Unfit as why:
                 sources[staged.path] = str(why)
         return sources, same
@@ -122,27 +121,31 @@ class CommitPass:
                 sources[path] = (
                     "not in the repository, or too large"
                     if data is None
-                    else self._indexer.reader.source(path, data, 0)
+                    else self._indexer.reader.source(path, data)
                 )
             except Unfit as why:
                 sources[path] = str(why)
         return sources
 
     async def _note_tree(
-        self, part: Sequence[Staged], now: Sources, fresh: set[str], done: _Pass
+        self,
+        found: dict[str, Found],
+        part: Sequence[Staged],
+        now: Sources,
+        fresh: set[str],
+        done: _Pass,
     ) -> None:
         indexer, report = self._indexer, done.report
         before = await indexer.rows_of([staged.path for staged in part])
         moved: dict[str, str] = {}
         for path in dict.fromkeys(staged.path for staged in part):
-            found = indexer.walker.look(path) if path in now else None
             old = before.get(path)
-            if found is None:
+            if path not in found:
                 if old is not None:
                     done.batch.gone.append(path)
                     report.deleted += 1
                 continue
-            row = row_of(found, now[path])
+            row = row_of(found[path], now[path])
             done.batch.files.append(row)
             if old is not None and old.content == row.content and row.content is not None:
                 report.unchanged += 1

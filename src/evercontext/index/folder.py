@@ -9,6 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from evercontext.errors import ConfigError
+
 FOLDER = ".evercontext"
 TOP_K = 5
 MOST_RESULTS = 100
@@ -33,17 +35,38 @@ async def index_folder(
 ) -> Path:
     """Return the folder of the index: in the tree if that may be written, else at home.
 
-    A folder that the repository brought along is not used; ``tell`` hears why.
+    A folder that the repository brought along is not used, nor is one that cannot be written;
+    ``tell`` hears why.
     """
-    from evercontext.index.trust import why_strange
-
     real = await asyncio.to_thread(root.resolve)
-    if writing and os.access(real, os.W_OK):
-        reason = await why_strange(real / FOLDER)
+    if writing and os.access(real, os.W_OK) and not _is_inside_git(real):
+        reason = await _why_unusable(real / FOLDER)
         if reason is None:
             return prepare_folder(real)
         if tell:
             tell(f"{reason}, so the index is kept in the home folder")
     folder = home / "indexes" / hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as problem:
+        raise ConfigError(
+            f"no place for the index: {folder.parent}: {problem.strerror}",
+            fix="Set EC_HOME to a folder that is yours",
+        ) from problem
     return folder
+
+
+async def _why_unusable(folder: Path) -> str | None:
+    from evercontext.index.trust import why_strange
+
+    reason = await why_strange(folder)
+    for place in (folder, folder / "index.db"):
+        if reason is None and os.access(place, os.F_OK) and not os.access(place, os.W_OK):
+            return f"{place.relative_to(folder.parent)} cannot be written"
+    return reason
+
+
+def _is_inside_git(root: Path) -> bool:
+    """True for a repository without a work tree, and for the inside of any: those are git's."""
+    bare = (root / "HEAD").is_file() and (root / "objects").is_dir() and (root / "refs").is_dir()
+    return bare or ".git" in root.parts

@@ -272,8 +272,9 @@ def _same(row: FileRow | None, found: Found) -> bool:
 
 
 def row_of(found: Found, source: Source | str) -> FileRow:
-    """Return the row of a file that was read, or that could not be."""
+    """Return the row of a file that was read after it was found, or that could not be read."""
+    settled = time.time_ns() - found.modified > _RACY_NS
+    modified = found.modified if settled else 0
     if isinstance(source, str):
-        return FileRow(found.path, None, found.size, found.modified, source)
-    settled = time.time_ns() - source.modified > _RACY_NS
-    return FileRow(found.path, source.content, source.size, source.modified if settled else 0)
+        return FileRow(found.path, None, found.size, modified, source)
+    return FileRow(found.path, source.content, source.size, modified)

@@ -41,7 +41,6 @@ class Source:
     content: str
     """The key of the content: its hash and its language."""
     size: int
-    modified: int
 
 
 class Unfit(Exception):
@@ -58,18 +57,17 @@ class Reader:
 
     def read(self, path: str) -> Source:
         """Return a file's text; raise ``Unfit`` for what is no text or may not be read."""
-        content = self.load(path)
-        return self.source(path, content.data, content.stamp.modified)
+        return self.source(path, self.load(path))
 
-    def load(self, path: str) -> io.Content:
+    def load(self, path: str) -> bytes:
         """Return a file's bytes; raise ``Unfit`` for what may not be read."""
         try:
             with explained(), self._root.file(path, self._policy) as safe:
-                return io.read(safe, self._policy)
+                return io.read(safe, self._policy).data
         except EverContextError as problem:
             raise Unfit(str(problem)) from None
 
-    def source(self, path: str, data: bytes, modified: int) -> Source:
+    def source(self, path: str, data: bytes) -> Source:
         """Return bytes as a text that may be indexed, wherever they came from."""
         try:
             text = io.decode(data)
@@ -78,7 +76,7 @@ class Reader:
         if max(map(len, text.split("\n"))) > DEEPEST_LINE:
             raise Unfit(f"a line of more than {DEEPEST_LINE} characters")
         key = hashlib.sha256(data).hexdigest()[:40] + ":" + (language_of(path) or "text")
-        return Source(self._redacted(path, text), key, len(data), modified)
+        return Source(self._redacted(path, text), key, len(data))
 
     def show(self, path: str, first: int, last: int) -> str:
         """Return some lines of a file as they are now, without secrets."""

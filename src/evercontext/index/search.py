@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evercontext.domain.model import Embedder
-from evercontext.errors import PathRefused, StoreBusy, UsageError
+from evercontext.errors import DiskFull, PathRefused, StoreBusy, StoreProblem, UsageError
 from evercontext.events.redact import Redactor
 from evercontext.files.paths import Root
 from evercontext.files.policy import FilePolicy, agent_policy
@@ -98,6 +98,7 @@ class CodeIndex:
         self._live = LiveCorpus(indexer.table, folder, vectors, borrowed)
         self._looked = 0.0
         self._stale = False
+        self._note: str | None = None
         self._busy = asyncio.Lock()
         """Held while the corpus is read or changed."""
         self._updating = asyncio.Lock()
@@ -203,7 +204,8 @@ class CodeIndex:
                 vector = await self._vector_of(question, corpus)
         ranked = rank(corpus, question, vector, min(top_k, MOST_RESULTS), path_prefix)
         hits = await asyncio.to_thread(self._show, corpus, ranked, explain)
-        return Answer(tuple(hits), self._stale, self._borrowed.note if self._borrowed else None)
+        note = self._note or (self._borrowed.note if self._borrowed else None)
+        return Answer(tuple(hits), self._stale, note)
 
     async def _vector_of(self, question: Question, corpus: Corpus) -> Floats | None:
         if self._borrowed is not None and corpus.vectors is not self._vectors:
@@ -225,9 +227,12 @@ class CodeIndex:
             try:
                 async with self._updating:
                     report = await self._update(pending)
-            except StoreBusy:
+            except (StoreProblem, DiskFull) as problem:
+                # What is known already can still be searched.
+                self._note = None if isinstance(problem, StoreBusy) else problem.message
                 self._stale = True
             else:
+                self._note = None
                 await self._live.take_over(report)
         self._looked = time.monotonic()
 

@@ -1,8 +1,8 @@
 """Which files belong into the index: what git would track, minus what must never be indexed.
 
 In a git work tree git itself says what is ignored; elsewhere the ``.gitignore`` files are read
-here. ``.evercontextignore`` at the root takes out more. Secrets, archives, lock files, links and
-files over the size limit never get in, whatever git says.
+here. ``.evercontextignore`` at the root takes out more. Secrets, archives, lock files and links
+never get in, whatever git says.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class Found:
     path: str
     size: int
     modified: int
+    """When the system last saw it change: no program can set that, as it can set the other time."""
 
 
 class Walker:
@@ -76,9 +77,9 @@ class Walker:
             seen = os.lstat(self.root / path)
         except (OSError, ValueError):
             return None
-        if not stat.S_ISREG(seen.st_mode) or seen.st_size > self.policy.max_bytes:
+        if not stat.S_ISREG(seen.st_mode):
             return None
-        return Found(path, seen.st_size, seen.st_mtime_ns)
+        return Found(path, seen.st_size, seen.st_ctime_ns)
 
     def wants(self, path: str) -> bool:
         """True if a path by its name alone may be indexed."""
