@@ -1,9 +1,12 @@
 """Tokens: exact counts against a second implementation, and what ten replies teach the estimate.
 
-    python benchmarks/tokens.py
+    python benchmarks/tokens.py [TOKENIZER.json ...]   # measure
+    python benchmarks/tokens.py prior FOLDER           # make the prior anew
 
-The closed tokenizer of a provider is played by public ones that the estimate never sees. Ten
-replies of mixed text teach it; the errors are those on text it was not taught with.
+The closed tokenizer of a provider is played by public ones. A stand-in, and every relative that
+shares its merges, is left out of the prior it is measured with; tokenizers given as files had no
+part in anything. Ten replies of mixed text teach the estimate; the errors are those on text it was
+not taught with. FOLDER holds texts (*.txt) of many kinds, none of them measured with here.
 """
 
 from __future__ import annotations
@@ -12,14 +15,35 @@ import importlib.metadata
 import json
 import random
 import statistics
+import sys
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any
 
-from evercontext.context.tokens import TokenEstimator, count
+import numpy as np
+
+from evercontext.context.tokens import (
+    SIZE,
+    Calibration,
+    Prior,
+    TokenEstimator,
+    count,
+    features,
+)
 from evercontext.domain.message import user
 
 HERE = Path(__file__).resolve().parent.parent
+PRIOR = HERE / "src" / "evercontext" / "context" / "token_prior.json"
 SAMPLES = 1000
-STAND_INS = ("llama3", "mistral_v3", "deepseek_v3", "cl100k_base")
+STAND_INS = ("llama3", "mistral_v3", "deepseek_v3", "cl100k_base", "qwen3", "kimi_k2", "llama2")
+# Tokenizers that share their merges are one family: knowing one is knowing the other.
+FAMILIES = {
+    "cl100k_base": "cl100k", "llama3": "cl100k", "qwen3": "cl100k", "glm4": "cl100k",
+    "olmo2": "cl100k", "o200k_base": "o200k", "kimi_k2": "kimi", "mistral_v3": "tekken",
+    "deepseek_v3": "deepseek", "llama2": "llama2", "mistral_v1": "mistral", "gemma3": "gemma",
+    "modernbert": "modernbert",
+}  # fmt: skip
+Count = Callable[[str], int]
 
 
 def texts() -> dict[str, str]:
@@ -28,9 +52,7 @@ def texts() -> dict[str, str]:
         for d in importlib.metadata.distributions()
     )
     source = "\n".join(p.read_text("utf-8") for p in sorted((HERE / "src").rglob("*.py")))
-    japanese = "\n".join(p.read_text("utf-8") for p in sorted(HERE.glob("*.ja.md")))
-    for path in sorted((HERE / "benchmarks" / "data").rglob("*.json*")):
-        japanese += "".join(c for c in path.read_text("utf-8") if ord(c) > 0x2FFF or c in "。、\n")
+    japanese = japanese_text()
     data = [{"path": f"src/{n}.py", "size": n * 37, "ok": n % 3 == 0, "tags": ["a", str(n)]}
             for n in range(3000)]  # fmt: skip
     mixed = [line for pair in zip(japanese.split("\n"), source.split("\n"), strict=False)
@@ -39,8 +61,18 @@ def texts() -> dict[str, str]:
             "JSON": json.dumps(data), "mixed": "\n".join(mixed)}  # fmt: skip
 
 
-def cut(text: str, rng: random.Random) -> str:
-    size = rng.randint(400, 4000)
+def japanese_text() -> str:
+    """Prose with markup and plain turns of speech by turns, so that both halves hold both."""
+    prose = "\n".join(p.read_text("utf-8") for p in sorted(HERE.glob("*.ja.md"))).split("\n")
+    told = (HERE / "benchmarks" / "data" / "memory_ja.tsv").read_text("utf-8").split("\n")
+    turns = ["".join(c for c in line if ord(c) > 0x2FFF) for line in told]
+    step = max(1, len(prose) // 20)
+    blocks = [prose[n * step : (n + 1) * step] + turns[n::21] for n in range(21)]
+    return "\n".join(line for block in blocks for line in block)
+
+
+def cut(text: str, rng: random.Random, least: int = 400, most: int = 4000) -> str:
+    size = rng.randint(least, most)
     start = rng.randrange(max(1, len(text) - size))
     return text[start : start + size]
 
@@ -58,31 +90,100 @@ def exact(kinds: dict[str, str], rng: random.Random) -> None:
     print(f"o200k counts equal to a second implementation: {same} of {SAMPLES}")
 
 
-def learned(kinds: dict[str, str], rng: random.Random, stand_in: str) -> None:
+def fitted(folder: Path) -> dict[str, list[float]]:
+    """The weights of each public tokenizer, by least relative squares over many cuts."""
+    rng = random.Random(11)
+    kinds = [path.read_text("utf-8") for path in sorted(folder.glob("*.txt"))]
+    cuts = [cut(text, rng, 300, 5000) for text in kinds for _ in range(150)]
+    found = np.array([features(text) for text in cuts])
+    scale = found.mean(axis=0) + 1e-9
+    weights = {}
+    for name in FAMILIES:
+        rows = found / np.array([count(text, name) for text in cuts])[:, None] * scale
+        gram = rows.T @ rows + 1e-8 * len(cuts) * np.eye(SIZE)
+        weights[name] = [float(w) for w in np.linalg.solve(gram, rows.sum(axis=0)) * scale]
+    return weights
+
+
+def prior_of(weights: dict[str, list[float]], without: Collection[str] = ()) -> Prior:
+    """Mean and spread of the weights; a family counts once, however many members it has."""
+    names = [name for name in weights if FAMILIES[name] not in without]
+    members = [FAMILIES[name] for name in names]
+    share = np.array([1 / members.count(family) for family in members])
+    families, share = share.sum(), share / share.sum()
+    rows = np.array([weights[name] for name in names])
+    mean = share @ rows
+    off = (rows - mean) * np.sqrt(share)[:, None]
+    spread = off.T @ off * families / (families - 1)
+    # Twice the diagonal: thirteen tokenizers do not show every way in which they can differ.
+    spread += np.diag(np.diag(spread)) + 1e-8 * np.eye(SIZE)
+    precision = np.linalg.inv(spread)
+    return Prior(tuple(mean.tolist()), tuple(tuple(row) for row in precision.tolist()))
+
+
+def make_prior(folder: Path) -> None:
+    weights = fitted(folder)
+    prior = prior_of(weights)
+    kept: dict[str, Any] = {"mean": _short(prior.mean), "precision": [
+        _short(row) for row in prior.precision
+    ], "weights": {name: _short(row) for name, row in weights.items()}}  # fmt: skip
+    rows = [f'"{key}": {json.dumps(value)}' for key, value in kept.items()]
+    PRIOR.write_text("{" + ",\n".join(rows) + "}\n", encoding="utf-8")
+
+
+def _short(values: Collection[float]) -> list[float]:
+    return [float(f"{value:.7g}") for value in values]
+
+
+def learned(
+    kinds: dict[str, str], rng: random.Random, name: str, true: Count, prior: Prior, replies: int
+) -> float:
     errors: dict[str, list[float]] = {kind: [] for kind in kinds}
     for _ in range(20):
-        estimator = TokenEstimator("claude")
-        for n in range(10):
+        estimator = TokenEstimator("claude", Calibration(prior=prior))
+        for n in range(replies):
             order = rng.sample(list(kinds.values()), 5)
             taught = "\n".join(cut(text[: len(text) // 2], rng) for text in order[: 1 + n % 3])
-            estimator.learn([user(taught)], count(taught, stand_in) + 7)
+            estimator.learn([user(taught)], true(taught) + 7)
         for kind, text in kinds.items():
             for _ in range(20):
                 held_out = cut(text[len(text) // 2 :], rng)
-                true = count(held_out, stand_in)
-                errors[kind].append(abs(estimator.count(held_out) - true) / max(1, true))
+                real = true(held_out)
+                errors[kind].append(abs(estimator.count(held_out) - real) / max(1, real))
     told = "  ".join(f"{k} {sorted(v)[int(0.95 * len(v))]:.1%}" for k, v in errors.items())
     whole = sorted(e for v in errors.values() for e in v)
     mean, p95 = statistics.mean(whole), whole[int(0.95 * len(whole))]
-    print(f"{stand_in:<12} mean {mean:.1%}  p95 {p95:.1%}  p95 by kind: {told}")
+    print(f"{name:<16} {replies:>3} replies  mean {mean:.1%}  p95 {p95:.1%}  by kind: {told}")
+    return p95
+
+
+def foreign(path: str) -> Count:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(path)
+    return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+def measure(paths: list[str]) -> None:
+    rng, kinds = random.Random(7), texts()
+    exact(kinds, rng)
+    weights = json.loads(PRIOR.read_text("utf-8"))["weights"]
+    for name in STAND_INS:
+        prior = prior_of(weights, without={FAMILIES[name]})
+        true: Count = lambda text, name=name: count(text, name)  # type: ignore[misc]  # noqa: E731
+        for replies in (0, 1, 10):
+            learned(kinds, rng, name, true, prior, replies)
+    for path in paths:
+        for replies in (0, 1, 10):
+            learned(kinds, rng, Path(path).stem, foreign(path), prior_of(weights), replies)
 
 
 def main() -> None:
-    rng = random.Random(7)
-    kinds = texts()
-    exact(kinds, rng)
-    for stand_in in STAND_INS:
-        learned(kinds, rng, stand_in)
+    match sys.argv[1:]:
+        case ["prior", folder]:
+            make_prior(Path(folder))
+        case paths:
+            measure(paths)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,16 @@ import json
 
 import pytest
 
-from evercontext.context.tokens import Calibration, TokenEstimator, count, exact_encoding, features
+from evercontext.context.tokens import (
+    CLASSES,
+    REFERENCES,
+    SIZE,
+    Calibration,
+    TokenEstimator,
+    count,
+    exact_encoding,
+    features,
+)
 from evercontext.domain.message import user
 
 KINDS = {
@@ -72,7 +81,9 @@ def test_what_was_learnt_survives_the_store() -> None:
 
 
 @pytest.mark.parametrize(
-    "kept", [{}, {"gram": "x"}, {"gram": [[float("nan")] * 4] * 4, "moment": [0] * 4, "seen": 1},
+    "kept", [{}, {"gram": "x"},
+             {"gram": [[float("nan")] * SIZE] * SIZE, "moment": [0] * SIZE, "seen": 1},
+             {"gram": [[1.0] * 4] * 4, "moment": [0] * 4, "seen": 1},
              {"gram": [[1.0]], "moment": [1.0], "seen": 1}],
 )  # fmt: skip
 def test_a_damaged_calibration_is_a_fresh_start(kept: dict[str, object]) -> None:
@@ -93,5 +104,20 @@ def test_learning_says_how_far_off_it_was() -> None:
 
 
 def test_features_count_what_they_say() -> None:
-    _, cjk, symbols, gaps = features("日本 a, b!\n\nc")
-    assert (cjk, symbols, gaps) == (2.0, 2.0, 3.0)
+    found = dict(zip([*REFERENCES, *CLASSES], features("日本 a, b!\n\n  c かな 12"), strict=True))
+    told = {name: found[name] for name in ("kanji", "kana", "symbol", "gap", "digit", "number")}
+    assert told == {"kanji": 2, "kana": 2, "symbol": 2, "gap": 5, "digit": 2, "number": 1}
+
+
+def test_a_special_token_in_a_text_is_only_text() -> None:
+    assert count("<|endoftext|>") > 1
+
+
+@pytest.mark.contract("R52")
+def test_one_reply_moves_an_estimate_far() -> None:
+    estimator = TokenEstimator("claude-sonnet-4-5")
+    text = "".join(KINDS.values()) * 5
+    before = abs(estimator.count(text) / true_tokens(text) - 1)
+    estimator.learn([user(text)], true_tokens(text) + 7)
+    after = abs(estimator.count(text) / true_tokens(text) - 1)
+    assert after < 0.02 < before

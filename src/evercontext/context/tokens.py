@@ -1,23 +1,46 @@
 """Counting tokens: exactly where the vocabulary is public, by a learned estimate elsewhere.
 
-Every model without a public tokenizer gets a small linear model over four cheap features of the
-text. It starts from a cautious prior and is corrected by the usage numbers of real replies.
+A closed tokenizer is taken for a mixture of what is known: a text's tokens in three public
+vocabularies of very different size, and its characters by kind, each with a weight. What weights
+to expect was learnt from public tokenizers; the usage numbers of real replies correct them.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib.resources import files
 from typing import Any
 
 PER_MESSAGE = 4
 PER_REPLY = 3
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uff66-\uff9f]")
-_SYMBOL = re.compile(r"[^\w\s]")
-_SPACE = re.compile(r"\s+")
+REFERENCES = ("o200k_base", "gemma3", "modernbert")
+"""Public vocabularies of 200,000, 262,000 and 50,000 tokens."""
+CLASSES: Mapping[str, re.Pattern[str]] = {
+    "word": re.compile(r"[A-Za-z]+"),
+    "long word": re.compile(r"[A-Za-z]{9,}"),
+    "digit": re.compile(r"[0-9]"),
+    "number": re.compile(r"[0-9]+"),
+    "symbol": re.compile(r"[^\w\s]"),
+    "symbols": re.compile(r"[^\w\s]+"),
+    "gap": re.compile(r"\s+"),
+    "indent": re.compile(r"\n[ \t]+"),
+    "line": re.compile(r"\n"),
+    "kana": re.compile(r"[\u3040-\u30ff\uff66-\uff9f]"),
+    "kanji": re.compile(r"[\u3400-\u9fff]"),
+    "foreign": re.compile(r"[^\x00-\x7f\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"),
+    "wide mark": re.compile(r"[\u3000-\u303f\uff00-\uff65]"),
+}
+SIZE = len(REFERENCES) + len(CLASSES)
+NOISE = 0.02**2
+"""How far, squared and relatively, one text is off even with the right weights."""
+MEMORY = 0.98
+"""What a reply still counts after the next one: a provider may change its tokenizer."""
+FARTHEST = 5.0
 
 _EXACT = (
     (re.compile(r"^(gpt-4o|gpt-4\.1|gpt-4\.5|gpt-5|chatgpt|o\d)"), "o200k_base"),
@@ -40,49 +63,61 @@ def exact_encoding(model: str) -> str | None:
 
 def count(text: str, encoding: str = "o200k_base") -> int:
     """Tokens of a text in a public encoding."""
-    return len(_encoding(encoding).encode(text))
+    return len(_encoding(encoding).encode_ordinary(text))
 
 
-Features = tuple[float, float, float, float]
+Features = tuple[float, ...]
 
 
 def features(text: str) -> Features:
-    """What a text's length depends on: public tokens, CJK characters, symbols, gaps."""
-    return (
-        float(count(text)),
-        float(len(_CJK.findall(text))),
-        float(len(_SYMBOL.findall(text))),
-        float(len(_SPACE.findall(text))),
-    )
+    """What a text's length depends on: its tokens in public vocabularies, and its characters."""
+    counted = [float(count(text, name)) for name in REFERENCES]
+    return (*counted, *(float(len(pattern.findall(text))) for pattern in CLASSES.values()))
 
 
-_PRIOR: Features = (1.18, 0.45, 0.05, 0.0)
-# How sure the prior is of each weight, in squared relative errors: public tokens are nearly
-# right for everybody, the rest is for the replies to say.
-_PRIOR_STRENGTH = (0.02, 0.002, 0.002, 0.002)
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """What is expected of a tokenizer nobody has seen: mean weights, and how sure they are."""
+
+    mean: tuple[float, ...]
+    precision: tuple[tuple[float, ...], ...]
+
+
+@lru_cache(maxsize=1)
+def load_prior() -> Prior:
+    """Return the weights of public tokenizers as a prior; ``benchmarks/tokens.py`` makes it."""
+    text = files("evercontext.context").joinpath("token_prior.json").read_text("utf-8")
+    kept = json.loads(text)
+    return Prior(tuple(kept["mean"]), tuple(tuple(row) for row in kept["precision"]))
 
 
 @dataclass(slots=True)
 class Calibration:
-    """A ridge regression kept as its sums, so that it grows no larger with what it learns."""
+    """Bayesian regression kept as its sums, so that it grows no larger with what it learns."""
 
-    gram: list[list[float]] = field(default_factory=lambda: [[0.0] * 4 for _ in range(4)])
-    moment: list[float] = field(default_factory=lambda: [0.0] * 4)
+    gram: list[list[float]] = field(default_factory=lambda: [[0.0] * SIZE for _ in range(SIZE)])
+    moment: list[float] = field(default_factory=lambda: [0.0] * SIZE)
     seen: int = 0
-    weights: Features = _PRIOR
+    prior: Prior = field(default_factory=load_prior)
+    weights: Features = ()
+
+    def __post_init__(self) -> None:
+        self.weights = self._solve() if self.seen else self.prior.mean
 
     def learn(self, found: Features, real: float) -> None:
         """Take in one text whose true count is known."""
-        if real <= 0 or not any(found):
+        told = self.estimate(found)
+        # A number far out of any tokenizer's reach counts something else, pictures perhaps.
+        if real <= 0 or not any(found) or not told / FARTHEST < real < told * FARTHEST:
             return
         # Divided by the truth, so that the relative error is what gets small.
         row = [value / real for value in found]
-        for i in range(4):
-            self.moment[i] += row[i]
-            for j in range(4):
-                self.gram[i][j] += row[i] * row[j]
+        for i in range(SIZE):
+            self.moment[i] = self.moment[i] * MEMORY + row[i] / NOISE
+            for j in range(SIZE):
+                self.gram[i][j] = self.gram[i][j] * MEMORY + row[i] * row[j] / NOISE
         self.seen += 1
-        self.weights = _solve(self.gram, self.moment)
+        self.weights = self._solve()
 
     def estimate(self, found: Features) -> float:
         """Tokens of a text with these features; never less than one per eight public ones."""
@@ -102,27 +137,32 @@ class Calibration:
         except (KeyError, TypeError, ValueError):
             return cls()
         finite = all(math.isfinite(v) for row in [*gram, moment] for v in row)
-        if not finite or [len(row) for row in [*gram, moment]] != [4] * 5:
+        if not finite or [len(row) for row in [*gram, moment]] != [SIZE] * (SIZE + 1):
             return cls()
-        return cls(gram, moment, seen, _solve(gram, moment))
+        return cls(gram, moment, seen)
+
+    def _solve(self) -> Features:
+        """(G + P) w = m + P·mean: P is positive, so it always has a solution."""
+        mean, precision = self.prior.mean, self.prior.precision
+        rows = [
+            [g + p for g, p in zip(self.gram[i], precision[i], strict=True)]
+            + [self.moment[i] + sum(p * w for p, w in zip(precision[i], mean, strict=True))]
+            for i in range(SIZE)
+        ]
+        return _eliminate(rows)
 
 
-def _solve(gram: list[list[float]], moment: list[float]) -> Features:
-    """(G + S) w = m + S·prior by elimination; S is positive, so it always has a solution."""
-    rows = [
-        [gram[i][j] + (_PRIOR_STRENGTH[i] if i == j else 0.0) for j in range(4)]
-        + [moment[i] + _PRIOR_STRENGTH[i] * _PRIOR[i]]
-        for i in range(4)
-    ]
-    for i in range(4):
-        best = max(range(i, 4), key=lambda r: abs(rows[r][i]))
+def _eliminate(rows: list[list[float]]) -> Features:
+    size = len(rows)
+    for i in range(size):
+        best = max(range(i, size), key=lambda r: abs(rows[r][i]))
         rows[i], rows[best] = rows[best], rows[i]
         rows[i] = [value / rows[i][i] for value in rows[i]]
-        for r in range(4):
+        for r in range(size):
             if r != i:
                 factor = rows[r][i]
                 rows[r] = [a - factor * b for a, b in zip(rows[r], rows[i], strict=True)]
-    return (rows[0][4], rows[1][4], rows[2][4], rows[3][4])
+    return tuple(row[size] for row in rows)
 
 
 class TokenEstimator:
