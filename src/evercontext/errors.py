@@ -50,6 +50,7 @@
     │   ├── StoreCorrupt
     │   ├── StoreTooNew
     │   ├── StoreBusy
+    │   ├── StoreGone             the database server does not answer: may be tried again
     │   ├── StoreTimeout          a query ran too long and was stopped
     │   └── StoreConflict         a row contradicts another one
     ├── DoorProblem               a request that got no further than the door
@@ -236,13 +237,13 @@ class ModeRefused(ToolProblem):
     code = "mode_refused"
 
 
-class ApprovalDenied(ToolProblem):
 class HookBlocked(ToolProblem):
     """A hook said no; its words say why."""
 
     code = "hook_blocked"
 
 
+class ApprovalDenied(ToolProblem):
     """A person, or a rule of theirs, said no."""
 
     code = "approval_denied"
@@ -378,6 +379,12 @@ class StoreBusy(StoreProblem):
     """Another process holds the database."""
 
     code = "store_busy"
+
+
+class StoreGone(StoreProblem):
+    """The database server does not answer, or hung up."""
+
+    code = "store_gone"
 
 
 class StoreTimeout(StoreProblem):

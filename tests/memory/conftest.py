@@ -7,21 +7,29 @@ import pytest
 
 from evercontext.memory.orchestrator import RetrievalOrchestrator
 from evercontext.memory.store import MemoryStore
-from evercontext.storage.sqlite import SqliteStore
+from evercontext.storage.choose import open_store
+from evercontext.storage.store import Store
+from tests import postgres
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """No address, which means a file, and that of a server: what holds for one holds for both."""
+    return postgres.new_database() if request.param == "postgres" else ""
 
 
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    store = await SqliteStore.open(tmp_path / "memory.db")
+async def database(database_url: str, tmp_path: Path) -> AsyncIterator[Store]:
+    store = await open_store(tmp_path / "memory.db", database_url)
     yield store
     await store.close()
 
 
 @pytest.fixture
-def memories(database: SqliteStore) -> MemoryStore:
+def memories(database: Store) -> MemoryStore:
     return MemoryStore(database)
 
 
 @pytest.fixture
-def retrieval(database: SqliteStore) -> RetrievalOrchestrator:
+def retrieval(database: Store) -> RetrievalOrchestrator:
     return RetrievalOrchestrator(database)

@@ -15,7 +15,7 @@ from evercontext.errors import StoreTimeout
 from evercontext.memory.memory_table import Memory, stamp
 from evercontext.memory.orchestrator import RetrievalOrchestrator
 from evercontext.memory.store import MemoryStore
-from evercontext.storage.sqlite import SqliteStore
+from evercontext.storage.store import Store
 
 NOW = datetime(2026, 5, 20, 12, tzinfo=UTC)
 
@@ -157,7 +157,7 @@ async def test_no_syntax_breaks_a_search(
 
 @pytest.mark.case(117)
 async def test_a_runaway_query_is_interrupted_and_the_store_goes_on(
-    database: SqliteStore, memories: MemoryStore, retrieval: RetrievalOrchestrator
+    database: Store, memories: MemoryStore, retrieval: RetrievalOrchestrator
 ) -> None:
     await memories.save_memory("a heron")
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
@@ -223,10 +223,10 @@ async def test_rarity_is_not_learnt_from_others(
 
 
 async def test_memories_with_vectors_of_another_encoder_get_the_present_ones(
-    database: SqliteStore, memories: MemoryStore, retrieval: RetrievalOrchestrator
+    database: Store, memories: MemoryStore, retrieval: RetrievalOrchestrator
 ) -> None:
     await memories.save_memory("The heron nests on the chimney")
     [before] = await retrieval.retrieve("heron nesting")
-    await database.execute("UPDATE memories SET encoder = 'older', vector = x'0102'")
+    await database.execute("UPDATE memories SET encoder = 'older', vector = ?", (b"\1\2",))
     [after] = await RetrievalOrchestrator(database).retrieve("heron nesting")
     assert after.similarity == before.similarity > 0.3

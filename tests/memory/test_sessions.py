@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import sqlite3
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -12,23 +10,21 @@ from evercontext.domain.message import Message, ToolCall, assistant, tool_result
 from evercontext.events.redact import MASK, Redactor
 from evercontext.memory.messages import MessageCreate, MessageRepository
 from evercontext.memory.sessions import SessionRepository, new_session_id
-from evercontext.storage.sqlite import SqliteStore
+from evercontext.storage.store import Store
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    store = await SqliteStore.open(tmp_path / "memory.db")
-    yield store
-    await store.close()
+def store(database: Store) -> Store:
+    return database
 
 
 @pytest.fixture
-def sessions(store: SqliteStore) -> SessionRepository:
+def sessions(store: Store) -> SessionRepository:
     return SessionRepository(store)
 
 
 @pytest.fixture
-def messages(store: SqliteStore) -> MessageRepository:
+def messages(store: Store) -> MessageRepository:
     return MessageRepository(store)
 
 
@@ -71,21 +67,21 @@ async def test_an_end_is_recorded_and_restoring_takes_it_back(
 
 @pytest.mark.contract("N37")
 async def test_a_killed_session_gets_its_end_at_the_next_start(
-    sessions: SessionRepository, messages: MessageRepository, tmp_path: Path
+    database_url: str, sessions: SessionRepository, messages: MessageRepository, tmp_path: Path
 ) -> None:
     script = (
         "import asyncio, os, sys, pathlib\n"
-        "from evercontext.storage.sqlite import SqliteStore\n"
+        "from evercontext.storage.choose import open_store\n"
         "from evercontext.memory.sessions import SessionRepository\n"
         "async def go():\n"
-        "    store = await SqliteStore.open(pathlib.Path(sys.argv[1]))\n"
+        "    store = await open_store(pathlib.Path(sys.argv[1]), sys.argv[2])\n"
         "    s = await SessionRepository(store).create(pathlib.Path('.'), 'm')\n"
         "    print(s.id, flush=True)\n"
         "    os.kill(os.getpid(), 9)\n"
         "asyncio.run(go())\n"
     )
     child = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "memory.db")],
+        [sys.executable, "-c", script, str(tmp_path / "memory.db"), database_url],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     killed = child.stdout.strip()
@@ -102,7 +98,7 @@ async def test_a_killed_session_gets_its_end_at_the_next_start(
 
 @pytest.mark.contract("N22", "N23", "N33", "N36")
 async def test_a_conversation_comes_back_whole(
-    sessions: SessionRepository, messages: MessageRepository, tmp_path: Path
+    store: Store, sessions: SessionRepository, messages: MessageRepository, tmp_path: Path
 ) -> None:
     session = await sessions.create(tmp_path, "m")
     call = ToolCall("c1", "readFile", {"path": "日本語.md"})
@@ -115,14 +111,10 @@ async def test_a_conversation_comes_back_whole(
     for message in said:
         await messages.append(session.id, message)
     assert await messages.conversation(session.id) == said
-    with sqlite3.connect(tmp_path / "memory.db") as raw:
-        rows = raw.execute(
-            "SELECT role, content, tool_calls, tool_results FROM messages"
-        ).fetchall()
-    raw.close()
-    assert [row[0] for row in rows] == ["user", "assistant", "tool", "assistant"]
-    assert '"c1"' in rows[1][2]
-    assert '"c1"' in rows[2][3]
+    rows = await store.fetch_all("SELECT role, tool_calls, tool_results FROM messages ORDER BY id")
+    assert [row["role"] for row in rows] == ["user", "assistant", "tool", "assistant"]
+    assert '"c1"' in rows[1]["tool_calls"]
+    assert '"c1"' in rows[2]["tool_results"]
 
 
 @pytest.mark.contract("R45")
@@ -174,7 +166,7 @@ async def test_sql_in_any_field_is_stored_literally(
 
 
 @pytest.mark.case(135)
-async def test_a_secret_leaves_whatever_a_session_keeps(store: SqliteStore, tmp_path: Path) -> None:
+async def test_a_secret_leaves_whatever_a_session_keeps(store: Store, tmp_path: Path) -> None:
     secret = 'pass"word\n-1234'
     clean = Redactor([secret]).masked
     sessions, messages = SessionRepository(store, clean), MessageRepository(store, clean)
@@ -203,9 +195,20 @@ async def test_a_secret_leaves_whatever_a_session_keeps(store: SqliteStore, tmp_
 
 
 @pytest.mark.case(135)
-async def test_a_long_message_is_kept_whole(store: SqliteStore, tmp_path: Path) -> None:
+async def test_a_long_message_is_kept_whole(store: Store, tmp_path: Path) -> None:
     messages = MessageRepository(store, Redactor(["canary-1234"]).masked)
     session = await SessionRepository(store).create(tmp_path, "m")
     await messages.append(session.id, user("x" * 300_000 + "canary-1234"))
     [kept] = await messages.conversation(session.id)
     assert kept.content == "x" * 300_000 + MASK
+
+
+async def test_a_session_of_another_machine_is_left_alone_for_a_day(
+    store: Store, sessions: SessionRepository, tmp_path: Path
+) -> None:
+    session = await sessions.create(tmp_path, "m")
+    elsewhere = {"pid": 2**22, "born": "1", "host": "another-machine"}
+    await sessions.set_metadata(session.id, "owner", elsewhere)
+    assert await sessions.repair() == []
+    await store.execute("UPDATE sessions SET started_at = ?", ("2020-01-01 00:00:00",))
+    assert await sessions.repair() == [session.id]

@@ -14,6 +14,7 @@ from evercontext.memory.memory_table import Memory, digest_of, stamp
 from evercontext.memory.orchestrator import RetrievalOrchestrator
 from evercontext.memory.store import MemoryStore
 from evercontext.storage.sqlite import SqliteStore
+from evercontext.storage.store import Store
 
 NOW = datetime(2026, 5, 20, 12, tzinfo=UTC)
 
@@ -171,9 +172,9 @@ _WRITER = """
 import asyncio, sys
 from pathlib import Path
 from evercontext.memory.store import MemoryStore
-from evercontext.storage.sqlite import SqliteStore
+from evercontext.storage.choose import open_store
 async def main():
-    store = await SqliteStore.open(Path(sys.argv[1]))
+    store = await open_store(Path(sys.argv[1]), sys.argv[3])
     for i in range(25):
         await MemoryStore(store).save_memory(f"writer {sys.argv[2]} says {i}", project="/p")
     await store.close()
@@ -183,14 +184,20 @@ asyncio.run(main())
 
 @pytest.mark.case(120)
 async def test_four_processes_write_and_a_fifth_sees_all_of_it(
-    tmp_path: Path, database: SqliteStore, memories: MemoryStore, retrieval: RetrievalOrchestrator
+    tmp_path: Path,
+    database_url: str,
+    database: Store,
+    memories: MemoryStore,
+    retrieval: RetrievalOrchestrator,
 ) -> None:
     await memories.save_memory("writer zero says hello", project="/p")
     wanted = RetrievalOptions(limit=200, project="/p")
     assert len(await retrieval.retrieve("writer", wanted)) == 1
     path = str(tmp_path / "memory.db")
     running = [
-        await asyncio.create_subprocess_exec(sys.executable, "-c", _WRITER, path, str(n))
+        await asyncio.create_subprocess_exec(
+            sys.executable, "-c", _WRITER, path, str(n), database_url
+        )
         for n in range(4)
     ]
     assert [await one.wait() for one in running] == [0, 0, 0, 0]

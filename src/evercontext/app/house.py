@@ -36,7 +36,7 @@ from evercontext.errors import ConfigError, FileProblem, PolicyError, UsageError
 from evercontext.evaluation.history import EvaluationHistory
 from evercontext.events.log import EventLog
 from evercontext.settings import Settings, process_environment
-from evercontext.storage.sqlite import SqliteStore
+from evercontext.storage.choose import open_store
 from evercontext.storage.store import Store
 from evercontext.tools.approval import Gate, nobody
 from evercontext.tools.toolbox import Toolbox
@@ -70,14 +70,14 @@ class EverContext:
             secrets = redactor(settings)
             events = EventLog(settings.traces, secrets)
             stack.callback(events.close)
-            store = await SqliteStore.open(settings.database)
+            store = await open_store(settings.database, settings.database_url)
             stack.push_async_callback(store.close)
             traces = TraceIndex(store, events, settings.traces, secrets.masked)
             stack.push_async_callback(traces.close)
             history = EvaluationHistory(store, settings.home, secrets.masked)
             workspace, tools = equip(settings, stack, events, history)
             memory = Recollection.of(store, settings.root, secrets.masked)
-            catalog = open_catalog(settings, store, events)
+            catalog = open_catalog(settings, store, events, secrets.learn)
             stack.push_async_callback(catalog.servers.close)
             # Two more tools are worth their tokens only where they lead somewhere.
             meta = catalog.tools() if await catalog.servers.table.all() else []

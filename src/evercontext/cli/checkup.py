@@ -103,9 +103,22 @@ def _nearest(path: Path) -> Path:
     return next(parent for parent in path.parents if parent.exists())
 
 
+async def _server(settings: Settings) -> Check:
+    from evercontext.storage.choose import open_store
+
+    try:
+        store = await open_store(settings.database, settings.database_url)
+    except EverContextError as error:
+        return Check("database", "bad", error.message, error.fix)
+    await store.close()
+    return Check("database", "ok", f"{store.report.location}, schema {store.report.version}")
+
+
 async def _database(settings: Settings) -> Check:
     from evercontext.storage.recover import find_damage
 
+    if settings.database_url:
+        return await _server(settings)
     path = settings.database
     if not path.exists():
         return Check("database", "ok", f"{path} (made when needed)")

@@ -235,11 +235,11 @@ def _with_memory(work: Work, place: dict[str, Any]) -> int:
     async def opened() -> Outcome:
         from evercontext.app.house import check_root, make_home, redactor
         from evercontext.app.recollection import Recollection
-        from evercontext.storage.sqlite import SqliteStore
+        from evercontext.storage.choose import open_store
 
         check_root(settings)
         make_home(settings.home)
-        store = await SqliteStore.open(settings.database)
+        store = await open_store(settings.database, settings.database_url)
         try:
             screen = Screen(sys.stdout, no_color=settings.no_color)
             clean = redactor(settings).masked

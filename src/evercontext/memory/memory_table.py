@@ -80,10 +80,12 @@ INSERT = """
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
         (SELECT coalesce(max(change), 0) + 1 FROM memories), ?, ?, ?, ?)
     ON CONFLICT (project, user_id, digest) WHERE state = 'active' DO UPDATE SET
-        seen = seen + 1,
-        importance = max(importance, excluded.importance),
-        expires_at = CASE WHEN expires_at IS NULL OR excluded.expires_at IS NULL THEN NULL
-            ELSE max(expires_at, excluded.expires_at) END,
+        seen = memories.seen + 1,
+        importance = CASE WHEN memories.importance > excluded.importance
+            THEN memories.importance ELSE excluded.importance END,
+        expires_at = CASE WHEN memories.expires_at > excluded.expires_at
+            THEN memories.expires_at WHEN memories.expires_at IS NULL THEN NULL
+            ELSE excluded.expires_at END,
         change = excluded.change
 """
 COLUMNS = (

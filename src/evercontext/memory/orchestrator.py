@@ -116,6 +116,8 @@ class RetrievalOrchestrator:
         return results
 
     async def _contents(self, numbers: list[int], columns: str) -> list[Row]:
+        if not numbers:
+            return []
         marks = ", ".join("?" * len(numbers))
         return await self._store.fetch_all(
             f"SELECT {columns} FROM memories WHERE number IN ({marks})",  # noqa: S608 - made of fixed words

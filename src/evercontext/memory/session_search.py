@@ -13,27 +13,18 @@ from evercontext.domain.tool import Arguments, Caller, Effect, Tool, ToolResult
 from evercontext.memory.sessions import real_path
 from evercontext.storage.store import Store
 
-LEAST = 3
-"""Letters that the index can find."""
 MOST_WORDS = 16
 _LONGEST_WORD = 200
 _AROUND = 240
 _LOOKED_BACK = 10
 
-_CATCH_UP = """
-    INSERT INTO message_words (rowid, content)
-    SELECT id, content FROM messages
-    WHERE id > (SELECT coalesce(max(rowid), 0) FROM message_words)
-"""
 _SEARCH = """
     SELECT m.id, m.session_id, m.timestamp, m.role, m.content, s.title
     FROM messages m JOIN sessions s ON s.id = m.session_id
-    WHERE s.project_path = ? {conditions}
+    WHERE s.project_path = ? AND {conditions}
     ORDER BY m.id DESC LIMIT ?
 """
-_INDEXED = "AND m.id IN (SELECT rowid FROM message_words WHERE message_words MATCH ?)"
-_ONE_SESSION = "AND m.session_id = ?"
-_SHORT = "AND m.content LIKE ? ESCAPE '!'"
+_ONE_SESSION = "m.session_id = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +49,11 @@ async def search(
     words = [word[:_LONGEST_WORD] for word in query.replace("\0", " ").split()][:MOST_WORDS]
     if not words:
         return []
-    await store.execute(_CATCH_UP)
-    conditions = [_ONE_SESSION] if session else []
-    values: list[object] = [session] if session else []
-    if long := [word for word in words if len(word) >= LEAST]:
-        conditions.append(_INDEXED)
-        values.append(" ".join(f'"{word.replace(chr(34), chr(34) * 2)}"' for word in long))
-    for word in words:
-        if len(word) < LEAST:
-            conditions.append(_SHORT)
-            values.append(f"%{_escaped(word)}%")
-    sql = _SEARCH.replace("{conditions}", " ".join(conditions))
+    condition, values = await store.holding(words)
+    conditions = [condition]
+    if session:
+        conditions, values = [_ONE_SESSION, condition], [session, *values]
+    sql = _SEARCH.replace("{conditions}", " AND ".join(conditions))
     rows = await store.fetch_all(sql, (real_path(project), *values, limit))
     return [
         Hit(r["session_id"], r["title"], r["timestamp"], r["role"],
@@ -83,10 +68,6 @@ def excerpt(text: str, word: str) -> str:
     begin, end = max(0, at - _AROUND), at + len(word) + _AROUND
     cut = " ".join(text[begin:end].split())
     return f"{'…' if begin else ''}{cut}{'…' if end < len(text) else ''}"
-
-
-def _escaped(word: str) -> str:
-    return "".join(f"!{letter}" if letter in "!%_" else letter for letter in word)
 
 
 def look_back_tool(store: Store, project: Path) -> Tool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import secrets
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ class SessionRepository:
         self, project: Path, model_used: str, *, user_id: str | None = None
     ) -> Session:
         """Begin a session in a project."""
-        metadata = {"owner": owner_of(os.getpid())}
+        metadata = {"owner": _owner()}
         session = Session(
             id=new_session_id(),
             project_path=real_path(project),
@@ -104,7 +105,7 @@ class SessionRepository:
         """Open it again: it has no end any more."""
         async with self._store.transaction() as writing:
             row = await writing.fetch_one("SELECT metadata FROM sessions WHERE id = ?", (id,))
-            metadata = {**_metadata(row), "owner": owner_of(os.getpid())}
+            metadata = {**_metadata(row), "owner": _owner()}
             await writing.execute(
                 "UPDATE sessions SET ended_at = NULL, metadata = ?,"
                 " model_used = coalesce(?, model_used) WHERE id = ?",
@@ -159,13 +160,26 @@ class SessionRepository:
     async def repair(self) -> list[str]:
         """End the sessions whose process died; they ended with their last message."""
         rows = await self._store.fetch_all(f"{_COLUMNS} WHERE s.ended_at IS NULL GROUP BY s.id")
-        dead = [row for row in rows if not is_alive(_metadata(row).get("owner"))]
+        dead = [row for row in rows if not _may_live(row)]
         for row in dead:
             await self._store.execute(
                 "UPDATE sessions SET ended_at = ? WHERE id = ? AND ended_at IS NULL",
                 (row["last_at"] or row["started_at"], row["id"]),
             )
         return [row["id"] for row in dead]
+
+
+def _owner() -> dict[str, Any]:
+    return {**owner_of(os.getpid()), "host": platform.node()}
+
+
+def _may_live(row: Row) -> bool:
+    """Whether its process may still run; on another machine of a team that cannot be seen."""
+    owner = _metadata(row).get("owner")
+    if isinstance(owner, dict) and owner.get("host", platform.node()) != platform.node():
+        yesterday = datetime.now(UTC) - timedelta(days=1)
+        return str(row["last_at"] or row["started_at"]) > f"{yesterday:%Y-%m-%d %H:%M:%S}"
+    return is_alive(owner)
 
 
 def _session(row: Row) -> Session:

@@ -117,11 +117,7 @@ class Settings:
         "EC_HOME", Path("~/.nebula"), "Where user-level files live", _path, user_only=True
     )
     database_url: str | None = _setting(
-        "EC_DATABASE_URL",
-        None,
-        "PostgreSQL database of a team: postgresql://user:password@host/name. Unset: a file at home",
-        secret=True,
-        user_only=True,
+        "EC_DATABASE_URL", None, "PostgreSQL of a team. Unset: a file", secret=True, user_only=True
     )
 
     # Policy

@@ -73,6 +73,12 @@ def home_migrations() -> tuple[Migration, ...]:
     return load_migrations("evercontext.storage", "migrations/sqlite")
 
 
+@cache
+def postgres_migrations() -> tuple[Migration, ...]:
+    """Return the same schema as PostgreSQL says it."""
+    return load_migrations("evercontext.storage", "migrations/postgres")
+
+
 def schema_version(connection: sqlite3.Connection) -> int:
     """Return the newest migration this database has seen, 0 for a fresh one."""
     ledger = "SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'"

@@ -26,21 +26,24 @@ def find_damage(path: Path) -> str | None:
         return "its header is not one of a database"
     try:
         with closing(connect(str(path), read_only=True)) as connection:
+            connection.text_factory = _lenient
             return _failed_check(connection) or _damaged_row(connection)
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
             return str(error)
         raise
+    except UnicodeDecodeError:
+        # SQLite quotes the damaged schema in its message, and Python cannot read that.
+        return "its schema is damaged"
 
 
 def _failed_check(connection: sqlite3.Connection) -> str | None:
     verdict = connection.execute("PRAGMA quick_check(1)").fetchone()
     answer = str(next(iter(verdict.values())))
-    return None if answer == "ok" else " ".join(answer.split())
+    return None if answer == "ok" else " ".join(answer.split()).encode("ascii", "replace").decode()
 
 
 def _damaged_row(connection: sqlite3.Connection) -> str | None:
-    connection.text_factory = _lenient
     present = {row["name"] for row in connection.execute("SELECT name FROM sqlite_master")}
     for table in CHECKED.keys() & present:
         for row in connection.execute(_select(table)):
@@ -89,7 +92,7 @@ def _tables(connection: sqlite3.Connection) -> list[str]:
 def _readable(source: sqlite3.Connection, table: str) -> Iterator[dict[str, Any]]:
     """Yield rows from both ends: a broken page stops a scan, and stops the other one too."""
     for order in ("ASC", "DESC"):
-        with suppress(sqlite3.Error):
+        with suppress(sqlite3.Error, UnicodeDecodeError):
             for row in source.execute(f"{_select(table)} ORDER BY rowid {order}"):
                 if row_is_whole(table, row):
                     yield row

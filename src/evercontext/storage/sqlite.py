@@ -23,6 +23,7 @@ from evercontext.storage.connect import (
 from evercontext.storage.migrate import Migration, home_migrations, migrate, refuse_newer
 from evercontext.storage.recover import find_damage, put_aside, salvage
 from evercontext.storage.store import READ_SECONDS, OpenReport, Parameters, Queries, Row
+from evercontext.storage.words import CATCH_UP, for_sqlite
 
 _Result = TypeVar("_Result")
 
@@ -130,6 +131,11 @@ class SqliteStore:
 
         async with self._turn():
             await self.write(job)
+
+    async def holding(self, words: Sequence[str]) -> tuple[str, list[str]]:
+        """Bring the text index up to date and ask it."""
+        await self.execute(CATCH_UP)
+        return for_sqlite(words)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Queries]:

@@ -70,6 +70,10 @@ class Store(Queries, Protocol):
         """What happened while it was opened."""
         ...
 
+    async def holding(self, words: Sequence[str]) -> tuple[str, list[str]]:
+        """Return the condition that a message ``m`` holds every word, and its values."""
+        ...
+
     def transaction(self) -> AbstractAsyncContextManager[Queries]:
         """Open a write transaction: committed at the end, rolled back on any exception."""
         ...

@@ -1,0 +1,307 @@
+"""PostgreSQL: the same store for a team, behind the same seam.
+
+Writers take turns, as in SQLite: a transaction begins with one lock that all processes share. What
+rests on "the newest number plus one" then holds here too, and a reader never sees a later change
+before an earlier one. Readers never wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg.rows import dict_row
+
+from evercontext.errors import StoreBusy, StoreGone, StoreProblem
+from evercontext.storage.migrate import Migration, postgres_migrations
+from evercontext.storage.postgres_migrate import migrate
+from evercontext.storage.postgres_values import incoming, numbered, outgoing, translated
+from evercontext.storage.store import READ_SECONDS, OpenReport, Parameters, Queries, Row
+from evercontext.storage.words import for_postgres
+
+BUSY_SECONDS = 10.0
+ATTEMPTS = 3
+_READERS = 2
+_CONNECT_SECONDS = 5
+_WRITERS = 0x45434F4E
+"""The number of the lock under which everybody writes."""
+_Result = TypeVar("_Result")
+Link = psycopg.AsyncConnection[Row]
+
+
+class PostgresStore:
+    """A ``Store`` on a PostgreSQL server; ``url`` may hold a password and is never shown."""
+
+    def __init__(self, url: str, report: OpenReport, busy_seconds: float) -> None:
+        self._url, self._report, self._busy_seconds = url, report, busy_seconds
+        self._closed = False
+        self._writer: Link | None = None
+        self._writing = asyncio.Lock()
+        self._holder: asyncio.Task[object] | None = None
+        self._reading = asyncio.Semaphore(_READERS)
+        self._readers: list[tuple[Link, float]] = []
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        *,
+        migrations: Sequence[Migration] | None = None,
+        busy_seconds: float = BUSY_SECONDS,
+    ) -> PostgresStore:
+        """Connect and bring the schema up to date."""
+        steps = postgres_migrations() if migrations is None else migrations
+
+        async def prepare() -> tuple[int, int]:
+            link = await _connect(url)
+            try:
+                return await migrate(link, steps, busy_seconds)
+            finally:
+                await link.close()
+
+        before, after = await _again(prepare)
+        report = OpenReport(
+            location=place_of(url),
+            version=after,
+            migrated_from=before if 0 < before < after else None,
+        )
+        return cls(url, report, busy_seconds)
+
+    @property
+    def report(self) -> OpenReport:
+        """What happened while it was opened."""
+        return self._report
+
+    async def fetch_all(
+        self, sql: str, parameters: Parameters = (), *, seconds: float = READ_SECONDS
+    ) -> list[Row]:
+        """Return every row as of the last commit."""
+        self._refuse_holder()
+        self._refuse_closed()
+        return await _again(lambda: self._read(sql, parameters, seconds))
+
+    async def fetch_one(
+        self, sql: str, parameters: Parameters = (), *, seconds: float = READ_SECONDS
+    ) -> Row | None:
+        """Return the first row as of the last commit, or ``None``."""
+        return next(iter(await self.fetch_all(sql, parameters, seconds=seconds)), None)
+
+    async def execute(self, sql: str, parameters: Parameters = ()) -> int:
+        """Run one statement in a transaction of its own."""
+        async with self.transaction() as inside:
+            return await inside.execute(sql, parameters)
+
+    async def execute_many(self, sql: str, rows: Sequence[Parameters]) -> None:
+        """Run one statement for each row, all in one transaction."""
+        async with self.transaction() as inside:
+            await inside.execute_many(sql, rows)
+
+    async def holding(self, words: Sequence[str]) -> tuple[str, list[str]]:
+        """Say that a message holds every word."""
+        return for_postgres(words)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Queries]:
+        """Open a write transaction; other writers, here and elsewhere, wait."""
+        async with self._turn():
+            # Nothing was sent yet: a server that has just restarted is simply asked again.
+            link = await _again(self._begun)
+            transaction = _Transaction(link)
+            try:
+                yield transaction
+                await transaction.end("COMMIT")
+            except BaseException:
+                await asyncio.shield(self._roll_back(transaction))
+                raise
+
+    async def close(self) -> None:
+        """Give every connection back."""
+        self._refuse_holder()
+        async with self._writing:
+            self._closed = True
+            links = [link for link, _ in self._readers]
+            links += [self._writer] if self._writer else []
+            self._readers, self._writer = [], None
+            for link in links:
+                await link.close()
+
+    async def _begun(self) -> Link:
+        """Return the writer with a transaction open and the writers' lock held."""
+        self._refuse_closed()
+        if self._writer is None or self._writer.closed:
+            self._writer = await _connect(self._url)
+        try:
+            with translated():
+                await self._writer.execute("BEGIN")
+                wait = f"{int(self._busy_seconds * 1000)}"
+                await self._writer.execute("SELECT set_config('lock_timeout', $1, true)", [wait])
+                await self._writer.execute("SELECT pg_advisory_xact_lock($1)", [_WRITERS])
+            return self._writer
+        except BaseException:
+            writer, self._writer = self._writer, None
+            await asyncio.shield(writer.close())
+            raise
+
+    async def _roll_back(self, transaction: _Transaction) -> None:
+        try:
+            await transaction.end("ROLLBACK")
+        except StoreProblem:
+            # The server has forgotten it with the connection.
+            writer, self._writer = self._writer, None
+            if writer is not None:
+                await writer.close()
+
+    async def _read(self, sql: str, parameters: Parameters, seconds: float) -> list[Row]:
+        async with self._reading:
+            link, limit = self._readers.pop() if self._readers else (await self._reader(), 0.0)
+            try:
+                with translated():
+                    if limit != seconds:
+                        wait = f"{int(seconds * 1000)}"
+                        await link.execute(
+                            "SELECT set_config('statement_timeout', $1, false)", [wait]
+                        )
+                    return await _fetch(link, sql, parameters)
+            finally:
+                idle = link.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+                if idle and not self._closed:
+                    self._readers.append((link, seconds))
+                else:
+                    # Cut off in the middle, or by a closed store: not to be used again.
+                    await asyncio.shield(link.close())
+
+    async def _reader(self) -> Link:
+        link = await _connect(self._url)
+        with translated():
+            await link.execute("SET default_transaction_read_only = on")
+        return link
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Wait for the writer; refuse a task that already has it, for it would wait for ever."""
+        self._refuse_holder()
+        try:
+            async with asyncio.timeout(self._busy_seconds):
+                await self._writing.acquire()
+        except TimeoutError:
+            raise StoreBusy("a transaction of this process holds the database") from None
+        self._holder = asyncio.current_task()
+        try:
+            yield
+        finally:
+            self._holder = None
+            self._writing.release()
+
+    def _refuse_holder(self) -> None:
+        if self._holder is not None and self._holder is asyncio.current_task():
+            raise StoreProblem("a transaction is open in this task: use it, not the store")
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise StoreProblem("the database is closed")
+
+
+class _Transaction:
+    """The statements of one open transaction; one that fails ends it."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._over: str | None = None
+
+    async def fetch_all(
+        self, sql: str, parameters: Parameters = (), *, seconds: float = READ_SECONDS
+    ) -> list[Row]:
+        """Return every row, uncommitted ones included."""
+        return await self._run(self._timed(sql, parameters, seconds))
+
+    async def fetch_one(
+        self, sql: str, parameters: Parameters = (), *, seconds: float = READ_SECONDS
+    ) -> Row | None:
+        """Return the first row, or ``None``; may be an ``INSERT … RETURNING``."""
+        return next(iter(await self.fetch_all(sql, parameters, seconds=seconds)), None)
+
+    async def execute(self, sql: str, parameters: Parameters = ()) -> int:
+        """Run one statement."""
+
+        async def run() -> int:
+            done = await self._link.execute(numbered(sql), outgoing(parameters))
+            return max(0, done.rowcount)
+
+        return await self._run(run())
+
+    async def execute_many(self, sql: str, rows: Sequence[Parameters]) -> None:
+        """Run one statement for each row."""
+
+        async def run() -> None:
+            async with self._link.cursor() as cursor:
+                await cursor.executemany(numbered(sql), [outgoing(row) for row in rows])
+
+        if rows:
+            await self._run(run())
+
+    async def end(self, word: str) -> None:
+        """Make it all real, or forget it all."""
+        if word == "COMMIT":
+            await self._run(self._link.execute(word))
+        elif not self._link.closed:
+            with translated():
+                await self._link.execute(word)
+        self._over = self._over or "the transaction has ended"
+
+    async def _timed(self, sql: str, parameters: Parameters, seconds: float) -> list[Row]:
+        wait = f"{int(seconds * 1000)}"
+        await self._link.execute("SELECT set_config('statement_timeout', $1, true)", [wait])
+        return await _fetch(self._link, sql, parameters)
+
+    async def _run(self, job: Awaitable[_Result]) -> _Result:
+        if self._over:
+            if asyncio.iscoroutine(job):
+                job.close()
+            raise StoreProblem(self._over)
+        try:
+            with translated():
+                return await job
+        except BaseException:
+            self._over = "a statement of this transaction failed: it is rolled back"
+            raise
+
+
+async def _connect(url: str) -> Link:
+    with translated():
+        return await psycopg.AsyncConnection.connect(
+            url,
+            autocommit=True,
+            connect_timeout=_CONNECT_SECONDS,
+            application_name="evercontext",
+            row_factory=dict_row,
+            cursor_factory=psycopg.AsyncRawCursor,
+        )
+
+
+async def _fetch(link: Link, sql: str, parameters: Parameters) -> list[Row]:
+    found = await link.execute(numbered(sql), outgoing(parameters))
+    return incoming(await found.fetchall()) if found.description else []
+
+
+async def _again(job: Callable[[], Awaitable[_Result]]) -> _Result:
+    """Try three times while the server is away; only for what can be done twice without harm."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return await job()
+        except StoreGone:
+            if attempt == ATTEMPTS:
+                raise
+            await asyncio.sleep(attempt * random.uniform(0.1, 0.4))  # noqa: S311 - a pause
+    raise AssertionError("unreachable")
+
+
+def place_of(url: str) -> str:
+    """The address without its password, for people."""
+    parts: Any = urlsplit(url)
+    host = parts.hostname or "socket"
+    return f"postgresql://{host}{':' + str(parts.port) if parts.port else ''}{parts.path}"

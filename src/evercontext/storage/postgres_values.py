@@ -1,0 +1,101 @@
+"""What differs between the two databases: placeholders, values and errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import psycopg
+
+from evercontext.errors import (
+    DiskFull,
+    EverContextError,
+    StoreBusy,
+    StoreConflict,
+    StoreGone,
+    StoreProblem,
+    StoreTimeout,
+)
+from evercontext.storage.store import Parameters, Row
+
+_STRING_OR_MARK = re.compile(r"'(?:[^']|'')*'|\?")
+# PostgreSQL holds no NUL in a text. A private character stands for it, and escapes itself.
+_LARGEST = 2**63
+_MARK = "\U000f00fe"
+_FIX = "Check that the server of EC_DATABASE_URL runs, then try again"
+
+
+@lru_cache(maxsize=512)
+def numbered(sql: str) -> str:
+    """Turn ``?`` into ``$1``, ``$2`` …, except inside strings."""
+    count = 0
+
+    def mark(match: re.Match[str]) -> str:
+        nonlocal count
+        if match[0] != "?":
+            return match[0]
+        count += 1
+        return f"${count}"
+
+    return _STRING_OR_MARK.sub(mark, sql)
+
+
+def outgoing(values: Parameters) -> list[Any]:
+    """Values as the server takes them: truth as a number, text without NUL."""
+    return [_out(value) for value in values]
+
+
+def _out(value: Any) -> Any:
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+        raise OverflowError("an integer has 64 bits")
+    if isinstance(value, str) and ("\0" in value or _MARK in value):
+        return value.replace(_MARK, _MARK + "1").replace("\0", _MARK + "0")
+    return value
+
+
+def incoming(rows: Sequence[Row]) -> list[Row]:
+    """Rows as they were written."""
+    return [{name: _in(value) for name, value in row.items()} for row in rows]
+
+
+def _in(value: Any) -> Any:
+    if isinstance(value, str) and _MARK in value:
+        return value.replace(_MARK + "0", "\0").replace(_MARK + "1", _MARK)
+    return value
+
+
+def meaning_of(error: psycopg.Error) -> EverContextError:
+    """Return the error of our tree that says what PostgreSQL meant."""
+    told = " ".join(str(error).split())
+    match error:
+        case psycopg.errors.QueryCanceled():
+            return StoreTimeout(f"the query took too long ({told})", fix="Narrow it")
+        case psycopg.errors.DiskFull():
+            return DiskFull(f"no space left for the database ({told})", fix="Free some space")
+        case (
+            psycopg.errors.LockNotAvailable()
+            | psycopg.errors.SerializationFailure()
+            | psycopg.errors.DeadlockDetected()
+        ):
+            return StoreBusy(f"another process holds the database ({told})", fix="Try again")
+        case psycopg.IntegrityError():
+            return StoreConflict(f"the row contradicts another one ({told})")
+        case psycopg.OperationalError() | psycopg.InterfaceError():
+            return StoreGone(f"the database server does not answer ({told})", fix=_FIX)
+    return StoreProblem(f"the database refused ({told})")
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn PostgreSQL's errors into ours."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise meaning_of(error) from error
+    except (ValueError, OverflowError) as error:
+        raise StoreProblem(f"the database cannot hold this value ({error})") from error

