@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.catalog.backend import Patience
-from evercontext.catalog.server_table import ServerConfig
+from evercontext.catalog.backend import Patience, Surroundings
+from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.catalog.servers import Servers
 from evercontext.errors import EverContextError, ServerGone, ServerProblem, ServerTimeout
+from evercontext.events.redact import Redactor
+from evercontext.storage.sqlite import SqliteStore
 from tests.catalog.world import EVERYBODY, odd, run, servers
 
 QUICK = Patience(greeting=1.0, listing=1.0)
@@ -199,3 +201,46 @@ def _sleepers() -> list[str]:
         except OSError:
             continue
     return found
+
+
+@pytest.mark.case(98)
+async def test_an_address_of_a_server_is_opened_by_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opener = tmp_path / "opener"
+    opener.write_text(f'#!/bin/sh\necho "$1" >> {tmp_path}/opened\n')
+    opener.chmod(0o755)
+    monkeypatch.setenv("BROWSER", str(opener))
+    async with servers(tmp_path, odd("sly", "opens")) as opened:
+        await run(opened, "sly:echo", text="x")
+        (backend,) = await opened.visible(EVERYBODY)
+        assert backend.wire is not None
+        assert backend.wire.oddities.refused == 3
+        await run(opened, "sly:echo", text="x")
+        refusals = [line for line in backend.log if line.startswith("refused:")]
+        assert refusals == ["refused: elicitation/create is not offered here"] * 3
+    assert not (tmp_path / "opened").exists()
+
+
+@pytest.mark.case(135)
+async def test_credentials_of_servers_are_in_no_log(tmp_path: Path) -> None:
+    secret, header = "k3y-of-the-server-77", "Bearer t0ken-of-the-server-88"
+    learnt: list[str] = []
+    around = Surroundings({}, tmp_path, on_secrets=learnt.extend)
+    config = odd("one", env={"API_KEY": secret, "COLOUR": "a plain colour"})
+    store = await SqliteStore.open(tmp_path / "house.db")
+    table = ServerTable(store)
+    await table.put(config)
+    await table.put(ServerConfig("far", url="http://127.0.0.1:9/", headers={"X-Auth": header}))
+    opened = Servers(table, around)
+    try:
+        await opened.gather(EVERYBODY, patience=20)
+    finally:
+        await opened.close()
+        await store.close()
+    assert {secret, header, "t0ken-of-the-server-88"} <= set(learnt)
+    assert "a plain colour" not in learnt
+    redactor = Redactor()
+    redactor.learn(learnt)
+    line = redactor.line({"text": f"it said {secret} and t0ken-of-the-server-88"})
+    assert line == '{"text":"it said [redacted] and [redacted]"}'
