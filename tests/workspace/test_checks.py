@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from evercontext import testing
 from evercontext.domain.tool import Caller, Door, Mode, ToolResult
 from evercontext.errors import InvalidArguments, ModeRefused, NoSandbox, PathEscape, ProgramMissing
 from evercontext.events.log import EventLog
@@ -357,3 +358,27 @@ async def test_the_log_has_the_exit_code_of_a_command(call: Call, tmp_path: Path
     logged = "".join(path.read_text() for path in (tmp_path / "traces").rglob("*.jsonl"))
     ended = [event for event in map(json.loads, logged.splitlines()) if event["parent"]]
     assert [event["data"]["exit_code"] for event in ended] == [3]
+
+
+@pytest.mark.case(80)
+@pytest.mark.parametrize(
+    ("kind", "command", "kept"),
+    [
+        ("test", "sh -c 'echo edited > a.py'", True),
+        ("test", "sh -c 'echo edited > a.py' --snapshot-update", False),
+        ("format", "sh -c 'echo edited > a.py'", False),
+    ],
+)
+async def test_only_commands_that_are_to_change_files_have_their_changes_taken_back(
+    tmp_path: Path, kind: str, command: str, kept: bool
+) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "a.py").write_text("old\n")
+    async with testing.house(tmp_path) as app:
+        caller = Caller("22222222-2222-4222-8222-222222222222", Door.RUN)
+        result = await app.toolbox.call(f"run.{kind}", {"command": command}, caller)
+        assert isinstance(app.workspace, LocalWorkspace)
+        done = undo(app.workspace.journal, [caller.trace_id])
+    assert ("changed meanwhile, likely by the user: a.py" in result.text) is kept
+    assert bool(done.kept) is kept
+    assert ((tmp_path / "project" / "a.py").read_text() == "old\n") is not kept

@@ -28,9 +28,11 @@ async def undoable(app: EverContext, trace_id: str) -> Trace | None:
     return next((trace for trace in found if trace.trace_id == trace_id), None)
 
 
-async def undo_task(app: EverContext, trace_id: str | None, *, dry_run: bool = False) -> Undone:
+async def undo_task(
+    app: EverContext, trace_id: str | None, *, dry_run: bool = False, everything: bool = False
+) -> Undone:
     """Take back one task's changes and say so in the log; without an id, the latest one's."""
-    done = await undo(journal_of(app), trace_id, dry_run=dry_run)
+    done = await undo(journal_of(app), trace_id, dry_run=dry_run, everything=everything)
     if not dry_run and (done.restored or done.removed):
         told = f"undo: {', '.join((*done.restored, *done.removed))} as before"
         app.events.emit(Notice(level="info", text=told), trace_id=done.trace_id)

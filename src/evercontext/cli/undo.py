@@ -24,12 +24,16 @@ if TYPE_CHECKING:
 @click.command("undo")
 @click.argument("trace", required=False)
 @click.option("--dry-run", is_flag=True, help="Say what would happen; change nothing.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Also what changed while a check ran, perhaps by you."
+)
 @click.option("--list", "listing", is_flag=True, help="List what could be taken back.")
 @json_option
 @root_option
 def command(
     trace: str | None,
     dry_run: bool,
+    everything: bool,
     listing: bool,
     as_json: bool,
     root: str | None,
@@ -44,7 +48,7 @@ def command(
     settings = settings_of(root, allow_wide_root=allow_wide_root)
     if listing:
         return int(run_until_stopped(_list(settings, as_json)))
-    return int(run_until_stopped(_undo(settings, trace, dry_run, as_json)))
+    return int(run_until_stopped(_undo(settings, trace, (dry_run, everything), as_json)))
 
 
 async def _list(settings: Settings, as_json: bool) -> Outcome:
@@ -71,7 +75,9 @@ def _row(trace: Trace) -> str:
     return f"{trace.trace_id[:8]}  {moment}  {state:7} {one_line(', '.join(trace.paths))}"
 
 
-async def _undo(settings: Settings, prefix: str | None, dry: bool, as_json: bool) -> Outcome:
+async def _undo(
+    settings: Settings, prefix: str | None, how: tuple[bool, bool], as_json: bool
+) -> Outcome:
     from evercontext.app import EverContext
     from evercontext.app.undoing import journal_of, undo_task
     from evercontext.workspace.checkpoints import list_traces
@@ -84,7 +90,8 @@ async def _undo(settings: Settings, prefix: str | None, dry: bool, as_json: bool
             if prefix
             else None
         )
-        done = await undo_task(app, wanted, dry_run=dry)
+        dry, everything = how
+        done = await undo_task(app, wanted, dry_run=dry, everything=everything)
     if as_json:
         print(json.dumps({**dataclasses.asdict(done), "dry_run": dry}, ensure_ascii=False))
     else:

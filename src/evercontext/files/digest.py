@@ -10,7 +10,7 @@ from pathlib import Path
 from evercontext.errors import EverContextError
 from evercontext.files import io
 from evercontext.files.names import parse
-from evercontext.files.paths import Root
+from evercontext.files.paths import Parts, Root
 from evercontext.files.policy import FilePolicy
 
 MOST_BYTES = 64 << 20
@@ -29,10 +29,17 @@ def tree_digest(root: Path, names: Iterable[str], most: int = MOST_BYTES) -> str
 
 
 def _told(tree: Root, name: str, left: int) -> tuple[str, int]:
-    with suppress(EverContextError, OSError), tree.place(parse(name.rstrip("/"))) as safe:
+    with suppress(EverContextError, OSError):
+        return _read(tree, parse(name.rstrip("/")), left)
+    return "", 0
+
+
+def _read(tree: Root, parts: Parts, left: int) -> tuple[str, int]:
+    if not parts:
+        return "", 0
+    with tree.place(parts) as safe:
         found = tree.kernel.lstat(safe.name, safe.dir_fd)
         if found.st_size > left:
             return f"{found.st_size} {found.st_mtime_ns}", 0
         policy = FilePolicy(max_bytes=left, protected=(), hard_links=True)
         return io.read(safe, policy).sha256, found.st_size
-    return "", 0

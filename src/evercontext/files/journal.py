@@ -25,6 +25,7 @@ from evercontext.files.failures import explained
 from evercontext.files.io import Content
 from evercontext.files.kernel import Kernel
 from evercontext.files.locks import PathLocks
+from evercontext.files.made import Made
 from evercontext.files.paths import Root, SafePath
 from evercontext.files.policy import UNRESTRICTED
 from evercontext.files.records import Entry, History
@@ -129,9 +130,12 @@ class Journal:
             self._abandon(step)
             raise
 
-    def record(self, changes: Sequence[tuple[Entry, bytes | None]]) -> None:
+    def record(
+        self, changes: Sequence[tuple[Entry, bytes | None]], made: Made | None = None
+    ) -> None:
         """Write down changes that something else has made already, with the old contents."""
-        pieces = [_blob(io.digest(old), old) for _, old in changes if old is not None]
+        pieces = [encode(made.record())] if made else []
+        pieces += [_blob(io.digest(old), old) for _, old in changes if old is not None]
         pieces += [encode(entry.record()) for entry, _ in changes]
         pieces.append(encode({"kind": "done", "ids": [entry.id for entry, _ in changes]}))
         segment = self._live_segment()

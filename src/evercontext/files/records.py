@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evercontext.files.made import Made
 from evercontext.files.segments import Place, scan
 
 
@@ -27,6 +28,8 @@ class Entry:
     directories: tuple[str, ...]
     """Directories that the change made, outermost first."""
     temporary: str
+    unsure: str = ""
+    """The command that ran meanwhile, where the change is more likely somebody else's."""
 
     def record(self) -> dict[str, Any]:
         """Return the entry as it is written."""
@@ -35,7 +38,7 @@ class Entry:
     @classmethod
     def of(cls, record: dict[str, Any]) -> Entry:
         """Read an entry back."""
-        fields = {name: record[name] for name in cls.__slots__}
+        fields = {name: record[name] for name in cls.__slots__ if name in record}
         owner = fields.pop("owner")
         directories = tuple(fields.pop("directories"))
         return cls(**fields, owner=tuple(owner) if owner else None, directories=directories)
@@ -60,6 +63,7 @@ class History:
         self.marks: dict[str, int] = {}
         self.done: set[str] = set()
         self.intents: list[Entry] = []
+        self.made: list[Made] = []
         self._void: set[str] = set()
         self._aborted: set[str] = set()
         self.committed: set[str] = set()
@@ -107,6 +111,8 @@ class History:
                 record["step"], record["trace_id"], record["at"], tuple(record["undoes"])
             )
             self.steps[info.step] = info
+        elif kind == "made":
+            self.made.append(Made.of(record))
         elif kind == "mark":
             self.marks[record["mark"]] = record["at"]
         elif kind == "commit":

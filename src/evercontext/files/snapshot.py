@@ -10,6 +10,7 @@ import os
 import secrets
 import stat
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ from evercontext.errors import EverContextError
 from evercontext.files import io
 from evercontext.files.journal import Journal
 from evercontext.files.listing import SKIPPED
+from evercontext.files.made import Made, target_of
 from evercontext.files.names import TEMPORARY, printable
 from evercontext.files.paths import Parts, Root, SafePath
 from evercontext.files.policy import FilePolicy
@@ -51,6 +53,8 @@ class Snapshot:
 
     files: dict[str, Shot] = field(default_factory=dict)
     directories: set[str] = field(default_factory=set)
+    links: dict[str, str] = field(default_factory=dict)
+    """Symbolic links and where they point."""
     complete: bool = True
     kept_bytes: int = 0
 
@@ -73,6 +77,8 @@ class CommandChanges:
     """Changed files whose old content had been too large to keep."""
     complete: bool = True
     """False if the tree was too large to be looked at whole."""
+    unsure: tuple[str, ...] = ()
+    """Files that changed meanwhile, and more likely by somebody else."""
 
 
 def take(root: Root, previous: Snapshot | None = None, bounds: Bounds | None = None) -> Snapshot:
@@ -93,10 +99,16 @@ def take(root: Root, previous: Snapshot | None = None, bounds: Bounds | None = N
     return shot
 
 
-def record(journal: Journal, before: Snapshot, after: Snapshot, trace_id: str) -> CommandChanges:
-    """Write the differences into the journal, so that they can be undone like any change."""
+def record(
+    journal: Journal, before: Snapshot, after: Snapshot, trace_id: str, unsure: str = ""
+) -> CommandChanges:
+    """Write the differences into the journal, so that they can be undone like any change.
+
+    ``unsure`` names a command that is not expected to change files that were there: such a change
+    is kept apart, because an undo must not take back what the user did meanwhile.
+    """
     entries: list[tuple[Entry, bytes | None]] = []
-    lost: list[str] = []
+    lost = _lost_links(before, after)
     made = tuple(sorted(after.directories - before.directories))
     for path in sorted(before.files.keys() | after.files.keys()):
         old, new = before.files.get(path), after.files.get(path)
@@ -106,14 +118,42 @@ def record(journal: Journal, before: Snapshot, after: Snapshot, trace_id: str) -
             lost.append(printable(path))
             continue
         mine = tuple(name for name in made if path.startswith(name + "/"))
-        entries.append((_entry(path, old, new, mine, trace_id), old.data if old else None))
-    if entries:
-        journal.record(entries)
-    changes = tuple(
+        doubt = unsure if old else ""
+        entries.append((_entry(path, old, new, mine, trace_id, doubt), old.data if old else None))
+    beside = _made(before, after, made, [entry.path for entry, _ in entries], trace_id)
+    if entries or beside:
+        journal.record(entries, beside)
+    changes = [
         CommandChange(printable(e.path), _text(before, e.path), _text(after, e.path))
         for e, _ in entries
-    )
-    return CommandChanges(changes, tuple(lost), before.complete and after.complete)
+        if not e.unsure
+    ]
+    for path, target in beside.links if beside else ():
+        changes.append(CommandChange(printable(path), None, f"link to {printable(target)}\n"))
+    doubts = tuple(printable(entry.path) for entry, _ in entries if entry.unsure)
+    whole = before.complete and after.complete
+    return CommandChanges(tuple(changes), tuple(lost), whole, doubts)
+
+
+def _lost_links(before: Snapshot, after: Snapshot) -> list[str]:
+    changed = (path for path, to in before.links.items() if after.links.get(path) != to)
+    return [printable(path) for path in sorted(changed)]
+
+
+def _made(
+    before: Snapshot, after: Snapshot, directories: Sequence[str], files: Sequence[str], trace: str
+) -> Made | None:
+    """The links and directories that are new, and that no file of the journal accounts for."""
+    known = before.links.keys() | before.files.keys()
+    links = tuple(item for item in sorted(after.links.items()) if item[0] not in known)
+    held = {parent for path in files for parent in _parents(path)}
+    empty = tuple(name for name in directories if name not in held)
+    return Made(trace, time.time_ns(), links, empty) if links or empty else None
+
+
+def _parents(path: str) -> Iterator[str]:
+    while path := path.rpartition("/")[0]:
+        yield path
 
 
 def _look(
@@ -135,6 +175,8 @@ def _look(
                 if name not in SKIPPED and name not in _STORES:
                     shot.directories.add("/".join(here))
                     below.append(here)
+            elif stat.S_ISLNK(found.st_mode):
+                shot.links["/".join(here)] = target_of(root, name, fd)
             elif stat.S_ISREG(found.st_mode) and not TEMPORARY.fullmatch(name):
                 safe = SafePath(root, here, fd, (), False)
                 _keep(shot, safe, found, previous, limits)
@@ -182,7 +224,12 @@ def _same(old: Shot | None, new: Shot | None) -> bool:
 
 
 def _entry(
-    path: str, old: Shot | None, new: Shot | None, made: tuple[str, ...], trace_id: str
+    path: str,
+    old: Shot | None,
+    new: Shot | None,
+    made: tuple[str, ...],
+    trace_id: str,
+    unsure: str,
 ) -> Entry:
     return Entry(
         id=secrets.token_hex(8),
@@ -197,6 +244,7 @@ def _entry(
         after_mode=new.mode if new else None,
         directories=made,
         temporary=io.temporary_name(),
+        unsure=unsure,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -12,9 +12,12 @@ from evercontext.files import io
 from evercontext.files.failures import explained
 from evercontext.files.io import Content
 from evercontext.files.journal import Change, Journal, parts_of
+from evercontext.files.made import Made, remove, standing
 from evercontext.files.paths import SafePath
 from evercontext.files.policy import UNRESTRICTED
 from evercontext.files.records import Entry, History
+
+_CHANGED = "changed since"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,10 @@ def list_traces(journal: Journal) -> list[Trace]:
     for entry in history.entries:
         traces.setdefault(entry.trace_id, []).append(entry)
     found = [_trace(trace_id, entries, gone, history) for trace_id, entries in traces.items()]
+    for made in history.made:
+        if made.trace_id not in traces:
+            left = standing(journal.root, made)
+            found.append(Trace(made.trace_id, made.at, made.paths, not left, False))
     return sorted(found, key=lambda trace: trace.at, reverse=True)
 
 
@@ -75,20 +82,28 @@ def undo(
     since: int = 0,
     trace_id: str | None = None,
     dry_run: bool = False,
+    everything: bool = False,
 ) -> Undone:
     """Take back the changes of ``traces`` made after the instant ``since``.
 
     A file is only touched while it is exactly as the task left it. The undo is a step of its own in
     the journal, under ``trace_id``: all or nothing, and itself undoable. ``dry_run`` only says what
-    would happen.
+    would happen. A file that changed while a command ran that is not expected to change it is kept,
+    unless ``everything`` is wanted.
     """
     own, wanted = trace_id or str(uuid.uuid4()), set(traces)
     history = journal.history()
     gone = history.undone()
     chains: dict[str, list[Entry]] = {}
+    doubts: dict[str, str] = {}
     for entry in history.entries:
-        if entry.trace_id in wanted and entry.at > since and entry.id not in gone:
+        if entry.trace_id not in wanted or entry.at <= since or entry.id in gone:
+            continue
+        if entry.unsure and not everything:
+            doubts[entry.path] = entry.unsure
+        else:
             chains.setdefault(entry.path, []).append(entry)
+    made = [one for one in history.made if one.trace_id in wanted and one.at > since]
     with ExitStack() as held, explained(writing=True):
         held.enter_context(journal.locks.hold(chains))
         plans, kept = _plan(journal, history, chains, held)
@@ -98,7 +113,28 @@ def undo(
                 journal.apply([plan.change for plan in plans], own, step)
             for entry in sorted(taken, key=lambda entry: -entry.at):
                 journal.remove_directories(entry.directories)
-    return _report(own, plans, kept)
+        beside = [path for one in made for path in _unmade(journal, one, dry_run)]
+    return _report(own, plans, [*_in_doubt(kept, doubts, chains)], beside)
+
+
+def _unmade(journal: Journal, made: Made, dry_run: bool) -> list[str]:
+    return standing(journal.root, made) if dry_run else remove(journal.root, made)
+
+
+def _in_doubt(
+    kept: Sequence[Kept], doubts: dict[str, str], chains: Mapping[str, object]
+) -> Iterator[Kept]:
+    """What was kept, with the likelier reason where a command ran meanwhile."""
+    for one in kept:
+        doubt = one.path in doubts and one.reason == _CHANGED
+        yield Kept(one.path, _meanwhile(doubts[one.path])) if doubt else one
+    for path, command in doubts.items():
+        if path not in chains:
+            yield Kept(path, _meanwhile(command))
+
+
+def _meanwhile(command: str) -> str:
+    return f"changed while {command[:80]} ran, by it or by you; --all takes it back too"
 
 
 def _plan(
@@ -129,7 +165,7 @@ def _plan_one(
     now = io.read_if_there(safe, UNRESTRICTED)
     taken, broken = _walk_back(_hash(now), chain, history.done)
     if not taken:
-        return "changed since" if broken else None
+        return _CHANGED if broken else None
     target = taken[-1]
     old = None if target.before is None else journal.blob(target.before, history)
     if target.before is not None and old is None:
@@ -154,11 +190,11 @@ def _hash(content: Content | None) -> str | None:
     return content.sha256 if content else None
 
 
-def _report(own: str, plans: list[_Plan], kept: list[Kept]) -> Undone:
+def _report(own: str, plans: list[_Plan], kept: list[Kept], beside: list[str]) -> Undone:
     return Undone(
         own,
         restored=tuple(p.change.path.relative for p in plans if p.change.after is not None),
-        removed=tuple(p.change.path.relative for p in plans if p.change.after is None),
+        removed=(*(p.change.path.relative for p in plans if p.change.after is None), *beside),
         kept=tuple(kept),
         partly=tuple(p.change.path.relative for p in plans if p.partly),
     )
@@ -169,7 +205,7 @@ def _trace(trace_id: str, entries: list[Entry], gone: set[str], history: History
         trace_id,
         max(entry.at for entry in entries),
         tuple(sorted({entry.path for entry in entries})),
-        undone=all(entry.id in gone for entry in entries),
+        undone=all(entry.id in gone for entry in entries if not entry.unsure),
         is_undo=any(entry.step in history.steps and history.steps[entry.step].undoes
                     for entry in entries),
     )  # fmt: skip

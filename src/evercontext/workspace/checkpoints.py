@@ -27,7 +27,13 @@ async def list_traces(journal: Journal) -> list[Trace]:
     return await asyncio.to_thread(journal_undo.list_traces, journal)
 
 
-async def undo(journal: Journal, trace_id: str | None = None, *, dry_run: bool = False) -> Undone:
+async def undo(
+    journal: Journal,
+    trace_id: str | None = None,
+    *,
+    dry_run: bool = False,
+    everything: bool = False,
+) -> Undone:
     """Take back one task's changes; without a name the latest one that still stands.
 
     Undoing the trace of an undo brings the changes back. NotFound if there is nothing to take back.
@@ -38,7 +44,9 @@ async def undo(journal: Journal, trace_id: str | None = None, *, dry_run: bool =
         raise NotFound(
             f"no changes of {trace_id} are known here", fix="List them with: undo --list"
         )
-    return await asyncio.to_thread(journal_undo.undo, journal, [trace_id], dry_run=dry_run)
+    return await asyncio.to_thread(
+        journal_undo.undo, journal, [trace_id], dry_run=dry_run, everything=everything
+    )
 
 
 async def checkpoint(journal: Journal, name: str) -> Checkpoint:

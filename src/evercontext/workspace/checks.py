@@ -62,7 +62,12 @@ def _check(runner: CommandRunner, checks: Checks, kind: Kind) -> Tool:
             text = f"no {kind} command found in this project: nothing was checked"
             return ToolResult(text, {"passed": False, "runs": []})
         outcomes = [
-            await runner.run(_with_paths(command, paths), caller, timeout=_seconds(arguments))
+            await runner.run(
+                _with_paths(command, paths),
+                caller,
+                timeout=_seconds(arguments),
+                looks_only=kind in ("lint", "test"),
+            )
             for command in commands
         ]
         return _result(outcomes, runner.root, counted=kind == "test")
@@ -180,6 +185,7 @@ def _data(outcome: Outcome, root: Path, counted: bool) -> dict[str, Any]:
         "output": tail(_said(outcome)),
         "changed": [change.path for change in outcome.changes],
         "not_undoable": list(outcome.not_undoable),
+        "changed_meanwhile": list(outcome.unsure),
         "moved_away": list(outcome.moved_away),
     }
 
@@ -199,6 +205,9 @@ def _text(outcome: Outcome, run: dict[str, Any]) -> str:
         lines.append(f"changed: {', '.join(run['changed'][:50])}")
     if run["not_undoable"]:
         lines.append(f"changed, and cannot be undone: {', '.join(run['not_undoable'][:20])}")
+    if run["changed_meanwhile"]:
+        names = ", ".join(run["changed_meanwhile"][:20])
+        lines.append(f"changed meanwhile, likely by the user: {names}")
     if run["moved_away"]:
         lines.append(f"protected, so moved away again: {', '.join(run['moved_away'])}")
     return "\n".join(line for line in lines if line)

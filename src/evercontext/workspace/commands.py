@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import math
 import os
+import re
 import secrets
+import shlex
 import shutil
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -40,6 +42,7 @@ MOST_GUARDED = 1_000
 """Places that a cage holds without making every command slow."""
 MOST_SEEN = 200_000
 """Files and directories that are looked at before a command starts."""
+_REWRITING = re.compile(r"fix|write|update|format|in-place|^-[iuw]$", re.IGNORECASE)
 _SMALLER = "Run in a subdirectory with --root"
 
 
@@ -49,12 +52,13 @@ class Recorded(Protocol):
     changes: tuple[FileChange, ...]
     not_undoable: tuple[str, ...]
     complete: bool
+    unsure: tuple[str, ...]
 
 
 class Recorder(Protocol):
     """Whoever journals what a command does to the tree."""
 
-    def recording(self, caller: Caller) -> AbstractAsyncContextManager[Recorded]:
+    def recording(self, caller: Caller, unsure: str = "") -> AbstractAsyncContextManager[Recorded]:
         """Compare the tree before and after what happens inside."""
         ...
 
@@ -69,6 +73,8 @@ class Outcome:
     not_undoable: tuple[str, ...] = ()
     moved_away: tuple[str, ...] = ()
     """Protected places that the command made; they are in quarantine."""
+    unsure: tuple[str, ...] = ()
+    """Files that changed meanwhile, and more likely by somebody else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +136,17 @@ class CommandRunner:
         timeout: float,  # noqa: ASYNC109 - ends a process tree
         cwd: Path | None = None,
         stdin: bytes = b"",
+        looks_only: bool = False,
     ) -> Outcome:
-        """Run one command. Raises NoSandbox if nothing can hold it, ProgramMissing, …"""
+        """Run one command. Raises NoSandbox if nothing can hold it, ProgramMissing, …
+
+        ``looks_only``: a check, which is not expected to change a file that is there already.
+        """
         layer = await asyncio.to_thread(choose, self.sandbox)
         cage = await asyncio.to_thread(self._cage, layer, caller)
         known = Known((*cage.protected, *cage.hidden))
-        async with self._recording(caller) as recorded:
+        unsure = shlex.join(argv) if looks_only and not _rewrites(argv) else ""
+        async with self._recording(caller, unsure) as recorded:
             completed = await run(
                 argv,
                 cwd=cwd or self.root,
@@ -150,6 +161,7 @@ class CommandRunner:
             recorded.changes if recorded else (),
             recorded.not_undoable if recorded else (),
             await asyncio.to_thread(self._put_away, known),
+            recorded.unsure if recorded else (),
         )
 
     def _cage(self, layer: Layer, caller: Caller) -> Sandbox:
@@ -185,12 +197,17 @@ class CommandRunner:
         return tuple(str(path.relative_to(self.root)) for path in appeared)
 
     @contextlib.asynccontextmanager
-    async def _recording(self, caller: Caller) -> AsyncIterator[Recorded | None]:
+    async def _recording(self, caller: Caller, unsure: str) -> AsyncIterator[Recorded | None]:
         if self.recorder is None or caller.mode is not Mode.AGENT:
             yield None
             return
-        async with self.recorder.recording(caller) as recorded:
+        async with self.recorder.recording(caller, unsure) as recorded:
             yield recorded
+
+
+def _rewrites(argv: Sequence[str]) -> bool:
+    """True for a check that says it changes files: ``--fix``, ``--snapshot-update``."""
+    return any(_REWRITING.search(word) for word in argv)
 
 
 def guarded(root: Path, policy: FilePolicy) -> Guarded:

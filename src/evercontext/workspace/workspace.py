@@ -79,6 +79,8 @@ class Recorded:
     changes: tuple[FileChange, ...] = ()
     not_undoable: tuple[str, ...] = ()
     complete: bool = True
+    unsure: tuple[str, ...] = ()
+    """Files that changed meanwhile, and more likely by somebody else."""
 
 
 class LocalWorkspace:
@@ -195,8 +197,11 @@ class LocalWorkspace:
         await asyncio.to_thread(stack.close)
 
     @asynccontextmanager
-    async def recording(self, caller: Caller) -> AsyncIterator[Recorded]:
-        """Journal what a command inside does to the tree, also if it fails."""
+    async def recording(self, caller: Caller, unsure: str = "") -> AsyncIterator[Recorded]:
+        """Journal what a command inside does to the tree, also if it fails.
+
+        ``unsure`` names one that is not expected to change files that are there already.
+        """
         recorded = Recorded()
         root = self._tree.root
         before = await asyncio.to_thread(snapshot.take, root, self._seen)
@@ -205,11 +210,12 @@ class LocalWorkspace:
         finally:
             after = await asyncio.to_thread(snapshot.take, root, before)
             found = await asyncio.to_thread(
-                snapshot.record, self.journal, before, after, caller.trace_id
+                snapshot.record, self.journal, before, after, caller.trace_id, unsure
             )
             self._seen = after
             recorded.changes = tuple(_change(change) for change in found.changes)
             recorded.not_undoable, recorded.complete = found.not_undoable, found.complete
+            recorded.unsure = found.unsure
 
     def close(self) -> None:
         """Let the tree go."""
