@@ -43,8 +43,8 @@ class Recollects(Protocol):
         """Keep what came of it."""
         ...
 
-    async def close(self, session: Session) -> None:
-        """Keep what the session was about."""
+    async def close(self, session: Session, model: Model | None, window: Window | None) -> None:
+        """Keep what the session was about; ``model`` may be asked for it."""
         ...
 
 
@@ -184,7 +184,7 @@ class Conversation:
             facts = {"reason": "exit"}
             await self.toolbox.hooks.fire("SessionEnd", facts, self.caller(self.last_trace))
         if self.memory and self.history:
-            await self.memory.close(self.session)
+            await self.memory.close(self.session, self.model, self.window)
         await self.sessions.end(self.session.id)
         await self.model.aclose()
 

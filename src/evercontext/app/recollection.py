@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evercontext.agent.task import TaskReport
+from evercontext.app.summaries import Summaries
+from evercontext.context.window import Window
 from evercontext.domain.memory import MemoryType, RetrievalOptions, RetrievedMemory, SourceType
 from evercontext.domain.message import Message, user
+from evercontext.domain.model import Model
 from evercontext.domain.tool import Caller, Mode, Tool
 from evercontext.errors import StoreProblem
 from evercontext.events.redact import Clean, unchanged
@@ -15,7 +18,6 @@ from evercontext.memory.messages import MessageRepository
 from evercontext.memory.orchestrator import RetrievalOrchestrator
 from evercontext.memory.sessions import Session, SessionRepository, real_path
 from evercontext.memory.store import MemoryStore
-from evercontext.memory.summary import summarise
 from evercontext.memory.tools import memory_tools
 from evercontext.storage.store import Store
 
@@ -74,6 +76,8 @@ class Recollection:
 
     async def keep(self, text: str, report: TaskReport, caller: Caller) -> None:
         """Keep what was done, in a sentence or two, without asking a model."""
+        if caller.session:
+            await self.summaries.grow(caller.session)
         if caller.mode is not Mode.AGENT or not report.final.changed:
             return
         try:
@@ -89,15 +93,14 @@ class Recollection:
         except StoreProblem:
             return
 
-    async def close(self, session: Session) -> None:
-        """Keep a session's summary: the handover a model has made of it, or sentences of it."""
-        try:
-            kept = await self.sessions.get_by_id(session.id)
-            handover = (kept.metadata.get("compacted") or {}).get("text", "") if kept else ""
-            said = await self.messages.conversation(session.id)
-            await self.sessions.set_summary(session.id, handover or summarise(said))
-        except StoreProblem:
-            return
+    async def close(self, session: Session, model: Model | None, window: Window | None) -> None:
+        """Keep what a session was about, in its model's words where that is worth asking for."""
+        await self.summaries.close(session.id, model, window)
+
+    @property
+    def summaries(self) -> Summaries:
+        """What sessions were about."""
+        return Summaries(self.sessions, self.messages)
 
 
 def block(memories: list[RetrievedMemory]) -> str:
