@@ -78,7 +78,7 @@ def test_a_no_carries_its_feedback_to_the_model(visit: Visit, served: Served, wo
     assert not (world.root / "no.py").exists()
 
 
-def _place(world: World) -> dict[str, str]:
+def _place(world: World) -> dict[str, Any]:
     return {"EC_HOME": str(world.home), "EC_APP_ROOT": str(world.root)}
 
 

@@ -316,7 +316,7 @@ def test_the_page_speaks_japanese_by_preference_and_by_switch(
 def test_it_is_readable_on_a_phone_and_in_the_dark(
     browser: Browser, served: Served, cookies: Any
 ) -> None:
-    size = {"width": 360, "height": 740}
+    size: Any = {"width": 360, "height": 740}
     context = browser.new_context(storage_state=cookies, viewport=size, color_scheme="dark")
     desk = Desk(context, served)
     for path in PAGES:
@@ -339,7 +339,7 @@ def test_it_is_readable_on_a_phone_and_in_the_dark(
 def test_axe_finds_nothing_serious(
     scheme: Any, browser: Browser, served: Served, cookies: Any, world: World
 ) -> None:
-    from axe_playwright_python.sync_playwright import Axe
+    from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 
     # Only the tool that looks for faults is let past the rules; the pages obey them elsewhere.
     context = browser.new_context(storage_state=cookies, color_scheme=scheme, bypass_csp=True)

@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 const MOST = 3000;
 
 export function diffLines(text) {
-  const lines = String(text ?? "").split("\n");
+  const lines = String(text ?? "").replace(/\n$/, "").split("\n");
   const rows = [];
   let old = 0;
   let fresh = 0;

@@ -78,5 +78,5 @@ const ICONS = {
 
 export function icon(name) {
   const path = s("path", { d: ICONS[name] ?? ICONS.dots, fill: "none", stroke: "currentColor", "stroke-width": "1.8", "stroke-linecap": "round", "stroke-linejoin": "round" });
-  return s("svg", { viewBox: "0 0 24 24", "aria-hidden": "true", focusable: "false" }, path);
+  return s("svg", { viewBox: "0 0 24 24", width: "16", height: "16", "aria-hidden": "true", focusable: "false" }, path);
 }

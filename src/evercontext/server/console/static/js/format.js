@@ -62,5 +62,5 @@ export function moment(text) {
 
 /** A model's name without the folders of a file that plays one. */
 export function model(name) {
-  return String(name || "–").replace(/^([\w-]+:).*\//, "$1");
+  return String(name || "–").replace(/^([\w-]+:)?.*\/(?=[^/]+\.jsonl$)/, "$1");
 }

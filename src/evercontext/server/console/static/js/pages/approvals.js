@@ -50,10 +50,16 @@ function card(one, reload) {
     h("div", { class: "body stack" },
       question.reason ? h("p", { class: "notice bad" }, icon("info"), t("Asked every time, because {reason}", { reason: question.reason })) : null,
       question.origin !== "evercontext" ? h("pre", { class: "block", tabindex: "0" }, question.description) : null,
-      given.length ? h("dl", { class: "detail-list" }, given.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, h("pre", { class: "block", tabindex: "0" }, typeof value === "string" ? value : JSON.stringify(value, null, 2)))))) : null,
+      given.length ? h("dl", { class: "detail-list" }, given.map(argument)) : null,
       question.changes.map((change) => diffPanel(change, chip(t(change.kind)))),
       why,
       h("div", { class: "tools-row" }, acts, h("a", { href: `/console/runs/${part(one.trace_id)}` }, t("See the run")))));
+}
+
+function argument([name, value]) {
+  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  const short = text.length <= 90 && !text.includes("\n");
+  return h("div", { class: short ? "short" : "" }, h("dt", {}, name), h("dd", {}, short ? h("code", {}, text) : h("pre", { class: "block", tabindex: "0" }, text)));
 }
 
 function answered(settled) {

@@ -18,7 +18,7 @@ export async function open(context) {
 async function list({ main, go, bus, onDispose, alive }) {
   const place = h("div", { class: "panel" });
   const rows = new VirtualList({
-    label: t("Runs"), rowHeight: 66, rowClass: "run-row", draw,
+    label: t("Runs"), rowHeight: innerWidth > 760 ? 66 : 84, rowClass: "run-row", draw,
     load: async (start, limit) => {
       const { runs, total } = await get("runs", { ...state, start, limit });
       return { rows: runs, total };

@@ -1,7 +1,7 @@
 import { get, part } from "../api.js";
 import { fill, h } from "../dom.js";
 import { marked } from "../code.js";
-import { ago, when } from "../format.js";
+import { ago, model, when } from "../format.js";
 import { button, chip, copyable, empty, finder, head } from "../parts.js";
 import { t } from "../words.js";
 
@@ -16,12 +16,15 @@ export async function open({ main, rest, query, go, alive }) {
     if (q && !found.hits.length) fill(list, empty("search", t("Nothing found"), t("No message holds all of these words.")));
     else if (!q && !found.sessions.length) fill(list, empty("sessions", t("No sessions yet"), t("Conversations of this directory are kept here, to search, to read and to take up again."), "evercontext chat"));
     else if (q) fill(list, found.hits.map((hit) => link(hit.session_id, hit.title ?? hit.session_id, [hit.role, ago(hit.timestamp)].join(" · "), marked(hit.excerpt, marks))));
-    else fill(list, found.sessions.map((one) => link(one.id, one.title ?? one.id, [t("{n} messages", { n: one.messages }), one.model_used, ago(one.last_at ?? one.started_at)].join(" · "))));
+    if (!q && found.sessions.length) fill(list, found.sessions.map((one) => link(one.id, one.title ?? one.id, [t("{n} messages", { n: one.messages }), model(one.model_used), ago(one.last_at ?? one.started_at)].join(" · "))));
+    return q ? null : found.sessions[0]?.id;
   };
-  const link = (id, title, meta, more = null) => h("a", { href: `/console/sessions/${part(id)}`, "data-row": "", "aria-current": String(id === rest[0]) }, h("b", { class: "clip" }, title), more ? h("span", {}, more) : null, h("span", { class: "meta" }, meta));
+  const link = (id, title, meta, more = null) => h("a", { href: `/console/sessions/${part(id)}${q ? `?q=${part(q)}` : ""}`, "data-row": "", "aria-current": String(id === rest[0]) }, h("b", { class: "clip" }, title), more ? h("span", {}, more) : null, h("span", { class: "meta" }, meta));
   fill(main, head(t("Sessions"), t("Past conversations in this directory."), finder(t("Search every message"), (words) => { q = words; load(); }, q)), h("div", { class: "two" }, list, page));
   fill(page, rest[0] ? h("p", { class: "body meta" }, t("Loading")) : empty("sessions", t("Choose a session"), t("Read it here, or take it up again in your terminal.")));
-  await load();
+  const newest = await load();
+  // On a wide screen the newest one is there to be read at once.
+  if (!rest[0] && newest && innerWidth > 980) return go(`sessions/${part(newest)}`, true);
   if (rest[0]) await read(rest[0], page, alive);
 }
 

@@ -53,7 +53,7 @@ function server(one, reload) {
   return h("section", { class: "panel", "data-row": "" },
     h("header", {}, h("h2", {}, one.id), one.enabled ? check(one, reload) : null, chip(t(one.state), STATES[one.state]), chip(one.transport), one.project ? chip(one.project, "accent") : null, on),
     h("div", { class: "body stack" }, h("code", { class: "wrap" }, one.reached_by),
-      one.problem ? h("p", { class: "notice bad" }, icon("info"), one.problem, " ", one.retry_in > 0 ? t("Next try in {n} s.", { n: Math.ceil(one.retry_in) }) : t("Tried again at the next call.")) : null,
+      one.problem ? h("p", { class: "notice bad" }, icon("info"), one.problem.replace(/[.。]?$/, ". "), one.retry_in > 0 ? t("Next try in {n} s.", { n: Math.ceil(one.retry_in) }) : t("Tried again at the next call.")) : null,
       one.warnings.map((warning) => h("p", { class: "meta wrap" }, warning)),
       one.env.length ? h("p", { class: "meta" }, t("Given to it: {names}", { names: one.env.join(", ") })) : null),
     rows.length ? table(t("Tools of {name}", { name: one.id }), [t("Tool"), `>${t("Calls")}`, `>${t("Allowed")}`], rows) : h("p", { class: "body meta" }, t("Its tools are known once it was used.")));
