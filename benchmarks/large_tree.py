@@ -34,19 +34,22 @@ def build(source, target, lines):
 
 
 async def index(tree):
+    from code_search import cpu
+
     from evercontext.index.search import CodeIndex
 
-    started, cpu = time.perf_counter(), time.process_time()
+    started, before = time.perf_counter(), cpu()
     opened = await CodeIndex.open(tree)
     report = await opened.update()
-    wall, spent = time.perf_counter() - started, time.process_time() - cpu
+    wall, spent = time.perf_counter() - started, cpu() - before
     built = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    helper = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     await opened.search("connection pool", 5, fresh=False)
     loaded = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     size = (tree / ".evercontext/index.db").stat().st_size / 1e6
     print(
         f"{report.added} files, {report.embedded} chunks: {wall:.1f} s wall, {spent:.1f} s CPU, "
-        f"peak {built:.0f} MiB indexing, {loaded:.0f} MiB loaded, database {size:.0f} MB"
+        f"peak {built:.0f} MiB indexing, {helper:.0f} MiB the largest helper, {loaded:.0f} MiB loaded, database {size:.0f} MB"
     )
     await opened.close()
 

@@ -67,6 +67,8 @@ class Candidates:
     """For each of ``chunks``: BM25."""
     chunk_meaning: Floats
     """For each of ``chunks``: cosine to the question."""
+    worth: Floats
+    """For each term of the corpus: what the question gives for it in a name."""
 
 
 class Scorer:
@@ -110,17 +112,21 @@ class Scorer:
         out = np.zeros((len(slots), len(NAMES)), np.float32)
         chunks, owner = self.corpus.chunks_of(slots)
         words = chunk_scores[chunks]
+        word_weights = self._word_weights()
+        worth = self._worth(word_weights)
         if not len(slots):
-            return Candidates(slots, out, chunks, owner, words, words)
+            return Candidates(slots, out, chunks, owner, words, words, worth)
         self._lexical(out, slots, bm25f)
         self._chunk_signals(out, words, owner)
         facts = [self.corpus.facts(slot) for slot in slots.tolist()]
-        word_weights = self._word_weights()
         out[:, _STEM] = StemMatcher(self.question.words, word_weights).rows(facts)
-        self._name_signals(out, slots, facts, chunks, owner, word_weights)
+        names, owners = self._defined(slots)
+        self._symbol_signals(out, slots, facts, _Symbols(self.corpus, names, owners, chunks, owner))
+        self._definition_signals(out, names, owners, worth / (sum(word_weights.values()) or 1.0))
+        self._centrality(out, names, owners)
         out[:, _PRIORS] = self.corpus.values("priors")[slots]
         meaning = self._meaning(out, slots, chunks, owner)
-        return Candidates(slots, out, chunks, owner, words, meaning)
+        return Candidates(slots, out, chunks, owner, words, meaning, worth)
 
     def _score_chunks(self) -> Floats:
         corpus = self.corpus
@@ -195,25 +201,11 @@ class Scorer:
             weights[word] = value * word_weight(word)
         return weights
 
-    def _name_signals(
-        self,
-        out: NDArray[np.float32],
-        slots: Ints,
-        facts: list[PathFacts],
-        chunks: Long,
-        owner: Ints,
-        weights: dict[str, float],
-    ) -> None:
+    def _defined(self, slots: Ints) -> tuple[Long, Long]:
+        """Return the names that the candidates define, and whose each is."""
         sizes = self.corpus.values("defined")[slots]
         names = spread(self.corpus.values("first_name")[slots], sizes)
-        owners = np.repeat(np.arange(len(slots)), sizes)
-        written = self.corpus.values("name_written")
-        shown = self.corpus.values("chunk_name")[chunks]
-        typed = (self.corpus.values("chunk_kind")[chunks] == TYPE) & (shown >= 0)
-        symbols = _Symbols(written[names], owners, written[shown[typed]], owner[typed], len(out))
-        self._symbol_signals(out, slots, facts, symbols)
-        self._definition_signals(out, names, owners, weights)
-        self._centrality(out, names, owners)
+        return names, np.repeat(np.arange(len(slots)), sizes)
 
     def _symbol_signals(
         self, out: NDArray[np.float32], slots: Ints, facts: list[PathFacts], symbols: _Symbols
@@ -224,20 +216,20 @@ class Scorer:
             out[:, COLUMN["symbol_stem"]] = [fact.stem_term == target for fact in facts]
             definers = self.corpus.definers_of(question.symbol)
             at = np.isin(slots, definers)
-            exact = symbols.defined(question.symbol)
+            exact = symbols.defined(question.symbol, len(out))
             out[at, COLUMN["symbol_defined"]] = np.where(exact[at], 1.0, 0.6)
             out[at, COLUMN["symbol_unique"]] = 1.0 / max(1, len(definers))
-            out[at, COLUMN["symbol_type"]] = symbols.typed(question.symbol)[at]
+            out[at, COLUMN["symbol_type"]] = symbols.typed(question.symbol, len(out))[at]
         for name in question.names:
             target = whole(name)
             out[:, COLUMN["name_stem"]] += [fact.stem_term == target for fact in facts]
             share = 1.0 / len(question.names)
-            exact = symbols.defined(name)
+            exact = symbols.defined(name, len(out))
             if exact.any():
                 out[exact, COLUMN["name_defined"]] += share / self._definers(name) ** 0.5
-                out[:, COLUMN["name_type"]] += share * (exact & symbols.typed(name))
+                out[:, COLUMN["name_type"]] += share * (exact & symbols.typed(name, len(out)))
         for name in question.capitals:
-            exact = symbols.defined(name)
+            exact = symbols.defined(name, len(out))
             if exact.any():
                 share = 1.0 / len(question.capitals)
                 out[exact, COLUMN["capital_defined"]] += share / self._definers(name) ** 0.5
@@ -246,7 +238,7 @@ class Scorer:
         return max(1, len(self.corpus.definers_of(name)))
 
     def _definition_signals(
-        self, out: NDArray[np.float32], names: Long, owner: Long, weights: dict[str, float]
+        self, out: NDArray[np.float32], names: Long, owner: Long, worth: Floats
     ) -> None:
         """Best share of the question that one definition's name covers."""
         sizes = self.corpus.values("part_count")[names]
@@ -254,9 +246,9 @@ class Scorer:
         if not len(sizes):
             return
         places = spread(self.corpus.values("first_part")[names], sizes)
-        gains = self._worth(weights)[self.corpus.values("part_term")[places]]
+        gains = worth[self.corpus.values("part_term")[places]]
         starts = np.cumsum(sizes) - sizes
-        covered = np.add.reduceat(gains, starts) / np.float32(sum(weights.values()) or 1.0)
+        covered = np.add.reduceat(gains, starts)
         exact = np.add.reduceat((gains > 0).astype(np.float32), starts) / sizes
         first = np.flatnonzero(np.diff(owner, prepend=-1))
         owners = owner[first]
@@ -296,23 +288,27 @@ class Scorer:
 
 @dataclass(frozen=True, slots=True)
 class _Symbols:
-    """The names of the candidates, as keys, and whose they are."""
+    """The names of the candidates; looked at only if the question has names."""
 
-    names: NDArray[np.uint64]
+    corpus: Corpus
+    names: Long
     owners: Long
-    types: NDArray[np.uint64]
-    type_owners: Ints
-    files: int
+    chunks: Long
+    chunk_owners: Ints
 
-    def defined(self, name: str) -> NDArray[np.bool_]:
-        """Tell which candidates define a name, written exactly so."""
-        found = self.owners[self.names == np.uint64(key_of(name))]
-        return np.bincount(found, minlength=self.files) > 0
+    def defined(self, name: str, files: int) -> NDArray[np.bool_]:
+        """Tell which of the candidates define a name, written exactly so."""
+        written = self.corpus.values("name_written")[self.names]
+        found = self.owners[written == np.uint64(key_of(name))]
+        return np.bincount(found, minlength=files) > 0
 
-    def typed(self, name: str) -> NDArray[np.bool_]:
-        """Tell which candidates show a name as a class, a struct or the like."""
-        found = self.type_owners[self.types == np.uint64(key_of(name))]
-        return np.bincount(found, minlength=self.files) > 0
+    def typed(self, name: str, files: int) -> NDArray[np.bool_]:
+        """Tell which of the candidates show a name as a class, a struct or the like."""
+        shown = self.corpus.values("chunk_name")[self.chunks]
+        typed = (self.corpus.values("chunk_kind")[self.chunks] == TYPE) & (shown >= 0)
+        written = self.corpus.values("name_written")[shown[typed]]
+        found = self.chunk_owners[typed][written == np.uint64(key_of(name))]
+        return np.bincount(found, minlength=files) > 0
 
 
 _STEM = slice(COLUMN[STEM_NAMES[0]], COLUMN[STEM_NAMES[-1]] + 1)

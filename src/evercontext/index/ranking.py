@@ -15,7 +15,7 @@ from evercontext.index.features import COLUMN, NAMES, Candidates, Scorer
 from evercontext.index.question import Question
 from evercontext.retrieval.postings import Floats
 from evercontext.retrieval.ragged import Long, spread
-from evercontext.retrieval.tokens import stem, whole
+from evercontext.retrieval.tokens import whole
 
 _CENTRE, _SPREAD = 6.0, 2.0
 """Maps the model's sum to a score between 0 and 1; measured on the development set."""
@@ -123,10 +123,13 @@ def _best_chunks(
     sizes = np.array([bounds[i + 1] - bounds[i] for i in files])
     places = spread(np.array([bounds[i] for i in files]), sizes)
     quality = _quality(corpus, question, found, places)
-    ends = np.cumsum(sizes).tolist()
+    # One sort for all files: each has a range of its own, best chunks first.
+    largest = np.float32(max(float(np.abs(quality).max(initial=0.0)), 1e-6))
+    order = np.argsort(np.repeat(np.arange(len(files)) * 4.0, sizes) - quality / largest)
+    first = np.cumsum(sizes) - sizes
     return {
-        i: np.argsort(-quality[end - size : end], kind="stable")[:_MOST_PER_FILE].tolist()
-        for i, size, end in zip(files, sizes.tolist(), ends, strict=True)
+        i: (order[start : start + min(size, _MOST_PER_FILE)] - start).tolist()
+        for i, size, start in zip(files, sizes.tolist(), first.tolist(), strict=True)
     }
 
 
@@ -140,20 +143,13 @@ def _quality(corpus: Corpus, question: Question, found: Candidates, places: Long
         return quality
     names = shown[named]
     sizes = corpus.values("part_count")[names]
-    asked = (question.symbol,) if question.symbol else question.names
-    wanted = _numbers(corpus, {whole(name) for name in asked})
-    words = _numbers(corpus, {stem(word) for word in question.words})
     parts = corpus.values("part_term")[spread(corpus.values("first_part")[names], sizes)]
-    met = np.bincount(np.repeat(np.arange(len(names)), sizes), np.isin(parts, words), len(names))
+    met = np.bincount(np.repeat(np.arange(len(names)), sizes), found.worth[parts] > 0, len(names))
     gain = _NAMED * met / np.maximum(sizes, 2)
-    gain[np.isin(corpus.values("name_term")[names], wanted)] = 2.0
+    for name in (question.symbol,) if question.symbol else question.names:
+        gain[corpus.values("name_term")[names] == corpus.term(whole(name))] = 2.0
     quality[named] += gain
     return quality
-
-
-def _numbers(corpus: Corpus, terms: set[str]) -> list[int]:
-    found = (corpus.term(term) for term in terms)
-    return [number for number in found if number is not None]
 
 
 def _reasons(shares: Floats) -> tuple[str, ...]:

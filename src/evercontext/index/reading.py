@@ -88,7 +88,7 @@ class Reader:
         # Of several lines, and some of its lines do not look like it.
         if "PRIVATE KEY" in text or self._redactor.without_known(text) is not text:
             text = self._redacted(path, text)
-        return self._redacted(path, "\n".join(text.split("\n")[first - 1 : last]))
+        return self._redacted(path, "\n".join(text.split("\n", last)[first - 1 : last]))
 
     def _redacted(self, path: str, text: str) -> str:
         if language_of(path) in _SETTINGS:

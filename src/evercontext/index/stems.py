@@ -10,16 +10,21 @@ from evercontext.index.paths import PathFacts
 from evercontext.retrieval.postings import Floats
 from evercontext.retrieval.tokens import stem
 
+_TELLING = 3
+"""So many letters at the beginning must be the same, or a pair does not fit at all."""
+_HELD = 4
+_INSIDE = 0.4
+
 
 def overlap(word: str, part: str) -> float:
     """Return how well a word fits a part of a name: equal, a prefix, contained, or alike."""
     if word == part:
         return 1.0
     short, long = (word, part) if len(word) <= len(part) else (part, word)
-    if len(short) >= 3 and long.startswith(short):
+    if len(short) >= _TELLING and long.startswith(short):
         return 0.5 + 0.5 * len(short) / len(long)
-    if len(short) >= 4 and short in long:
-        return 0.4
+    if len(short) >= _HELD and short in long:
+        return _INSIDE
     common = 0
     for a, b in zip(short, long, strict=False):
         if a != b:
@@ -78,8 +83,18 @@ class StemMatcher:
         return out
 
     def _fits(self, parts: list[str]) -> Floats:
-        found = [[overlap(word, part) for word in self._words] for part in parts]
-        return np.array(found, np.float32).reshape(len(parts), -1)
+        """Return how well each part fits each word; nearly all pairs begin otherwise: those are
+        only asked whether one holds the other."""
+        words = [(word, word[:_TELLING], len(word)) for word in self._words]
+        found = np.zeros((len(parts), len(words)), np.float32)
+        for i, part in enumerate(parts):
+            begins, size = part[:_TELLING], len(part)
+            for j, (word, start, length) in enumerate(words):
+                if begins == start:
+                    found[i, j] = overlap(word, part)
+                elif size >= _HELD <= length and (word in part or part in word):
+                    found[i, j] = _INSIDE
+        return found
 
     def _compare_stems(
         self, out: Floats, fits: Floats, stems: list[tuple[int, int, int]], wholes: list[int]
