@@ -99,8 +99,8 @@ async def ours(trees, repos, questions, whole, out):
                 await index.close()
     print(
         f"ours     {'whole' if whole else 'root':5s} index CPU ms mean "
-        f"{sum(index_ms) / len(index_ms):.0f} total {sum(index_ms):.0f} (+ {sum(load_ms):.0f} until "
-        f"the first answer), chunks {chunks}, "
+        f"{sum(index_ms) / len(index_ms):.0f} total {sum(index_ms):.0f} "
+        f"(+ {sum(load_ms):.0f} until the first answer), chunks {chunks}, "
         f"query CPU ms p50 {percentile(query_ms, 0.5):.2f} p95 {percentile(query_ms, 0.95):.2f}",
         flush=True,
     )

@@ -49,7 +49,8 @@ async def index(tree):
     size = (tree / ".evercontext/index.db").stat().st_size / 1e6
     print(
         f"{report.added} files, {report.embedded} chunks: {wall:.1f} s wall, {spent:.1f} s CPU, "
-        f"peak {built:.0f} MiB indexing, {helper:.0f} MiB the largest helper, {loaded:.0f} MiB loaded, database {size:.0f} MB"
+        f"peak {built:.0f} MiB indexing, {helper:.0f} MiB its largest helper, "
+        f"{loaded:.0f} MiB loaded, database {size:.0f} MB"
     )
     await opened.close()
 
