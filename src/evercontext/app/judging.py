@@ -19,7 +19,7 @@ from evercontext.evaluation.versions import Versions
 from evercontext.events.log import EventLog
 from evercontext.process.environment import filtered
 from evercontext.settings import Settings, process_environment
-from evercontext.storage.sqlite import SqliteStore
+from evercontext.storage.choose import open_store
 
 _CODEX_VARIABLES = ("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME", "HTTPS_PROXY", "NO_PROXY")
 
@@ -58,7 +58,7 @@ async def open_judging(
 
 async def open_history(settings: Settings, stack: AsyncExitStack) -> EvaluationHistory:
     """Open the store for its evaluations alone."""
-    store = await SqliteStore.open(settings.database)
+    store = await open_store(settings.database, settings.database_url)
     stack.push_async_callback(store.close)
     return EvaluationHistory(store, settings.home, redactor(settings).masked)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import secrets
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from evercontext.storage.store import Row, Store
 
 MOST = 1000
 _LONGEST_TITLE = 80
+_MARKS = " \t\r\n#=-*\ufeff"
 _ADD = """
     INSERT INTO evaluations (id, trace_id, door, project, document, title, round, digest, judge,
         score, target, rubric_scores, weights, suggestions, milliseconds, at)
@@ -101,7 +103,7 @@ class EvaluationHistory:
             occasion.door,
             self._kept(occasion.project),
             self._kept(occasion.document),
-            self._kept(title_of(self._clean(content))),
+            title_of(content, self._kept),
             told.get("iteration"),
             hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest(),
             self._kept(str(told.get("model_used", ""))),
@@ -156,10 +158,12 @@ class EvaluationHistory:
         return whole.replace("\0", "\ufffd")
 
 
-def title_of(content: str) -> str:
+def title_of(content: str, clean: Clean = unchanged) -> str:
     """A document's first words: what to call it where it has no name."""
-    first = next((line for line in content.splitlines() if line.strip(" \t#=-*\ufeff")), "")
-    return " ".join(first.strip(" \t#=-*\ufeff").split())[:_LONGEST_TITLE]
+    lines = io.StringIO(content)
+    first = next((line for line in lines if line.strip(_MARKS)), "")
+    # Cut last: half a secret would not be known for one.
+    return " ".join(clean(first).strip(_MARKS).split())[:_LONGEST_TITLE]
 
 
 def _new_id() -> str:
