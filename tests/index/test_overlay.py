@@ -50,7 +50,7 @@ class Meanings:
 
 
 @asynccontextmanager
-async def _opened(root: Path, embedder: Meanings) -> AsyncIterator[CodeIndex]:
+async def opened_with(root: Path, embedder: Meanings) -> AsyncIterator[CodeIndex]:
     index = await CodeIndex.open(root, embedder=embedder)
     try:
         yield index
@@ -62,7 +62,7 @@ async def _opened(root: Path, embedder: Meanings) -> AsyncIterator[CodeIndex]:
 async def test_an_embedder_ranks_and_its_cost_is_told(tmp_path: Path) -> None:
     write(tmp_path, SHOP)
     embedder = Meanings()
-    async with _opened(tmp_path, embedder) as index:
+    async with opened_with(tmp_path, embedder) as index:
         report = await index.update()
         assert report.by == "meanings:3"
         assert report.asked == len(embedder.texts) > len(SHOP)
@@ -81,7 +81,7 @@ async def test_an_embedder_ranks_and_its_cost_is_told(tmp_path: Path) -> None:
 async def test_only_unseen_chunks_are_paid_for(tmp_path: Path) -> None:
     tree = tiny_repository(tmp_path, SHOP)
     embedder = Meanings()
-    async with _opened(tree, embedder) as index:
+    async with opened_with(tree, embedder) as index:
         await index.update()
         embedder.texts.clear()
         git(tree, "mv", "shop", "store")
@@ -98,10 +98,10 @@ async def test_only_unseen_chunks_are_paid_for(tmp_path: Path) -> None:
 
 async def test_another_embedder_embeds_anew_and_costs_no_analysis(tmp_path: Path) -> None:
     write(tmp_path, SHOP)
-    async with _opened(tmp_path, Meanings()) as index:
+    async with opened_with(tmp_path, Meanings()) as index:
         first = await index.update()
     longer = Meanings(name="meanings:longer", width=12)
-    async with _opened(tmp_path, longer) as index:
+    async with opened_with(tmp_path, longer) as index:
         before = await index.search("money for the bank")
         assert before.note is not None
         assert "meanings:longer" in before.note
@@ -115,7 +115,7 @@ async def test_another_embedder_embeds_anew_and_costs_no_analysis(tmp_path: Path
 async def test_who_is_away_is_done_without_and_said_so(tmp_path: Path) -> None:
     write(tmp_path, SHOP)
     embedder = Meanings(away=True)
-    async with _opened(tmp_path, embedder) as index:
+    async with opened_with(tmp_path, embedder) as index:
         report = await index.update()
         assert report.added == len(SHOP)
         assert report.trouble == "meanings cannot be reached. Start it"
@@ -135,7 +135,7 @@ async def test_no_secret_is_sent(tmp_path: Path) -> None:
         tmp_path, {**SHOP, ".env": canary, "conf.py": f"KEY = '{canary}'\npassword = '{canary}'\n"}
     )
     embedder = Meanings()
-    async with _opened(tmp_path, embedder) as index:
+    async with opened_with(tmp_path, embedder) as index:
         await index.update()
         await index.search(f"where is {canary} used")
     sent = "\n".join([*embedder.texts, *embedder.questions])
@@ -158,7 +158,7 @@ async def test_a_stopped_embedding_goes_on_where_it_was(tmp_path: Path) -> None:
         await index.update()
     await index.close()
     fresh = Meanings()
-    async with _opened(tmp_path, fresh) as again:
+    async with opened_with(tmp_path, fresh) as again:
         report = await again.update()
     assert report.asked == 400 - len(tired.texts)
     assert not set(fresh.texts) & set(tired.texts)
@@ -166,9 +166,9 @@ async def test_a_stopped_embedding_goes_on_where_it_was(tmp_path: Path) -> None:
 
 async def test_a_model_that_changed_its_length_is_noticed(tmp_path: Path) -> None:
     write(tmp_path, SHOP)
-    async with _opened(tmp_path, Meanings()) as index:
+    async with opened_with(tmp_path, Meanings()) as index:
         await index.update()
-    async with _opened(tmp_path, Meanings(width=9)) as index:
+    async with opened_with(tmp_path, Meanings(width=9)) as index:
         answer = await index.search("charge a card")
         assert answer.hits
         assert "another length" in (answer.note or "")

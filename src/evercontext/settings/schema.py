@@ -209,8 +209,7 @@ class Settings:
     embedder: str = _setting(
         "EC_EMBEDDER",
         "static",
-        "What finds code by meaning: static (packaged), none, minilm, openai[:MODEL] or "
-        "ollama[:MODEL]; the last two send chunks of code to that server",
+        "Finds code by meaning: static, none, minilm, openai[:MODEL] or ollama[:MODEL]",
         user_only=True,
     )
 
