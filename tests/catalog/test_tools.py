@@ -127,3 +127,20 @@ async def test_an_error_of_the_tool_is_an_error_of_the_call(tmp_path: Path) -> N
     async with servers(tmp_path, odd("one")) as opened, toolbox(tmp_path, opened) as box:
         done = await box.call("tool_execute", {"toolKey": "one:fail"}, caller())
         assert not done.ok
+
+
+async def test_the_step_of_a_trace_is_the_tool_that_was_meant(tmp_path: Path) -> None:
+    async with servers(tmp_path, odd("one")) as opened, toolbox(tmp_path, opened) as box:
+        await box.call("tool_execute", {"toolKey": "one:echo"}, caller())
+        await box.call("tool_execute", {"toolKey": "one:nothing"}, caller())
+        (segment,) = (tmp_path / "traces").glob("*.jsonl")
+        lines = [json.loads(line) for line in segment.read_text().splitlines()]
+        steps = [(line["type"], line["data"]["tool"]) for line in lines]
+        # What leads nowhere leaves its own.
+        assert steps == [
+            ("step", "one:echo"),
+            ("tool_result", "one:echo"),
+            ("step", "tool_execute"),
+            ("tool_result", "tool_execute"),
+        ]
+        assert lines[-1]["data"]["error"] == "unknown_tool"

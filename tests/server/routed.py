@@ -39,7 +39,7 @@ class Routed:
     headers: dict[str, str] = field(default_factory=dict)
 
     async def post(
-        self, method: str, params: Mapping[str, Any], *, id: int | None = 7, **headers: str
+        self, method: str, params: Mapping[str, Any], *, id: Any = 7, **headers: str
     ) -> httpx2.Response:
         """Ask as a client with the token does."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}

@@ -99,7 +99,7 @@ class Catalog:
             Tool(DISCOVERY, _DISCOVER, _DISCOVERY_ARGUMENTS, Effect.READ, self._discover,
                  timeout=math.inf, longest=200_000),
             Tool(EXECUTE, _EXECUTE, _EXECUTE_ARGUMENTS, Effect.READ, self._execute,
-                 check=_checked, timeout=math.inf, longest=200_000),
+                 check=_checked, leads_on=True, timeout=math.inf, longest=200_000),
         ]  # fmt: skip
 
     async def cards(self, caller: Caller, patience: float | None = None) -> list[Card]:

@@ -106,6 +106,12 @@ class Caller:
     road: Road | None = field(default=None, repr=False, compare=False)
     """Filled in on the way to the tool."""
 
+    def on_the_way(self, road: Road, parent: str | None) -> Caller:
+        """The same caller inside a call. Spelled out: this is done several times in every call."""
+        return Caller(
+            self.trace_id, self.door, self.mode, self.principal, parent, self.session, road
+        )
+
 
 Shown = Literal["any", "native", "json"]
 Arguments = Mapping[str, Any]
@@ -134,6 +140,8 @@ class Tool:
     synced: bool = True
     """Whether a step that writes is on disk before it runs; otherwise it is written, and on disk a
     moment later. What is done elsewhere cannot be undone here, so nothing waits for the disk."""
+    leads_on: bool = False
+    """Whether it only leads to a call of another tool, which is then the step of the trace."""
     timeout: float = 60.0
     longest: int = 30_000
     """Characters of result text a model is given; the middle of more is left out."""

@@ -35,6 +35,7 @@ class EventLog:
         self._waiters: list[asyncio.Future[None]] = []
         self._later: asyncio.TimerHandle | None = None
         self._nameless = False
+        self._second = (-1, "")
 
     @property
     def segment(self) -> Path | None:
@@ -99,10 +100,15 @@ class EventLog:
     def _event(self, body: Body, trace_id: str, parent: str | None) -> Event:
         now = time.time_ns()
         number = next(self._numbers) & 0xFFFF
-        at = datetime.fromtimestamp(now / 1e9, UTC).isoformat(timespec="microseconds")
-        return Event(
-            f"{now:016x}{os.getpid() & 0xFFFF:04x}{number:04x}", at, trace_id, body, parent
-        )
+        id = f"{now:016x}{os.getpid() & 0xFFFF:04x}{number:04x}"
+        return Event(id, self._clock(now), trace_id, body, parent)
+
+    def _clock(self, now: int) -> str:
+        """The time of an event; its seconds are written once for all events of a second."""
+        second, rest = divmod(now, 1_000_000_000)
+        if self._second[0] != second:
+            self._second = second, datetime.fromtimestamp(second, UTC).isoformat()[:19]
+        return f"{self._second[1]}.{rest // 1000:06d}+00:00"
 
     def _publish(self, event: Event) -> None:
         for subscriber in tuple(self._subscribers):

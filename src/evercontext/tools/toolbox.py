@@ -118,6 +118,8 @@ class Toolbox:
             changes = await self._consent(tool, arguments, caller, must_ask)
         except EverContextError as error:
             return self._refused(tool.name, arguments, caller, error)
+        if tool.leads_on:
+            return await self._lead_on(tool, arguments, caller)
         try:
             step = await self._announce(tool, arguments, caller)
         except EverContextError as error:
@@ -126,13 +128,20 @@ class Toolbox:
         if caller.mode is Mode.DRY_RUN and tool.writes:
             result = _would(tool, changes)
         else:
-            result = await _run(
-                tool, arguments, dataclasses.replace(caller, parent=step, road=self)
-            )
+            result = await _run(tool, arguments, caller.on_the_way(self, step))
         if self.hooks:
             about = dataclasses.replace(caller, parent=step)
             result = await self.hooks.after(tool, arguments, result, about)
         return self._record(tool, result, caller, step, started)
+
+    async def _lead_on(self, tool: Tool, arguments: Arguments, caller: Caller) -> ToolResult:
+        """Make a call that only leads to another: that one is the step, if it comes to one."""
+        try:
+            result = await _attempt(tool, arguments, caller.on_the_way(self, caller.parent))
+        except EverContextError as error:
+            return self._refused(tool.name, arguments, caller, error)
+        text, cut = truncate(result.text, tool.longest)
+        return dataclasses.replace(result, text=text) if cut else result
 
     async def _consent(
         self, tool: Tool, arguments: Arguments, caller: Caller, must_ask: bool
@@ -241,15 +250,26 @@ def _would(tool: Tool, changes: tuple[FileChange, ...]) -> ToolResult:
 
 async def _run(tool: Tool, arguments: Arguments, caller: Caller) -> ToolResult:
     try:
-        async with asyncio.timeout(None if tool.timeout == math.inf else tool.timeout):
-            return await tool.run(arguments, caller)
+        return await _attempt(tool, arguments, caller)
     except EverContextError as error:
         return ToolResult.failed(error)
+
+
+async def _attempt(tool: Tool, arguments: Arguments, caller: Caller) -> ToolResult:
+    """Run the tool; whatever goes wrong is an error of ours."""
+    try:
+        running = tool.run(arguments, caller)
+        if tool.timeout == math.inf:
+            return await running
+        async with asyncio.timeout(tool.timeout):
+            return await running
+    except EverContextError:
+        raise
     except TimeoutError:
-        return ToolResult.failed(ToolTimeout(f"{tool.name} took more than {tool.timeout:g} s"))
-    except Exception as problem:  # noqa: BLE001 - a broken tool must not take the task with it
+        raise ToolTimeout(f"{tool.name} took more than {tool.timeout:g} s") from None
+    except Exception as problem:
         said = f"{type(problem).__name__}: {problem}"
-        return ToolResult.failed(ToolCrashed(f"{tool.name} failed unexpectedly: {said}"))
+        raise ToolCrashed(f"{tool.name} failed unexpectedly: {said}") from problem
 
 
 def _exit_code(result: ToolResult) -> int | None:
