@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evercontext.agent.task import new_trace_id
-from evercontext.app.house import make_home
 from evercontext.cli.evaluate import LARGEST, read_document, read_rubric, show
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, settings_of
@@ -64,6 +62,8 @@ def command(
     Every version is kept under the home folder, the original as 00; evercontext undo takes the
     written file back.
     """
+    from evercontext.app.house import make_home
+
     if in_place and output:
         raise UsageError("--in-place and --output exclude each other")
     settings = settings_of(model_name=model, target_score=target, max_iterations=max_iterations)
@@ -102,6 +102,8 @@ class Job:
     @classmethod
     def of(cls, settings: Settings, file: Path, target: Path) -> Job:
         """Read the document, and make sure that the result can be written before any work."""
+        from evercontext.agent.task import new_trace_id
+
         raw = read_document(file)
         policy = FilePolicy(
             max_bytes=4 * LARGEST,
@@ -192,6 +194,10 @@ def _report(
     show(screen, str(place) if best.number else "the original", best.evaluation)
     gain = best.evaluation.score - first.evaluation.score
     screen.line(f"stopped: {found.stop}; {gain:+.1f} since the beginning")
+    before, after = len(first.content), len(best.content)
+    if after < before / 2:
+        told = f"it was cut from {before} to {after} characters: see what is missing"
+        screen.line(f"warning: {told}", "yellow")
     screen.line(f"versions: {one_line(str(job.kept))} (00 is the original)")
     if undo:
         screen.line(f"take it back: {one_line(undo)}")

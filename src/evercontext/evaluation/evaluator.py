@@ -9,7 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from evercontext.domain.event import EvaluationState, Notice
-from evercontext.errors import EverContextError, JudgeProblem, ModelUnavailable, StoreProblem
+from evercontext.errors import (
+    EverContextError,
+    JudgeProblem,
+    ModelUnavailable,
+    StoreProblem,
+    TooLarge,
+)
 from evercontext.evaluation.history import EvaluationHistory, Occasion
 from evercontext.evaluation.judges import RETRYABLE, Judge
 from evercontext.evaluation.rubric import Evaluation, Judgement, Rubric, check_target, weigh
@@ -53,6 +59,8 @@ class Evaluator:
 
         ``document`` is its path, where it has one: the name under which the history knows it.
         """
+        if len(content.encode("utf-8", "replace")) > LARGEST:
+            raise TooLarge(f"too large: more than {LARGEST} bytes")
         weights, wanted = rubric or Rubric.of(), check_target(target, self.target)
         started = time.monotonic()
         self._state("evaluating", trace_id)

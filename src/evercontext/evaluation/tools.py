@@ -9,8 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from evercontext.domain.tool import Caller, Effect, Tool, ToolResult
-from evercontext.errors import TooLarge
-from evercontext.evaluation.evaluator import LARGEST, Evaluator
+from evercontext.evaluation.evaluator import Evaluator
 from evercontext.evaluation.rubric import Evaluation, Rubric
 from evercontext.tools.decorate import tool
 
@@ -35,8 +34,6 @@ def evaluation_tools(get_evaluator: GetEvaluator, seconds: float = SECONDS) -> l
     async def judged(
         content: str, rubric: dict[str, Any] | None, target: float | None, caller: Caller
     ) -> Evaluation:
-        if len(content.encode("utf-8", "replace")) > LARGEST:
-            raise TooLarge(f"too large: more than {LARGEST} bytes")
         evaluator = await get_evaluator()
         weights = Rubric.of(rubric)
         return await evaluator.evaluate(content, weights, target, trace_id=caller.trace_id)
