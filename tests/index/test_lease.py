@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.errors import StoreBusy
+from evercontext.errors import PathRefused, StoreBusy
 from evercontext.index.lease import LOCK, IndexLease
 
 _HOLDER = """
@@ -59,7 +59,7 @@ async def test_the_patient_get_it_when_it_is_free(tmp_path: Path) -> None:
 async def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     (tmp_path / LOCK).symlink_to(outside)
-    with pytest.raises(OSError, match="symbolic"):
+    with pytest.raises(PathRefused, match="symlink"):
         async with IndexLease(tmp_path).hold():
             pass
     assert not outside.exists()

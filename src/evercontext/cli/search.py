@@ -12,7 +12,7 @@ from evercontext.cli.indexes import opened_index
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, root_option, settings_of
 from evercontext.cli.terminal import Screen, one_line
-from evercontext.errors import DiskFull, EverContextError, StoreProblem, UsageError
+from evercontext.errors import EverContextError, UsageError
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:
@@ -126,5 +126,5 @@ class _Asked:
 async def _catch_up(index: CodeIndex) -> None:
     try:
         await index.update(patience=_PATIENCE)
-    except (StoreProblem, DiskFull) as problem:
+    except EverContextError as problem:
         print(f"{problem.message}: this answer may be stale", file=sys.stderr, flush=True)

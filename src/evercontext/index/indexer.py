@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from evercontext.files.failures import explained
 from evercontext.index.analysis import Analysis, pack
 from evercontext.index.chunk_table import Batch, ChunkTable, FileRow
 from evercontext.index.crew import Crew, Desk, Job
@@ -247,7 +248,8 @@ class Indexer:
             for path, source in sources.items()
             if not isinstance(source, str) and source.content not in known
         }
-        outcome = await (self._crew or self._desk).analyse(list(jobs.values()))
+        with explained(writing=True):
+            outcome = await (self._crew or self._desk).analyse(list(jobs.values()))
         for path, source in sources.items():
             if not isinstance(source, str) and source.content in outcome.failed:
                 sources[path] = outcome.failed[source.content]

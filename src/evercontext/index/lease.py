@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from evercontext.errors import StoreBusy
+from evercontext.files.failures import explained
 
 LOCK = "index.lock"
 EMBEDDING = "index.embedding.lock"
@@ -56,7 +57,8 @@ class IndexLease:
         return True
 
     def _lock(self) -> bool:
-        fd = os.open(self._file, _FLAGS, 0o600)
+        with explained(writing=True):
+            fd = os.open(self._file, _FLAGS, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as problem:

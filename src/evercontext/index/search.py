@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evercontext.domain.model import Embedder
-from evercontext.errors import DiskFull, PathRefused, StoreBusy, StoreProblem, UsageError
+from evercontext.errors import EverContextError, PathRefused, StoreBusy, UsageError
 from evercontext.events.redact import Redactor
 from evercontext.files.paths import Root
 from evercontext.files.policy import FilePolicy, agent_policy
@@ -227,7 +227,7 @@ class CodeIndex:
             try:
                 async with self._updating:
                     report = await self._update(pending)
-            except (StoreProblem, DiskFull) as problem:
+            except EverContextError as problem:
                 # What is known already can still be searched.
                 self._note = None if isinstance(problem, StoreBusy) else problem.message
                 self._stale = True
