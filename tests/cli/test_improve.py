@@ -277,3 +277,13 @@ def test_ctrl_c_leaves_the_document_and_no_program(bench: Bench, tmp_path: Path)
     assert [entry.name for entry in kept.iterdir()] == ["00-stub.md"]
     assert path.read_bytes() == before
     assert not Path(f"/proc/{mark.read_text().strip()}").exists()
+
+
+def test_a_document_that_lost_half_of_itself_is_pointed_out(bench: Bench) -> None:
+    good = (DOCUMENTS / "stub.2.md").read_text(encoding="utf-8")
+    path = bench.folder / "long.md"
+    path.write_text("TODO. " + "A sentence that says nothing at all again. " * 200)
+    model = bench.writer(good)
+    arguments = [str(path), "--model", model, "--judge", "local", "--target", "9"]
+    said = CliRunner().invoke(command, arguments, standalone_mode=False).stdout
+    assert f"it was cut from {len(path.read_text())} to {len(good)} characters" in said

@@ -196,8 +196,8 @@ def _report(
     screen.line(f"stopped: {found.stop}; {gain:+.1f} since the beginning")
     before, after = len(first.content), len(best.content)
     if after < before / 2:
-        told = f"it was cut from {before} to {after} characters: see what is missing"
-        screen.line(f"warning: {told}", "yellow")
+        cut = f"it was cut from {before} to {after} characters: see what is missing"
+        screen.line(f"warning: {cut}", "yellow")
     screen.line(f"versions: {one_line(str(job.kept))} (00 is the original)")
     if undo:
         screen.line(f"take it back: {one_line(undo)}")
