@@ -5,7 +5,6 @@
     python benchmarks/memory.py latency                  # assembly at 1,000, 10,000, 100,000
     python benchmarks/memory.py writing                  # memories kept per second
 
-Set OPENBLAS_NUM_THREADS=1: CPU time is compared, and idle threads spin.
 SET.json: [{conv, memories: [{id, text, speaker, time, session}], questions: [{q, gold, type}]}],
 such as is made of LoCoMo (CC BY-NC: it is fetched by whoever measures, and never kept here).
 """

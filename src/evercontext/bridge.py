@@ -49,6 +49,7 @@ class KanaAIBridge:
         try:
             messages, metadata = await self._messages(content, intent)
             reply = await self._send(messages)
+            self._learn(messages, reply)
         except Exception as problem:  # noqa: BLE001 - the caller is promised an answer
             return {"status": "error", "reason": _reason(problem)}
         answer = {"status": "ok", "model": self._model, "summary": _text(reply)}
@@ -71,6 +72,16 @@ class KanaAIBridge:
             content, str(intent.get("user_id") or "default"), intent.get("session_id")
         )
         return context.messages, context.metadata.as_dict()
+
+    def _learn(self, messages: Sequence[ChatMessage], reply: Any) -> None:
+        """Tell the assembler what the request really cost; others than ours need not know how."""
+        usage = getattr(reply, "usage", None)
+        names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        counted = [getattr(usage, name, 0) for name in names]
+        real = sum(number for number in counted if isinstance(number, int))
+        learn = getattr(self._assembler, "learn", None)
+        if learn is not None and real:
+            learn(messages, real, self._model)
 
     async def _send(self, messages: Sequence[ChatMessage]) -> Any:
         create = self._client.messages.create

@@ -138,7 +138,7 @@ async def test_an_unknown_model_ends_before_a_trace_begins(tmp_path: Path) -> No
 @pytest.mark.contract("R52")
 async def test_what_replies_teach_about_tokens_is_kept(tmp_path: Path) -> None:
     settings = configured(tmp_path)
-    usage = {"input_tokens": 400, "output_tokens": 5}
+    usage = {"input_tokens": 4000, "output_tokens": 5}
     model = script(tmp_path, {"text": "hi", "usage": usage})
     async with EverContext.open(settings) as app:
         await app.run_task("x", model_name=model)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from evercontext.domain.event import ContextAssembled, ModelReply
+from evercontext.events.log import EventLog
 from evercontext.server.figures import LogFigures
 from evercontext.server.metrics import Metrics
 
@@ -44,3 +46,26 @@ def test_a_log_that_grows_is_read_again_and_an_empty_one_claims_nothing(tmp_path
     assert "evercontext_kpi_tasks 6\n" in figures.text()
     segment.unlink()
     assert "evercontext_kpi_tasks 0\n" in figures.text()
+
+
+@pytest.mark.contract("R9", "R52")
+def test_contexts_and_estimates_are_metrics(tmp_path: Path) -> None:
+    log = EventLog(tmp_path)
+    body = ContextAssembled(
+        context_assembly_latency_ms=12.5, context_token_count=640,
+        memory_layer_usage={"semantic": 3, "working": 4}, token_limit=8000,
+        compression_applied=False,
+    )  # fmt: skip
+    log.emit(body, trace_id="t")
+    reply = ModelReply(model="m", turn=1, text="words", input_tokens=100, estimated_tokens=104)
+    log.emit(reply, trace_id="t")
+    log.close()
+    lines = LogFigures(tmp_path).text().splitlines()
+    for line in (
+        'evercontext_context_assembly_latency_ms{quantile="0.95"} 12.5',
+        'evercontext_context_token_count{quantile="0.5"} 640',
+        'evercontext_memory_layer_usage{layer="semantic"} 3',
+        'evercontext_memory_layer_usage{layer="working"} 4',
+        "evercontext_token_estimate_error_p95_ratio 0.04",
+    ):
+        assert line in lines

@@ -74,5 +74,7 @@ async def open_conversation(
 
 async def switch_model(app: EverContext, conversation: Conversation, name: str) -> None:
     """Go on with another model; the old one stays if the new one cannot be opened."""
+    calibrations = Calibrations(app.store)
     model = await open_model(app.settings, name)
-    await conversation.switch_model(model, await Calibrations(app.store).window(model.info))
+    await calibrations.keep(conversation.model.info, conversation.window)
+    await conversation.switch_model(model, await calibrations.window(model.info))

@@ -76,7 +76,7 @@ class EverContext:
             stack.push_async_callback(traces.close)
             history = EvaluationHistory(store, settings.home, secrets.masked)
             workspace, tools = equip(settings, stack, events, history)
-            memory = Recollection.of(store, settings.root, secrets.masked)
+            memory = Recollection.of(store, settings.root, secrets.masked, events)
             catalog = open_catalog(settings, store, events, secrets.learn)
             stack.push_async_callback(catalog.servers.close)
             # Two more tools are worth their tokens only where they lead somewhere.

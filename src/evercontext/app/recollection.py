@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from evercontext.agent.task import TaskReport
+from evercontext.app.calibrations import Calibrations
 from evercontext.app.summaries import Summaries
+from evercontext.context.tokens import count
+from evercontext.context.watch import LatencyWatch
 from evercontext.context.window import Window
+from evercontext.domain.event import ContextAssembled, Notice
 from evercontext.domain.memory import MemoryType, RetrievalOptions, RetrievedMemory, SourceType
 from evercontext.domain.message import Message, user
 from evercontext.domain.model import Model
 from evercontext.domain.tool import Caller, Mode, Tool
 from evercontext.errors import StoreProblem
+from evercontext.events.log import EventLog
 from evercontext.events.redact import Clean, unchanged
 from evercontext.memory.messages import MessageRepository
 from evercontext.memory.orchestrator import RetrievalOrchestrator
@@ -42,10 +48,16 @@ class Recollection:
     sessions: SessionRepository
     messages: MessageRepository
     project: str
+    store: Store
     clean: Clean = unchanged
+    events: EventLog | None = None
+    """Where it is told how long remembering takes."""
+    watch: LatencyWatch = field(default_factory=LatencyWatch)
 
     @classmethod
-    def of(cls, store: Store, root: Path, clean: Clean = unchanged) -> Recollection:
+    def of(
+        cls, store: Store, root: Path, clean: Clean = unchanged, events: EventLog | None = None
+    ) -> Recollection:
         """The memory in a store, for the project at ``root``; ``clean`` sees all that is kept."""
         return cls(
             MemoryStore(store, clean),
@@ -53,7 +65,9 @@ class Recollection:
             SessionRepository(store, clean),
             MessageRepository(store, clean),
             real_path(root),
+            store,
             clean,
+            events,
         )
 
     def tools(self) -> list[Tool]:
@@ -71,8 +85,27 @@ class Recollection:
 
     async def remind(self, text: str, caller: Caller) -> Message | None:
         """Return the related memories as one labelled message, or nothing."""
+        started = time.perf_counter()
         found = await self.related(text, caller)
-        return user(block(found)) if found else None
+        reminder = user(block(found)) if found else None
+        self._report(reminder, len(found), (time.perf_counter() - started) * 1000, caller)
+        return reminder
+
+    def _report(
+        self, reminder: Message | None, found: int, milliseconds: float, caller: Caller
+    ) -> None:
+        if self.events is None:
+            return
+        body = ContextAssembled(
+            context_assembly_latency_ms=milliseconds,
+            context_token_count=count(reminder.content) if reminder else 0,
+            memory_layer_usage={"semantic": found},
+            token_limit=0,
+            compression_applied=False,
+        )
+        self.events.emit(body, trace_id=caller.trace_id)
+        if warning := self.watch.observe(milliseconds):
+            self.events.emit(Notice(level="warning", text=warning), trace_id=caller.trace_id)
 
     async def keep(self, text: str, report: TaskReport, caller: Caller) -> None:
         """Keep what was done, in a sentence or two, without asking a model."""
@@ -96,6 +129,8 @@ class Recollection:
     async def close(self, session: Session, model: Model | None, window: Window | None) -> None:
         """Keep what a session was about, in its model's words where that is worth asking for."""
         await self.summaries.close(session.id, model, window)
+        if model and window:
+            await Calibrations(self.store).keep(model.info, window)
 
     @property
     def summaries(self) -> Summaries:

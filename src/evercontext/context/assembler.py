@@ -20,7 +20,8 @@ from evercontext.context.packing import Selection, pack
 from evercontext.context.render import MessageBuilder, conversation
 from evercontext.context.tokens import PER_REPLY, TokenEstimator
 from evercontext.context.validate import ContextValidator
-from evercontext.domain.event import ContextAssembled
+from evercontext.context.watch import LatencyWatch
+from evercontext.domain.event import ContextAssembled, ModelReply, Notice
 from evercontext.domain.memory import Retrieval, RetrievalOptions
 from evercontext.events.log import EventLog
 
@@ -71,6 +72,7 @@ class ContextAssemblerService:
         self._builder = MessageBuilder(self._config)
         self._validator = ContextValidator(self._config)
         self._events, self._trace_id = events, trace_id
+        self._watch = LatencyWatch()
 
     async def assemble_context(
         self,
@@ -173,6 +175,21 @@ class ContextAssemblerService:
             degraded=dict(metadata.degraded),
         )
         self._events.emit(body, trace_id=self._trace_id)
+        if warning := self._watch.observe(metadata.assembly_latency_ms):
+            self._events.emit(Notice(level="warning", text=warning), trace_id=self._trace_id)
+
+    def learn(self, messages: Sequence[ChatMessage], real_tokens: int, model: str) -> None:
+        """Correct the estimate by what the provider counted, and log how far it was off."""
+        before = self._estimator.estimate(messages)
+        if real_tokens <= 0:
+            return
+        self._estimator.learn(messages, real_tokens)
+        if self._events is not None:
+            # What was said is in the conversation; here only the numbers count.
+            body = ModelReply(
+                model=model, turn=1, text="", input_tokens=real_tokens, estimated_tokens=before
+            )
+            self._events.emit(body, trace_id=self._trace_id)
 
 
 class _Cost:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from evercontext.memory.corpus import Corpus
 from evercontext.memory.encoding import ASKS, Vectors
 from evercontext.memory.moments import Moments
+from evercontext.memory.products import dot
 from evercontext.retrieval.postings import Floats, Ints
 
 WEIGHTS: Mapping[str, float] = {
@@ -120,9 +121,9 @@ def meaning_scores(corpus: Corpus, vector: Vectors | None) -> Meaning | None:
     if vector is None or not vector.any():
         return None
     if len(corpus) <= EXACT:
-        return Meaning(corpus.vectors.values @ vector, exact=True)
+        return Meaning(dot(corpus.vectors.values, vector), exact=True)
     rough = corpus.rough.values
-    return Meaning(rough @ vector[: rough.shape[1]], exact=False)
+    return Meaning(dot(rough, vector[: rough.shape[1]]), exact=False)
 
 
 def word_scores(corpus: Corpus, terms: Mapping[int, float]) -> Words:
@@ -257,8 +258,7 @@ def _meanings(
 def _cosine(corpus: Corpus, vector: Vectors | None, slots: Slots) -> Floats:
     if vector is None or not corpus.dimensions:
         return np.zeros(len(slots), np.float32)
-    scores: Floats = corpus.vectors.values[slots] @ vector
-    return scores
+    return dot(corpus.vectors.values[slots], vector)
 
 
 def _recency(corpus: Corpus, question: Question, slots: Slots) -> Floats:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from evercontext.domain.event import Event
-from evercontext.events import segments
+from evercontext.domain.event import Event, ModelReply
+from evercontext.events import context_figures, segments
+from evercontext.events.context_figures import ContextFigures
 from evercontext.events.kpi import KINDS, Kpis, Share, compute, is_telling
 
 FRESH_SECONDS = 15.0
@@ -28,7 +29,9 @@ class LogFigures:
     def text(self) -> str:
         """Return the figures in the Prometheus text format."""
         if not self._text or time.monotonic() - self._made > self.fresh:
-            self._text = "\n".join(_lines(compute(self._events()))) + "\n"
+            events = list(self._events())
+            contexts = context_figures.compute(events)
+            self._text = "\n".join([*_lines(compute(events)), *_contexts(contexts)]) + "\n"
             self._made = time.monotonic()
         return self._text
 
@@ -44,9 +47,43 @@ class LogFigures:
     def _segment(self, place: Path) -> list[Event]:
         size = place.stat().st_size
         if place not in self._read or self._read[place][0] != size:
-            found = [event for event in segments.read(place, *KINDS) if is_telling(event)]
+            kinds = (*KINDS, *context_figures.KINDS)
+            found = [_without_words(e) for e in segments.read(place, *kinds) if _counts(e)]
             self._read[place] = size, found
         return self._read[place][1]
+
+
+def _counts(event: Event) -> bool:
+    return event.body.type in context_figures.KINDS or is_telling(event)
+
+
+def _without_words(event: Event) -> Event:
+    """Numbers are kept between two looks at the log, what a model said is not."""
+    if isinstance(event.body, ModelReply):
+        return replace(event, body=replace(event.body, text="", calls=()))
+    return event
+
+
+def _contexts(figures: ContextFigures) -> Iterator[str]:
+    latency, usage = "context_assembly_latency_ms", "memory_layer_usage"
+    yield from _metric(latency, figures.latency_p50_ms, '{quantile="0.5"}')
+    if figures.latency_p95_ms is not None:
+        yield f'evercontext_{latency}{{quantile="0.95"}} {figures.latency_p95_ms:g}'
+    yield from _metric("context_token_count", figures.tokens_p50, '{quantile="0.5"}')
+    yield from _metric("contexts_assembled", figures.assemblies)
+    yield from _metric("contexts_degraded", figures.degraded)
+    for n, (layer, count) in enumerate(sorted(figures.layers.items())):
+        if n == 0:
+            yield f"# TYPE evercontext_{usage} gauge"
+        yield f'evercontext_{usage}{{layer="{layer}"}} {count}'
+    yield from _metric("token_estimate_error_mean_ratio", figures.error_mean)
+    yield from _metric("token_estimate_error_p95_ratio", figures.error_p95)
+
+
+def _metric(name: str, value: float | None, labels: str = "") -> Iterator[str]:
+    if value is not None:
+        yield f"# TYPE evercontext_{name} gauge"
+        yield f"evercontext_{name}{labels} {value:g}"
 
 
 def _lines(kpis: Kpis) -> Iterator[str]:
