@@ -13,6 +13,7 @@ from evercontext.errors import (
     NotUtf8,
     PathRefused,
     ProtectedPath,
+    ReadOnlyTree,
 )
 from evercontext.evaluation.place import Place
 from evercontext.files.policy import FilePolicy
@@ -139,3 +140,10 @@ def test_protected_places_stay_protected(project: Path) -> None:
     (project / ".git").mkdir()
     with pytest.raises(ProtectedPath):
         place(project / ".git" / "hooks.md", project).look()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_is_said_before_any_work(project: Path) -> None:
+    (project / "closed").mkdir(mode=0o500)
+    with pytest.raises(ReadOnlyTree, match="read-only"):
+        place(project / "closed" / "a.md", project).look()

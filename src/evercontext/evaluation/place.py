@@ -6,16 +6,18 @@ meanwhile is not overwritten, and the journal can take it back.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from evercontext.errors import EverContextError, NotFound
+from evercontext.errors import EverContextError, NotFound, ReadOnlyTree
 from evercontext.files.policy import FilePolicy
 from evercontext.files.tree import Tree, WriteMode
 
 _FIXES = {
+    "hard link": "The same file has another name, which would keep the old text: use --output",
     "symlink not allowed": "It is a link that leads out of its folder: name its target",
     "changed": "Somebody wrote it meanwhile, and that was left alone",
     "file exists": "Somebody wrote it meanwhile, and that was left alone",
@@ -49,19 +51,26 @@ class Place:
     def look(self) -> Seen:
         """Find out, before any work is done, whether the file could be written at all."""
         with self._tree() as tree:
+            self._refuse_unwritable()
             try:
                 found = tree.read(self.relative)
             except NotFound:
                 return Seen(tree.preview(self.relative, "").path, None)
             # What the name leads to is what is replaced; the link itself stays.
-            tree.preview(found.path, found.content)
-            return Seen(found.path, found.sha256)
+            return Seen(tree.preview(found.path, found.content).path, found.sha256)
 
     def write(self, seen: Seen, content: str, trace_id: str) -> None:
         """Replace what was seen, and nothing that came after it."""
         mode = WriteMode.CREATE if seen.sha256 is None else WriteMode.OVERWRITE
         with self._tree() as tree:
             tree.write(seen.path, content, mode, trace_id=trace_id, if_match=seen.sha256)
+
+    def _refuse_unwritable(self) -> None:
+        """Raise if nothing can be made where it would have to be made."""
+        folders = (self.root / self.relative).parents
+        there = next(folder for folder in folders if folder.exists())
+        if not os.access(there, os.W_OK):
+            raise ReadOnlyTree("its folder is read-only")
 
     @contextmanager
     def _tree(self) -> Iterator[Tree]:
