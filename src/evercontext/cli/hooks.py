@@ -27,7 +27,7 @@ from evercontext.settings.hooks import EVENTS
 
 @click.group("hooks")
 def command() -> None:
-    """See which commands run around the agent's work; trust a project's.
+    """See what runs around the agent's work; trust a project's.
 
     Yours are the key "hooks" of your config.json; a project's are [hooks] of its evercontext.toml
     and run only while you trust that exact content.
