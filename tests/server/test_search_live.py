@@ -16,6 +16,8 @@ import pytest
 from evercontext.index.folder import FOLDER
 from evercontext.index.lease import IndexLease
 from evercontext.index.search import CHEAP, LOOK_EVERY
+from evercontext.testing import git
+from tests.cli.command import Ended, evercontext
 from tests.index.world import SHOP, write
 from tests.server.running import Gateway, running
 
@@ -239,3 +241,50 @@ def test_the_index_lies_in_the_tree_and_nowhere_else(gateway: Gateway) -> None:
 def test_a_second_project_of_the_server_is_not_searched(gateway: Gateway, tmp_path: Path) -> None:
     write(tmp_path, {"foreign.py": "def foreign_function(): pass\n"})
     assert "foreign.py" not in str(_search(gateway, "foreign_function"))
+
+
+def _there(gateway: Gateway, *arguments: str, cwd: Path) -> Ended:
+    return evercontext(*arguments, cwd=cwd, env={"EC_RAG_URL": gateway.url})
+
+
+@pytest.mark.contract("E33")
+def test_the_command_asks_the_server_that_is_named(gateway: Gateway, tmp_path: Path) -> None:
+    found = _there(gateway, "search", "charge a credit card", cwd=tmp_path)
+    assert found.out.startswith("shop/payment.py:"), found.err
+    asked = _there(gateway, "search", "cart", "--json", "--path-prefix", "tests/", cwd=tmp_path)
+    assert {c["path"] for c in json.loads(asked.out)["chunks"]} == {"tests/test_cart.py"}
+    assert list(tmp_path.iterdir()) == []
+    nobody = {"EC_RAG_URL": "http://127.0.0.1:9"}
+    lost = evercontext("search", "cart", cwd=tmp_path, env=nobody)
+    assert lost.code != 0
+    assert "EC_RAG_URL" in lost.err
+
+
+@pytest.mark.contract("E6", "E33")
+@pytest.mark.case(126)
+def test_commits_are_announced_to_the_server_that_is_named(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    """The server's tree is the work tree here, as it is for a team that shares one."""
+    tree = gateway.root
+    write(tree, {"told/a.py": "def told_first(): pass\n", "told/b.py": "def told_second(): pass\n"})
+    git(tree, "init", "-q")
+    git(tree, "add", "--all", "told")
+    git(tree, "commit", "-qm", "first")
+    assert "2 paths announced" in _there(gateway, "hook", "drain", cwd=tree).out
+    git(tree, "mv", "told/a.py", "told/moved.py")
+    git(tree, "rm", "-q", "told/b.py")
+    write(tree, {"told/c.py": "def told_third(): pass\n"})
+    git(tree, "add", "told")
+    git(tree, "commit", "-qm", "second")
+    away = evercontext("hook", "drain", cwd=tree, env={"EC_RAG_URL": "http://127.0.0.1:9"})
+    assert away.code != 0
+    assert "3 paths announced" in _there(gateway, "hook", "drain", cwd=tree).out
+    assert "0 paths announced" in _there(gateway, "hook", "drain", cwd=tree).out
+    lines = [
+        json.loads(line)["data"]
+        for segment in (gateway.home / "traces").glob("*.jsonl")
+        for line in segment.read_text("utf-8").splitlines()
+        if json.loads(line)["type"] == "indexed"
+    ]
+    assert (lines[-1]["added"], lines[-1]["deleted"], lines[-1]["renamed"]) == (2, 2, 1)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
+
 import click
 
-from evercontext.cli.indexes import index_folder, opened_index
+from evercontext.cli.indexes import index_folder, opened_index, remote_index
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import root_option, settings_of
 from evercontext.cli.terminal import one_line
@@ -64,8 +66,22 @@ def drain(root: str | None, allow_wide_root: bool | None) -> int:
 async def _drain(settings: Settings) -> int:
     from evercontext.index.worker import drain as drain_queue
 
+    if settings.rag_url:
+        return await _announce(settings, settings.rag_url)
     async with opened_index(settings) as index:
         reports = await drain_queue(index, await index_folder(settings), commits=True)
     touched = sum(report.touched for report in reports)
     print(f"{touched} files brought up to date")
+    return 0
+
+
+async def _announce(settings: Settings, url: str) -> int:
+    from evercontext.files.policy import agent_policy
+    from evercontext.index.announce import announce
+    from evercontext.index.walker import Walker
+
+    walker = Walker(settings.root.resolve(), agent_policy(settings.allow_ext, settings.max_bytes))
+    async with remote_index(settings, url) as remote:
+        sent = await announce(walker, await index_folder(settings), remote, str(uuid.uuid4()))
+    print(f"{sent} paths announced to {one_line(url)}")
     return 0

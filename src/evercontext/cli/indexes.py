@@ -14,6 +14,7 @@ from evercontext.settings import Settings
 
 if TYPE_CHECKING:
     from evercontext.domain.model import Embedder
+    from evercontext.index.remote import RemoteIndex
     from evercontext.index.search import CodeIndex
 
 
@@ -66,3 +67,15 @@ async def opened_index(settings: Settings) -> AsyncIterator[CodeIndex]:
     finally:
         await index.close()
         events.close()
+
+
+@asynccontextmanager
+async def remote_index(settings: Settings, url: str) -> AsyncIterator[RemoteIndex]:
+    """The search server that ``EC_RAG_URL`` names."""
+    from evercontext.index.remote import RemoteIndex
+
+    remote = RemoteIndex(url, settings.token)
+    try:
+        yield remote
+    finally:
+        await remote.aclose()

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from evercontext.cli.indexes import opened_index
+from evercontext.cli.indexes import opened_index, remote_index
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, root_option, settings_of
 from evercontext.cli.terminal import Screen, one_line
@@ -16,7 +20,10 @@ from evercontext.errors import EverContextError, UsageError
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:
-    from evercontext.index.search import Answer, CodeIndex, Hit
+    from evercontext.index.remote import RemoteIndex
+    from evercontext.index.search import Answer, CodeIndex
+
+_Answerer = Callable[[str], Awaitable[dict[str, Any]]]
 
 _SHOWN_LINES = 12
 _PATIENCE = 60.0
@@ -67,58 +74,80 @@ class _Asked:
 
     async def one(self, query: str, as_json: bool) -> int:
         """Answer one question; 1 if nothing was found."""
-        from evercontext.index.tools import as_data
-
-        async with opened_index(self._settings) as index:
-            answer = await self._answer(index, query)
-            if answer.stale:
-                # Asked by a person, who would rather wait than read "stale".
-                print("indexing first …", file=sys.stderr, flush=True)
-                await _catch_up(index)
-                answer = await self._answer(index, query)
-        if answer.note:
-            print(f"warning: {one_line(answer.note)}", file=sys.stderr, flush=True)
+        async with self._answerer(patient=False) as answer:
+            data = await answer(query)
+        if data.get("note"):
+            print(f"warning: {one_line(str(data['note']))}", file=sys.stderr, flush=True)
         if as_json:
-            print(json.dumps({"query": query, **as_data(answer)}, ensure_ascii=False, indent=2))
+            print(json.dumps({"query": query, **data}, ensure_ascii=False, indent=2))
         else:
-            self._show(answer)
-        return 0 if answer.hits else 1
+            self._show(data["chunks"])
+        return 0 if data["chunks"] else 1
 
     async def many(self) -> int:
         """Answer one JSON line per line of the standard input."""
-        from evercontext.index.tools import as_data
-
-        async with opened_index(self._settings) as index:
-            await _catch_up(index)
+        async with self._answerer(patient=True) as answer:
             for line in sys.stdin:
                 query = line.rstrip("\n")
                 try:
-                    data = as_data(await self._answer(index, query))
+                    data = await answer(query)
                 except EverContextError as problem:
                     data = {"chunks": [], "error": str(problem)}
                 print(json.dumps({"query": query, **data}, ensure_ascii=False), flush=True)
         return 0
 
+    @asynccontextmanager
+    async def _answerer(self, *, patient: bool) -> AsyncIterator[_Answerer]:
+        """Who answers: the index here, or the server that ``EC_RAG_URL`` names."""
+        if self._settings.rag_url:
+            async with remote_index(self._settings, self._settings.rag_url) as remote:
+                yield partial(self._asked_there, remote)
+            return
+        async with opened_index(self._settings) as index:
+            if patient:
+                await _catch_up(index)
+            yield partial(self._asked_here, index, patient)
+
+    async def _asked_there(self, remote: RemoteIndex, query: str) -> dict[str, Any]:
+        asked: dict[str, Any] = {"query": query, "top_k": self._top_k}
+        if self._prefix:
+            asked["filters"] = {"path_prefix": self._prefix}
+        return {"chunks": [], **await remote.ask("search_code", asked, str(uuid.uuid4()))}
+
+    async def _asked_here(self, index: CodeIndex, caught_up: bool, query: str) -> dict[str, Any]:
+        from evercontext.index.tools import as_data
+
+        answer = await self._answer(index, query)
+        if answer.stale and not caught_up:
+            # Asked by a person, who would rather wait than read "stale".
+            print("indexing first …", file=sys.stderr, flush=True)
+            await _catch_up(index)
+            answer = await self._answer(index, query)
+        return as_data(answer)
+
     async def _answer(self, index: CodeIndex, query: str) -> Answer:
         return await index.search(query, self._top_k, self._prefix, explain=self._explain)
 
-    def _show(self, answer: Answer) -> None:
+    def _show(self, chunks: Sequence[dict[str, Any]]) -> None:
         screen = Screen(sys.stdout, no_color=self._settings.no_color)
-        if not answer.hits:
+        if not chunks:
             print("nothing found", file=sys.stderr)
-        for hit in answer.hits:
-            self._show_hit(screen, hit)
+        for chunk in chunks:
+            self._show_chunk(screen, chunk)
 
-    def _show_hit(self, screen: Screen, hit: Hit) -> None:
-        place = f"{hit.path}:{hit.start_line}-{hit.end_line}"
-        name = f"  {hit.symbol}" if hit.symbol else ""
-        screen.line(f"{place}{name}  {hit.score:.2f}  {', '.join(hit.reasons)}", "cyan")
-        lines = hit.text.split("\n")
-        for number, line in enumerate(lines[:_SHOWN_LINES], hit.start_line):
+    def _show_chunk(self, screen: Screen, chunk: dict[str, Any]) -> None:
+        span = str(chunk.get("span", "")).replace("L", "")
+        first = int(span.partition("-")[0]) if span.partition("-")[0].isdecimal() else 1
+        name = f"  {chunk['symbol']}" if chunk.get("symbol") else ""
+        why = ", ".join(chunk.get("reasons", ()))
+        place = f"{chunk.get('path')}:{span}{name}"
+        screen.line(f"{place}  {float(chunk.get('score', 0)):.2f}  {why}", "cyan")
+        lines = str(chunk.get("text", "")).split("\n")
+        for number, line in enumerate(lines[:_SHOWN_LINES], first):
             screen.line(f"{number:6d}  {line}")
         if len(lines) > _SHOWN_LINES:
             screen.line(f"        … {len(lines) - _SHOWN_LINES} more lines")
-        for signal, value in hit.signals[:_SIGNALS]:
+        for signal, value in list(chunk.get("signals", {}).items())[:_SIGNALS]:
             screen.line(f"        {value:+.3f}  {signal}")
         screen.line("")
 

@@ -8,9 +8,10 @@ nothing to take back when a commit is aborted.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from evercontext.index.git import ask_git, in_git
 
@@ -29,6 +30,41 @@ class Staged:
     path: str
     blob: str | None
     """Git's name of the content; ``None``: the commit has no such file."""
+
+
+@dataclass(slots=True)
+class Difference:
+    """What one commit has otherwise than another, in the words of ``POST /ingest``."""
+
+    added: list[str] = field(default_factory=list)
+    modified: list[str] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    renamed: list[tuple[str, str]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.added) + len(self.modified) + len(self.deleted) + len(self.renamed)
+
+    def limited_to(self, wants: Callable[[str], bool]) -> Difference:
+        """Return what concerns wanted paths; a rename into or out of them is half of one."""
+        kept = Difference(
+            added=[path for path in self.added if wants(path)],
+            modified=[path for path in self.modified if wants(path)],
+            deleted=[path for path in self.deleted if wants(path)],
+        )
+        for old, new in self.renamed:
+            if wants(old) and wants(new):
+                kept.renamed.append((old, new))
+            elif wants(old):
+                kept.deleted.append(old)
+            elif wants(new):
+                kept.added.append(new)
+        return kept
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as the route takes it."""
+        renamed = [{"from": old, "to": new} for old, new in self.renamed]
+        lists = {"added": self.added, "modified": self.modified, "deleted": self.deleted}
+        return {**lists, "renamed": renamed}
 
 
 def blob_name(data: bytes, like: str) -> str:
@@ -57,6 +93,16 @@ class Commits:
             return None
         parts = done.stdout.split(b"\0")
         return list(_differences(parts[0::2], parts[1::2]))
+
+    async def difference(self, since: str | None, until: str) -> Difference:
+        """Return what differs, renames as such; without a known ``since`` everything is new."""
+        arguments = ("diff-tree", "-r", "-z", "-M", "--name-status", "--relative")
+        told = None
+        if since:
+            told = await ask_git(self._root, *arguments, "--end-of-options", since, until, "--")
+        if told is None or told.exit_code != 0:
+            return Difference(added=[staged.path for staged in await self.tree(until) or ()])
+        return _named(told.stdout.split(b"\0"))
 
     async def tree(self, commit: str) -> list[Staged] | None:
         """Return every file of a commit below the root."""
@@ -87,6 +133,21 @@ def _differences(heads: Iterable[bytes], paths: Iterable[bytes]) -> Iterator[Sta
             continue
         there = fields[1] in _FILE_MODES
         yield Staged(path, fields[3].decode() if there else None)
+
+
+def _named(parts: list[bytes]) -> Difference:
+    found = Difference()
+    lists = {b"A": found.added, b"D": found.deleted}
+    rest = iter(parts)
+    for status in rest:
+        path = _decoded(next(rest, b""))
+        if status[:1] == b"R":
+            new = _decoded(next(rest, b""))
+            if path and new:
+                found.renamed.append((path, new))
+        elif path:
+            lists.get(status[:1], found.modified).append(path)
+    return found
 
 
 def _entries(lines: Iterable[bytes]) -> Iterator[Staged]:

@@ -44,7 +44,7 @@ class RemoteIndex:
 
     def _runner(self, route: str) -> Run:
         async def run(arguments: Arguments, caller: Caller) -> ToolResult:
-            data = await self._post(route, arguments, caller)
+            data = await self._post(route, arguments, caller.trace_id)
             if route == "/search":
                 self._note(arguments["query"], data, caller)
             return ToolResult(_as_text(data), data)
@@ -61,12 +61,16 @@ class RemoteIndex:
             )
             self._events.emit(body, trace_id=caller.trace_id, parent=caller.parent)
 
-    async def _post(self, route: str, arguments: Arguments, caller: Caller) -> dict[str, Any]:
+    async def ask(self, tool: str, arguments: Arguments, trace_id: str) -> dict[str, Any]:
+        """Return what the server answers to one call."""
+        return await self._post(ROUTES[tool], arguments, trace_id)
+
+    async def _post(self, route: str, arguments: Arguments, trace_id: str) -> dict[str, Any]:
         import httpx2
 
         if self._client is None:
             self._client = httpx2.AsyncClient(timeout=_SECONDS, trust_env=False)
-        headers = {"x-trace-id": caller.trace_id}
+        headers = {"x-trace-id": trace_id}
         if self._token:
             headers["authorization"] = f"Bearer {self._token}"
         try:
