@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.access.approvals import Approvals, PendingQuestion
+from evercontext.access.approvals import BY_CONSOLE_FOR_RUN, Approvals, PendingQuestion
 from evercontext.access.consoles import Consoles
 from evercontext.app import EverContext
 from evercontext.app.asking import ask_everywhere
@@ -88,3 +88,23 @@ async def test_no_secret_is_shown_in_a_question(tmp_path: Path) -> None:
         await (await ask_everywhere(app, _at_the_terminal))(question)
         [row] = await Approvals(app.store).settled(app.memory.project)
     assert key not in str(row.question)
+
+
+async def test_a_tool_allowed_for_the_run_is_asked_for_again_only_below_the_floor(
+    tmp_path: Path,
+) -> None:
+    shell = Tool("run_command", "Runs.", {}, Effect.EXECUTE, _never)
+    async with EverContext.open(configured(tmp_path)) as app:
+        ask, approvals = await ask_everywhere(app, _silent), Approvals(app.store)
+        harmless = Question(shell, {"command": "ls"}, (), Caller("t", Door.RUN))
+        waiting = asyncio.ensure_future(ask(harmless))
+        asked = await _first(app)
+        assert await approvals.answer(asked.id, asked.nonce, allowed=True, by=BY_CONSOLE_FOR_RUN)
+        assert (await waiting).allowed
+        assert (await ask(harmless)).by == BY_CONSOLE_FOR_RUN
+        harmful = Question(shell, {"command": "rm -rf /"}, (), Caller("t", Door.RUN))
+        waiting = asyncio.ensure_future(ask(harmful))
+        again = await _first(app)
+        assert again.question["reason"]
+        assert await approvals.answer(again.id, again.nonce, allowed=False, by="you")
+        assert not (await waiting).allowed

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from evercontext.domain.event import Audit, Final, ModelReply, Notice, Step, Task
-from evercontext.events.ledger import Ledger, moment_of
+from evercontext.events.ledger import MOST_LOOSE, Ledger, moment_of
 from evercontext.events.log import EventLog
 from evercontext.events.segments import read_trace
 
@@ -82,3 +82,16 @@ def test_tasks_of_one_root_newest_first_and_requests_at_the_doors(tmp_path: Path
     assert [run.trace_id for run in ledger.tasks("/p")] == ["c", "a"]
     assert [run.trace_id for run in ledger.tasks()] == ["c", "b", "a"]
     assert [one["data"]["status"] for one in ledger.read(ledger.audits)] == [401]
+
+
+def test_requests_without_a_task_do_not_fill_the_memory(tmp_path: Path) -> None:
+    log, ledger = EventLog(tmp_path), Ledger(tmp_path)
+    _task(log, "kept")
+    for number in range(MOST_LOOSE + 100):
+        body = Audit(method="POST /read_file", path="a", size=0, status=200, door="rest")
+        log.emit(body, trace_id=f"request-{number}")
+    log.close()
+    ledger.refresh()
+    assert len(ledger.runs) == MOST_LOOSE + 1
+    assert [run.trace_id for run in ledger.tasks()] == ["kept"]
+    assert "request-0" not in ledger.runs

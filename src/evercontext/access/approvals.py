@@ -17,6 +17,9 @@ from typing import Any
 from evercontext.process.owner import is_alive, owner_of
 from evercontext.storage.store import Row, Store
 
+BY_CONSOLE = "you, in the console"
+BY_CONSOLE_FOR_RUN = "you, in the console, for this run"
+"""Whoever answers so is not asked about that tool again by the same asker."""
 PENDING, ALLOWED, DENIED, WITHDRAWN = "pending", "allowed", "denied", "withdrawn"
 
 
@@ -38,6 +41,11 @@ class PendingQuestion:
     answered_at: str | None = None
 
 
+def new_question_id() -> str:
+    """An id that nobody else has."""
+    return secrets.token_hex(8)
+
+
 class Approvals:
     """The ``approvals`` table."""
 
@@ -45,11 +53,17 @@ class Approvals:
         self._store = store
 
     async def ask(
-        self, trace_id: str, project_path: str, tool: str, question: Mapping[str, Any]
+        self,
+        trace_id: str,
+        project_path: str,
+        tool: str,
+        question: Mapping[str, Any],
+        *,
+        id: str | None = None,
     ) -> PendingQuestion:
-        """Publish a question of this process."""
+        """Publish a question of this process; an ``id`` known before can always be withdrawn."""
         asked = PendingQuestion(
-            id=secrets.token_hex(8),
+            id=id or new_question_id(),
             nonce=secrets.token_urlsafe(24),
             trace_id=trace_id,
             project_path=project_path,

@@ -5,10 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from evercontext.access.approvals import ALLOWED, PENDING, Approvals, PendingQuestion
+from evercontext.access.approvals import (
+    ALLOWED,
+    BY_CONSOLE,
+    BY_CONSOLE_FOR_RUN,
+    PENDING,
+    Approvals,
+    PendingQuestion,
+    new_question_id,
+)
 from evercontext.access.consoles import Consoles
 from evercontext.access.floor import reason_to_ask
 from evercontext.app.house import EverContext
@@ -18,7 +26,6 @@ from evercontext.tools.approval import Answer, Ask, Question, nobody
 from evercontext.tools.diff import describe
 
 LOOK_EVERY = 0.25
-_BY = "you, in the console"
 
 Tell = Callable[[str], None]
 
@@ -43,25 +50,40 @@ class Published:
     approvals: Approvals
     clean: Clean
     tell: Tell
+    allowed: set[str] = field(default_factory=set)
+    """Tools that the console allowed for as long as this asker lives."""
 
     async def __call__(self, question: Question) -> Answer:
         """Ask, and wait for the first answer."""
+        # What undo cannot bring back is asked for each time, whatever was answered before.
+        if question.tool.name in self.allowed and not self._reason(question):
+            return Answer(True, BY_CONSOLE_FOR_RUN)
+        answer = await self._first(question)
+        if answer.allowed and answer.by == BY_CONSOLE_FOR_RUN:
+            self.allowed.add(question.tool.name)
+        return answer
+
+    def _reason(self, question: Question) -> str | None:
+        command = str(question.arguments.get("command", ""))
+        return reason_to_ask(command, self.app.memory.project) if command else None
+
+    async def _first(self, question: Question) -> Answer:
+        # Known before it is written, so that it is withdrawn even if it is given up just then.
+        id = new_question_id()
         try:
-            asked = await self._publish(question)
-        except StoreProblem:
-            # A store in trouble costs the console, not the answer.
-            return await (self.inner or nobody)(question)
-        try:
+            asked = await self._publish(id, question)
             if self.inner is None:
                 return await self._elsewhere(question, asked)
             return await self._race(self.inner, question, asked)
+        except StoreProblem:
+            # A store in trouble costs the console, not the answer.
+            return await (self.inner or nobody)(question)
         finally:
             with suppress(StoreProblem):
-                await asyncio.shield(self.approvals.withdraw(asked.id))
+                await asyncio.shield(self.approvals.withdraw(id))
 
-    async def _publish(self, question: Question) -> PendingQuestion:
+    async def _publish(self, id: str, question: Question) -> PendingQuestion:
         tool = question.tool
-        command = str(question.arguments.get("command", ""))
         changes = [describe(change, applied=False) for change in question.changes]
         told: dict[str, Any] = {
             "description": tool.description,
@@ -73,11 +95,12 @@ class Published:
                  "diff": c.diff}
                 for c in changes
             ],
-            "reason": reason_to_ask(command, self.app.memory.project) if command else None,
+            "reason": self._reason(question),
         }  # fmt: skip
         safe = cleaned(told, self.clean)
         trace_id = question.caller.trace_id
-        return await self.approvals.ask(trace_id, self.app.memory.project, tool.name, safe)
+        project = self.app.memory.project
+        return await self.approvals.ask(trace_id, project, tool.name, safe, id=id)
 
     async def _elsewhere(self, question: Question, asked: PendingQuestion) -> Answer:
         url = await Consoles(self.app.store).url(self.app.memory.project)
@@ -114,7 +137,7 @@ class Published:
             if row is None or row.state != PENDING:
                 allowed = row is not None and row.state == ALLOWED
                 feedback = row.feedback if row else None
-                return Answer(allowed, (row and row.answered_by) or _BY, feedback)
+                return Answer(allowed, (row and row.answered_by) or BY_CONSOLE, feedback)
             await asyncio.sleep(LOOK_EVERY)
 
 

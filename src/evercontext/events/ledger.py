@@ -28,6 +28,8 @@ _TOLD = frozenset({"task", "final", "model_reply", "approval", "audit", "step", 
 _BITS = 40
 """A place is one number: the segment's above, the offset's below."""
 MOST_AUDITS = 5_000
+MOST_LOOSE = 5_000
+"""Traces without a task, such as single requests, that are remembered."""
 MOST_AT_ONCE = 64 * 1024 * 1024
 """Bytes read in one go."""
 
@@ -83,6 +85,7 @@ class Ledger:
         self._numbers: dict[Path, int] = {}
         self.runs: dict[str, Run] = {}
         """Every trace, those of single calls too; ``started`` is empty where no task began."""
+        self._loose: dict[str, None] = {}
         self.audits: deque[int] = deque(maxlen=MOST_AUDITS)
         """Places of the newest requests at the doors."""
         self.calls: Counter[str] = Counter()
@@ -157,7 +160,7 @@ class Ledger:
         trace_id, kind = head[3].decode("utf-8", "replace"), head[4].decode()
         run = self.runs.get(trace_id)
         if run is None:
-            run = self.runs[trace_id] = Run(trace_id, place >> _BITS)
+            run = self._meet(trace_id, place >> _BITS)
         run.moments.append(int(head[1], 16))
         run.places.append(place)
         run.last_id, run.last_at = line[7:31].decode(), head[2].decode()
@@ -167,6 +170,15 @@ class Ledger:
         elif kind in _TOLD:
             self._tell(run, kind, line, place)
         return trace_id
+
+    def _meet(self, trace_id: str, segment: int) -> Run:
+        """A trace that is new; a busy gateway makes one for every request, so old ones go."""
+        self._loose[trace_id] = None
+        if len(self._loose) > MOST_LOOSE:
+            oldest = next(iter(self._loose))
+            del self._loose[oldest], self.runs[oldest]
+        run = self.runs[trace_id] = Run(trace_id, segment)
+        return run
 
     def _tell(self, run: Run, kind: str, line: bytes, place: int) -> None:
         if kind == "diff":
@@ -189,6 +201,7 @@ class Ledger:
             _end(run, data)
 
     def _begin(self, run: Run, data: dict[str, Any], place: int) -> None:
+        self._loose.pop(run.trace_id, None)
         run.place, run.started = place >> _BITS, run.started or run.last_at
         run.text = run.text or str(data.get("text", ""))[:400]
         for name in ("root", "model", "mode", "door"):

@@ -66,6 +66,17 @@ def test_a_run_waits_for_the_console_and_goes_on(
     assert (settled["state"], "nonce" in settled) == ("allowed", False)
 
 
+def test_a_tool_is_allowed_for_the_whole_run(visit: Visit, served: Served, world: World) -> None:
+    turns = [write("one.py", "x\n"), write("two.py", "x\n"), {"text": "both"}]
+    with asking(world, served, *turns) as run:
+        asked = waiting(visit)
+        yes = {"nonce": asked["nonce"], "allowed": True, "for_run": True}
+        assert visit.post(f"approvals/{asked['id']}", yes).status_code == 200
+        out, err = run.communicate(timeout=30)
+    assert (run.returncode, out) == (0, "both\n"), err
+    assert (world.root / "two.py").exists()
+
+
 @pytest.mark.contract("N20")
 def test_a_no_carries_its_feedback_to_the_model(visit: Visit, served: Served, world: World) -> None:
     turns = [write("no.py", "x\n"), {"when": "call it yes.py", "text": "I heard you"}]

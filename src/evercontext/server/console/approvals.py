@@ -5,11 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from evercontext.access.approvals import Approvals, PendingQuestion
+from evercontext.access.approvals import (
+    BY_CONSOLE,
+    BY_CONSOLE_FOR_RUN,
+    Approvals,
+    PendingQuestion,
+)
 from evercontext.errors import InvalidArguments, NotFound, StoreConflict
 from evercontext.server.console.request import Ask, Route
 
-BY = "you, in the console"
 LONGEST_FEEDBACK = 4_000
 
 
@@ -45,7 +49,9 @@ async def answer(ask: Ask) -> dict[str, Any]:
     known = await approvals.get(ask.parts[0])
     if known is None or known.project_path != ask.app.memory.project:
         raise NotFound("there is no such question")
-    given = {"allowed": allowed, "by": BY, "feedback": feedback}
+    for_run = allowed and ask.body.get("for_run") is True and not known.question.get("reason")
+    by = BY_CONSOLE_FOR_RUN if for_run else BY_CONSOLE
+    given = {"allowed": allowed, "by": by, "feedback": feedback}
     if known.id not in waiting or not await approvals.answer(known.id, nonce, **given):  # type: ignore[arg-type]
         raise StoreConflict("this question does not wait for that answer any more")
     return {"state": "allowed" if allowed else "denied"}

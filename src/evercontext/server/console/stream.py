@@ -89,7 +89,8 @@ class Reader:
                 return [frame("reset", {})]
         if len(touched) > MOST_MISSED:
             return [frame("reset", {})]
-        runs = [ledger.runs[trace] for trace in touched if ledger.runs[trace].started]
+        met = (ledger.runs.get(trace) for trace in touched)
+        runs = [run for run in met if run and run.started]
         ordered = sorted(runs, key=lambda run: run.last_id)
         return [frame("run", summary(ledger, run), run.last_id) for run in ordered]
 

@@ -32,10 +32,10 @@ export async function open({ main, bus, onDispose, alive }) {
 function card(one, reload) {
   const { question } = one;
   const why = h("textarea", { class: "field", rows: "2", placeholder: t("What should it do instead? (with “No”)"), "aria-label": t("Feedback to the agent") });
-  const answer = async (allowed) => {
+  const answer = async (allowed, forRun = false) => {
     for (const act of acts) act.disabled = true;
     try {
-      await post(`approvals/${part(one.id)}`, { nonce: one.nonce, allowed, feedback: allowed ? "" : why.value.trim() });
+      await post(`approvals/${part(one.id)}`, { nonce: one.nonce, allowed, for_run: forRun, feedback: allowed ? "" : why.value.trim() });
       toast(allowed ? t("Allowed: {tool}", { tool: one.tool }) : t("Not allowed: {tool}", { tool: one.tool }));
     } catch (problem) {
       toast(problem.status === 409 ? t("That was answered elsewhere, or the run is over.") : problem.message, true);
@@ -43,6 +43,7 @@ function card(one, reload) {
     await reload();
   };
   const acts = [button(t("No"), () => answer(false), "danger", "cross"), button(t("Yes, once"), () => answer(true), "primary", "check")];
+  if (!question.reason) acts.push(button(t("Yes to every {tool} in this run", { tool: one.tool }), () => answer(true, true)));
   const changed = new Set(question.changes.length ? ["content", "new_content", "old", "new", "edits"] : []);
   const given = Object.entries(question.arguments).filter(([name]) => !changed.has(name));
   return h("article", { class: "panel", "data-row": "", "aria-label": t("{tool} needs your approval", { tool: one.tool }) },
