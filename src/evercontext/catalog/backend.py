@@ -24,6 +24,7 @@ from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.catalog.sse import SseWire
 from evercontext.catalog.stdio import StdioWire
 from evercontext.catalog.wire import Hear, Wire, escaped
+from evercontext.domain.tool import Tool
 from evercontext.errors import EverContextError, ServerGone, ServerProblem, ServerTimeout
 from evercontext.process.environment import filtered
 
@@ -72,6 +73,8 @@ class Backend:
         self.next_try = 0.0
         self.greeted: Greeted | None = None
         self.checks: dict[str, ArgumentCheck] = {}
+        self.tools: dict[str, Tool] = {}
+        """Tools that were called, ready to be called again; forgotten with the list."""
         self._table, self._around = table, around
         self._wire: Wire | None = None
         self._cards: dict[str, Card] | None = None
@@ -286,6 +289,7 @@ class Backend:
         await self._pin(cards)
         self._fresh_until = time.monotonic() + (listed.seconds or UNHEARD_SECONDS)
         self.checks = {card.name: ArgumentCheck(card.schema) for card in cards}
+        self.tools = {}
         self._cards = {card.name: card for card in cards}
         self._tell()
         return self._cards

@@ -50,6 +50,10 @@ class Aside:
     """What the stateless revision wants beside the arguments."""
 
 
+NOTHING = Aside()
+"""What most calls bring along."""
+
+
 class Servers:
     """The servers of the table, each connected when first asked for."""
 
@@ -93,7 +97,7 @@ class Servers:
             if backend.config.allows(card.name)
         ]
 
-    async def find(self, key: str, scope: Scope, aside: Aside | None = None) -> Tool | None:
+    async def find(self, key: str, scope: Scope, aside: Aside = NOTHING) -> Tool | None:
         """The tool of that key, ready to be called; ``None`` if it is not there for this caller."""
         server, _, name = key.partition(":")
         backend = await self.backend(server, scope)
@@ -104,7 +108,11 @@ class Servers:
             cards = await asyncio.shield(self._listing(backend))
             known = {card.name: card for card in cards}
         card = known.get(name)
-        return adopted(card, backend, aside or Aside()) if card else None
+        if card is None or aside is not NOTHING:
+            return adopted(card, backend, aside) if card else None
+        if name not in backend.tools:
+            backend.tools[name] = adopted(card, backend, NOTHING)
+        return backend.tools[name]
 
     async def backend(self, id: str, scope: Scope) -> Backend | None:
         """One server, if it is there for this caller."""

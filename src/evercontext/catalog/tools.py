@@ -10,7 +10,7 @@ from typing import Any
 from evercontext.catalog.card import OURS, Card, card_of
 from evercontext.catalog.cloud import CloudSearch, NoCloud
 from evercontext.catalog.provider import LocalSearch, SearchProvider
-from evercontext.catalog.servers import Aside, Scope, Servers
+from evercontext.catalog.servers import NOTHING, Aside, Scope, Servers
 from evercontext.domain.tool import Arguments, Caller, Effect, Mode, Road, Tool, ToolResult
 from evercontext.errors import InvalidArguments, ServerProblem, UnknownTool
 
@@ -80,7 +80,7 @@ class Catalog:
         scope_of: ScopeOf,
         strategy_of: StrategyOf = hybrid,
         cloud: CloudSearch | None = None,
-        aside_of: Callable[[Caller], Aside] = lambda caller: Aside(),
+        aside_of: Callable[[Caller], Aside] = lambda caller: NOTHING,
         providers: Mapping[str, SearchProvider] | None = None,
     ) -> None:
         self.servers = servers

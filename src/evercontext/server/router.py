@@ -18,7 +18,7 @@ from evercontext.app import EverContext
 from evercontext.app.picking import Picker
 from evercontext.app.routing import cloud_of, strategy_in
 from evercontext.catalog.card import Card
-from evercontext.catalog.servers import Aside
+from evercontext.catalog.servers import NOTHING, Aside
 from evercontext.catalog.servers import Scope as Sight
 from evercontext.catalog.shelves import Shelves
 from evercontext.catalog.tools import EXECUTE, META, Catalog
@@ -65,7 +65,7 @@ from evercontext.server.visitors import (
     bearer,
     single_headers,
 )
-from evercontext.server.watch import Watch
+from evercontext.server.watch import Watches
 from evercontext.tools.toolbox import Toolbox
 
 LARGEST_BODY = 4 * 1024 * 1024
@@ -88,6 +88,7 @@ class Router:
         self._search = CatalogSearch(self._door, picker)
         self._visits: dict[str, tuple[Sight, Aside]] = {}
         self._number = 0
+        self._watches = Watches()
         self._running: dict[tuple[str, json_rpc.Id], asyncio.Task[Any]] = {}
         self._strategy_of = strategy_in(projects)
         servers = app.catalog.servers
@@ -118,7 +119,7 @@ class Router:
         if scope["path"] == catalog_search.PATH:
             await self._search(scope, send)
             return
-        watch = Watch(receive)
+        watch = self._watches.begin(receive)
         try:
             await _Question(self, scope, send).answer()
         except asyncio.CancelledError:
@@ -176,7 +177,7 @@ class Router:
         return [shown(direct_name(card), card) for card in await self._cards(visitor)]
 
     async def _cards(self, visitor: Visitor) -> list[Card]:
-        with self._visit(visitor, Aside()) as session:
+        with self._visit(visitor, NOTHING) as session:
             caller = Caller("list", Door.MCP, session=session, road=self._toolbox)
             return await self._catalog.cards(caller)
 
@@ -291,6 +292,8 @@ class _Question:
         streams = b"text/event-stream" in self.headers.get(b"accept", b"")
         if streams and isinstance(token, str | int) and not isinstance(token, bool):
             self._telling = Telling(self._send, token)
+        if not self.stateless and not self._telling.wanted:
+            return NOTHING
         hear = self._telling.hear if self._telling.wanted else None
         return Aside(hear, _continued(call.params) if self.stateless else {})
 
