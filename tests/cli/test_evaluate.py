@@ -44,7 +44,7 @@ def test_several_documents_one_of_them_bad(folder: Path) -> None:
     ended = CliRunner().invoke(command, ["good.md", "bad.md"], standalone_mode=False)
     assert ended.return_value == 4
     assert "does not pass" in ended.stdout
-    assert "stands where text should be" in ended.stdout
+    assert "「TODO」のままです" in ended.stdout
 
 
 def test_two_documents_compared(folder: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from evercontext.evaluation.checks import examine
 from evercontext.evaluation.document import Document
 from evercontext.evaluation.local_judge import judge
+from evercontext.evaluation.phrases import _PHRASES, phrase
 from evercontext.evaluation.rubric import Rubric
 
 GOOD = """# Tidy
@@ -174,3 +175,29 @@ def test_promises_are_no_text() -> None:
 @pytest.mark.parametrize("text", ["word " * 5000, "all of it is the same. " * 2000])
 def test_a_long_text_of_few_words_does_not_pass(text: str) -> None:
     assert score(f"# Title\n\n## Usage\n\n{text}\n") < 7
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("作成中", "「作成中」のままです: 本文を書いてください"),
+        ("# 題名\n\n[案内]() を読んでください。\n", "リンク「案内」に行き先がありません"),
+        ("# 題名\n\n## 使い方\n\n## 例\n\n例です。\n", "「使い方」の節が空です"),
+        ("# 題名 {n}\n\n## {what}\n\n## 例\n", "「{what}」の節が空です"),
+        ("説明\n\n```python\nf((\n```\n説明です", "この python のコードは構文が正しくありません"),
+    ],
+)
+def test_a_japanese_document_is_answered_in_japanese(text: str, said: str) -> None:
+    text += "\nこの文書は日本語で書かれています。"
+    told = [text for text, _ in findings(text)]
+    assert any(one.startswith(said) for one in told), told
+    assert not any(one.isascii() for one in told)
+
+
+def test_every_phrase_is_there_in_both_languages() -> None:
+    facts = {"n": 1, "what": "{x}", "why": "y", "more": 2, "next": 3}
+    for name in _PHRASES:
+        english, japanese = (phrase(language, name, **facts) for language in (False, True))
+        assert english.isascii()
+        assert not japanese.isascii()
+        assert ("{x}" in english) == ("{x}" in japanese)

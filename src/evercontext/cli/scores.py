@@ -92,11 +92,12 @@ def _show_project(screen: Screen, groups: Sequence[Sequence[Record]], root: Path
     if not groups:
         screen.line(f"nothing was judged in {one_line(str(root))} yet")
         return
-    width = max(20, screen.width - 56)
+    blocks = _MOST_IN_LINE if screen.width >= 100 else _MOST_IN_LINE // 2
+    width = max(16, screen.width - blocks - 40)
     for records in groups:
         last = records[-1]
         name = pad(clip(one_line(_near(last.name, root)), width), width)
-        line = spark([r.score for r in records]).rjust(_MOST_IN_LINE)
+        line = spark([r.score for r in records][-blocks:]).rjust(blocks)
         times = "once" if len(records) == 1 else f"{len(records)} times"
         screen.line(f"{name}  {line} {last.score:4.1f}  {_moment(last)}  {times}")
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Lock
 
 from evercontext.evaluation.document import Document, Fence
+from evercontext.evaluation.phrases import phrase
 
 SHORT_WORDS = 60
 FULL_WORDS = 800
@@ -61,6 +62,10 @@ class Finding:
     text: str
 
 
+def _say(document: Document, name: str, **facts: object) -> str:
+    return phrase(document.japanese, name, **facts)
+
+
 Check = Callable[[Document, Path | None], Iterator[Finding]]
 
 
@@ -68,7 +73,7 @@ def too_short(document: Document, base: Path | None) -> Iterator[Finding]:
     """There is hardly anything there."""
     if document.words < SHORT_WORDS:
         missing = 1 - document.words / SHORT_WORDS
-        said = f"only {document.words} words: say what it is, how to use it, with an example"
+        said = _say(document, "short", n=document.words)
         yield Finding("completeness", 1, 0.15 + 0.55 * missing, said)
 
 
@@ -76,22 +81,21 @@ def thin(document: Document, base: Path | None) -> Iterator[Finding]:
     """More than a stub, less than a reader wants."""
     if SHORT_WORDS <= document.words < FULL_WORDS:
         missing = 1 - document.words / FULL_WORDS
-        said = f"{document.words} words are little: add what readers will ask next"
+        said = _say(document, "thin", n=document.words)
         yield Finding("completeness", 1, 0.25 * missing, said)
 
 
 def no_usage(document: Document, base: Path | None) -> Iterator[Finding]:
     """No section says how to begin."""
     if document.words >= SHORT_WORDS and not any(_USAGE.search(h.text) for h in document.headings):
-        said = "no section says how to begin: add installation, usage or an example"
-        yield Finding("usability", 1, 0.1, said)
+        yield Finding("usability", 1, 0.1, _say(document, "no usage"))
 
 
 def no_title(document: Document, base: Path | None) -> Iterator[Finding]:
     """A document begins with what it is."""
     if not any(heading.level == 1 for heading in document.headings):
         weight = 0.05 if document.headings else 0.12
-        yield Finding("completeness", 1, weight, "there is no title: begin with a heading")
+        yield Finding("completeness", 1, weight, _say(document, "no title"))
 
 
 def empty_sections(document: Document, base: Path | None) -> Iterator[Finding]:
@@ -103,14 +107,15 @@ def empty_sections(document: Document, base: Path | None) -> Iterator[Finding]:
         next_part = bisect_right(parts, here.line)
         filled = next_part < len(parts) and (not following or parts[next_part] < following.line)
         if not deeper and not filled:
-            yield Finding("completeness", here.line, 0.12, f'the section "{here.text}" is empty')
+            said = _say(document, "empty section", what=here.text)
+            yield Finding("completeness", here.line, 0.12, said)
 
 
 def placeholders(document: Document, base: Path | None) -> Iterator[Finding]:
     """Words that say: not written yet."""
     for paragraph in document.paragraphs:
         for found in _PLACEHOLDER.finditer(paragraph.text):
-            said = f'"{found[0]}" stands where text should be'
+            said = _say(document, "promise", what=found[0])
             yield Finding("completeness", paragraph.line, 0.25, said)
 
 
@@ -126,16 +131,17 @@ def cut_off(document: Document, base: Path | None) -> Iterator[Finding]:
     after = max([h.line for h in document.headings] + [f.line for f in document.fences], default=0)
     closing = last and last.line > after and not last.item and len(last.text.split()) > 4
     if last and closing and not _ENDS.search(last.text):
-        yield Finding("completeness", last.line, 0.12, "the last sentence does not end")
+        yield Finding("completeness", last.line, 0.12, _say(document, "cut off"))
 
 
 def broken_fences(document: Document, base: Path | None) -> Iterator[Finding]:
     """Code that a reader will copy has to parse."""
     for fence in document.fences:
         if not fence.closed:
-            yield Finding("accuracy", fence.line, 0.35, "this code block is never closed")
+            yield Finding("accuracy", fence.line, 0.35, _say(document, "open fence"))
         elif problem := _problem_in(fence):
-            yield Finding("accuracy", fence.line, 0.25, problem)
+            said = _say(document, "broken code", what=fence.language, why=problem)
+            yield Finding("accuracy", fence.line, 0.25, said)
 
 
 def _problem_in(fence: Fence) -> str | None:
@@ -152,8 +158,7 @@ def _problem_in(fence: Fence) -> str | None:
         elif fence.language == "toml":
             tomllib.loads(fence.code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
-        detail = getattr(problem, "msg", None) or type(problem).__name__
-        return f"this {fence.language} code does not parse: {detail}"
+        return getattr(problem, "msg", None) or type(problem).__name__
     return None
 
 
@@ -179,14 +184,17 @@ def broken_links(document: Document, base: Path | None) -> Iterator[Finding]:
     for link in document.links:
         target = link.target
         if not target:
-            yield Finding("accuracy", link.line, 0.12, f'the link "{link.text}" has no target')
+            said = _say(document, "empty link", what=link.text)
+            yield Finding("accuracy", link.line, 0.12, said)
         elif target.startswith("#"):
             if checkable and _anchor(target[1:]) not in anchors:
-                yield Finding("accuracy", link.line, 0.05, f"no heading fits the link {target}")
+                said = _say(document, "no anchor", what=target)
+                yield Finding("accuracy", link.line, 0.05, said)
         elif base and not re.match(r"[a-z][a-z0-9+.-]*:|//|/", target, re.IGNORECASE):
             place = target.split("#")[0].split("?")[0]
             if place and not _exists(base / place):
-                yield Finding("accuracy", link.line, 0.08, f"the file {place} does not exist")
+                said = _say(document, "no file", what=place)
+                yield Finding("accuracy", link.line, 0.08, said)
 
 
 def _exists(path: Path) -> bool:
@@ -204,7 +212,7 @@ def garbled(document: Document, base: Path | None) -> Iterator[Finding]:
     """Bytes that were read in the wrong encoding."""
     for number, line in enumerate(document.text.split("\n"), start=1):
         if _GARBLED.search(line):
-            yield Finding("accuracy", number, 0.2, "characters are garbled: save it as UTF-8")
+            yield Finding("accuracy", number, 0.2, _say(document, "garbled"))
 
 
 def unbalanced(document: Document, base: Path | None) -> Iterator[Finding]:
@@ -213,10 +221,10 @@ def unbalanced(document: Document, base: Path | None) -> Iterator[Finding]:
         text = re.sub(r"`[^`]{0,1000}`", "", paragraph.text)
         for opening, closing in ("()", "[]", "「」", "（）"):
             if text.count(opening) > text.count(closing):
-                said = f"{opening} is opened and not closed"
+                said = _say(document, "unbalanced", what=opening)
                 yield Finding("accuracy", paragraph.line, 0.04, said)
         if paragraph.text.count("`") % 2:
-            yield Finding("clarity", paragraph.line, 0.04, "a code mark ` is not closed")
+            yield Finding("clarity", paragraph.line, 0.04, _say(document, "open mark"))
 
 
 def long_sentences(document: Document, base: Path | None) -> Iterator[Finding]:
@@ -226,11 +234,11 @@ def long_sentences(document: Document, base: Path | None) -> Iterator[Finding]:
             plain = re.sub(r"\]\([^()]{0,1000}\)|`[^`]{0,1000}`|https?://\S+", "", sentence)
             words, characters = len(plain.split()), len(plain)
             if document.japanese and characters > LONG_SENTENCE_CHARACTERS:
-                said = f"一文が{characters}文字あります: 二つに分けてください"
+                said = phrase(True, "long sentence", n=characters)
                 times = min(characters / LONG_SENTENCE_CHARACTERS, _LONGEST_TIMES)
                 yield Finding("clarity", paragraph.line, 0.08 * times, said)
             elif words > LONG_SENTENCE_WORDS:
-                said = f"a sentence of {words} words: make two of it"
+                said = phrase(False, "long sentence", n=words)
                 times = min(words / LONG_SENTENCE_WORDS, _LONGEST_TIMES)
                 yield Finding("clarity", paragraph.line, 0.04 * times, said)
 
@@ -239,12 +247,12 @@ def endless(document: Document, base: Path | None) -> Iterator[Finding]:
     """No sentence ends, or the same few words come again and again: whatever it is, no text."""
     words = [word.lower() for p in document.paragraphs for word in p.text.split()]
     if len(words) > MANY_WORDS and len(set(words)) < 0.02 * len(words):
-        said = "the same few words are repeated over and over"
+        said = _say(document, "few words")
         yield Finding("clarity", 1, 0.6, said)
         yield Finding("completeness", 1, 0.6, said)
     longest = max((len(s.split()) for p in document.paragraphs for s in p.sentences), default=0)
     if longest > MANY_WORDS:
-        yield Finding("clarity", 1, 0.5, f"a sentence of {longest} words never seems to end")
+        yield Finding("clarity", 1, 0.5, _say(document, "endless", n=longest))
 
 
 def long_paragraphs(document: Document, base: Path | None) -> Iterator[Finding]:
@@ -252,7 +260,7 @@ def long_paragraphs(document: Document, base: Path | None) -> Iterator[Finding]:
     for paragraph in document.paragraphs:
         size = len(paragraph.text.split()) + (len(paragraph.text) // 2 if document.japanese else 0)
         if size > LONG_PARAGRAPH_WORDS:
-            yield Finding("clarity", paragraph.line, 0.12, "a long paragraph: break it up")
+            yield Finding("clarity", paragraph.line, 0.12, _say(document, "long paragraph"))
 
 
 def repetition(document: Document, base: Path | None) -> Iterator[Finding]:
@@ -263,23 +271,23 @@ def repetition(document: Document, base: Path | None) -> Iterator[Finding]:
         if len(key) < 40:
             continue
         if key in seen:
-            said = f"this repeats line {seen[key]} word for word"
+            said = _say(document, "repeated", n=seen[key])
             yield Finding("clarity", paragraph.line, 0.1, said)
         seen.setdefault(key, paragraph.line)
     counts = Counter((h.level, h.text.lower()) for h in document.headings if h.level <= 2)
     for heading in document.headings:
         if counts[heading.level, heading.text.lower()] > 1:
             counts[heading.level, heading.text.lower()] = 0
-            yield Finding("clarity", heading.line, 0.06, f'two headings are "{heading.text}"')
+            said = _say(document, "same heading", what=heading.text)
+            yield Finding("clarity", heading.line, 0.06, said)
 
 
 def heading_jumps(document: Document, base: Path | None) -> Iterator[Finding]:
     """Levels that skip one."""
     for before, heading in zip(document.headings, document.headings[1:], strict=False):
         if heading.level > before.level + 1:
-            said = (
-                f"from level {before.level} to level {heading.level}: use level {before.level + 1}"
-            )
+            levels = {"n": before.level, "more": heading.level, "next": before.level + 1}
+            said = _say(document, "jump", **levels)
             yield Finding("clarity", heading.line, 0.03, said)
 
 
@@ -294,38 +302,39 @@ def unexplained(document: Document, base: Path | None) -> Iterator[Finding]:
             told.add(word)
             around = paragraph.text[max(0, found.start() - 2) : found.end() + 2]
             if "(" not in around and "（" not in around:
-                yield Finding("clarity", paragraph.line, 0.02, f"{word} is never explained")
+                said = _say(document, "unexplained", what=word)
+                yield Finding("clarity", paragraph.line, 0.02, said)
 
 
 def mixed_style(document: Document, base: Path | None) -> Iterator[Finding]:
     """Japanese that changes between polite and plain endings."""
     polite, plain = (len(p.findall(document.text)) for p in (_POLITE, _PLAIN))
     if min(polite, plain) * 5 > max(polite, plain) > 0 and min(polite, plain) > 0:
-        yield Finding("clarity", 1, 0.15, "「です・ます」と「だ・である」が混ざっています")
+        yield Finding("clarity", 1, 0.15, _say(document, "mixed"))
 
 
 def no_structure(document: Document, base: Path | None) -> Iterator[Finding]:
     """Long texts want headings, and something to act on."""
     if document.words > NEEDS_HEADINGS and len(document.headings) < 2:
-        yield Finding("usability", 1, 0.25, "no headings: a reader cannot find anything")
+        yield Finding("usability", 1, 0.25, _say(document, "no headings"))
     if document.words > NEEDS_HEADINGS and not document.fences and not document.links:
         items = any(p.item for p in document.paragraphs)
-        said = "no example, no list, no link: give the reader something to act on"
+        said = _say(document, "nothing to do")
         yield Finding("usability", 1, 0.1 if items else 0.2, said)
     if document.words < SHORT_WORDS and not document.fences:
-        yield Finding("usability", 1, 0.3, "no example to start from")
+        yield Finding("usability", 1, 0.3, _say(document, "no example"))
 
 
 def unlabelled(document: Document, base: Path | None) -> Iterator[Finding]:
     """Code without its language, images without words."""
     for fence in document.fences:
         if not fence.language:
-            yield Finding("usability", fence.line, 0.02, "name the language of this code block")
+            yield Finding("usability", fence.line, 0.02, _say(document, "no language"))
         if not fence.code.strip():
-            yield Finding("usability", fence.line, 0.1, "this code block is empty")
+            yield Finding("usability", fence.line, 0.1, _say(document, "empty code"))
     for link in document.links:
         if link.image and not link.text.strip():
-            yield Finding("usability", link.line, 0.02, "this image has no description")
+            yield Finding("usability", link.line, 0.02, _say(document, "no description"))
 
 
 CHECKS: tuple[Check, ...] = (
