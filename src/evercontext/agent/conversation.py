@@ -15,6 +15,7 @@ from evercontext.agent.briefing import Surroundings, brief, part_in
 from evercontext.agent.history import whole
 from evercontext.agent.limits import Limits
 from evercontext.agent.loop import Price
+from evercontext.agent.planner import MakePlan, no_planner
 from evercontext.agent.task import TaskReport, TaskRun, new_trace_id
 from evercontext.agent.verify import Repair, Verify, no_checks, no_repair
 from evercontext.context.window import Window, describe
@@ -81,7 +82,9 @@ class Conversation:
         note = [Message("user", digest["text"])] if digest else []
         self.history = [*note, *whole([message for _, message in kept])]
 
-    async def turn(self, text: str, gate: Gate | None = None) -> TaskReport:
+    async def turn(
+        self, text: str, gate: Gate | None = None, make_plan: MakePlan = no_planner
+    ) -> TaskReport:
         """Answer one message. What is shown is saved first; Ctrl-C leaves a whole history."""
         if not self.session.title and not self.history:
             await self.sessions.set_title(self.session.id, text)
@@ -98,6 +101,7 @@ class Conversation:
             root=self.root,
             limits=self.limits,
             price=self.price,
+            make_plan=make_plan,
             window=self.window,
             conversation=self.history,
             remember=self._saver(trace_id),

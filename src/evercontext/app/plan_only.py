@@ -18,13 +18,18 @@ from evercontext.errors import EverContextError
 
 
 async def plan_task(
-    app: EverContext, text: str, *, trace_id: str | None = None, edit: EditPlan | None = None
+    app: EverContext,
+    text: str,
+    *,
+    trace_id: str | None = None,
+    edit: EditPlan | None = None,
+    model_name: str | None = None,
 ) -> Planned:
     """Plan with the planner that is set, else with the model that would do the task."""
     trace_id = trace_id or new_trace_id()
     caller = Caller(trace_id, Door.RUN, Mode.PLAN, Principal(project=app.memory.project))
     settings, started = app.settings, time.monotonic()
-    executor = (await choose_model(settings)).name
+    executor = model_name or (await choose_model(settings)).name
     planner = canonical_name(settings.planner) if settings.planner else executor
     task = Task(text=text, root=str(settings.root), model=planner, mode=Mode.PLAN, door=Door.RUN)
     began = app.events.emit(task, trace_id=trace_id).id

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -119,8 +120,7 @@ def alone(home: Path, trace_id: str) -> Iterator[None]:
     """Hold a trace while its task runs; whatever ends this process lets it go."""
     fd = os.open(home / LOCKS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        place = int(trace_id.replace("-", "")[:7] or "0", 16)
-        _lock(fd, place, trace_id)
+        _lock(fd, zlib.crc32(trace_id.encode()), trace_id)
         yield
     finally:
         os.close(fd)

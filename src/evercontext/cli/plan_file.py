@@ -49,6 +49,12 @@ def write_plan(path: Path, document: str) -> None:
         raise UsageError(f"cannot write {path}: {problem.strerror}", fix=fix) from None
 
 
+def edited_text(plan: TaskPlan) -> str | None:
+    """What a person makes of a plan in their editor; ``None`` if it was not saved."""
+    text = json.dumps(plan.to_json(), indent=2, ensure_ascii=False) + "\n"
+    return click.edit(text, extension=".json")
+
+
 def editing(screen: Screen) -> Callable[[TaskPlan], Awaitable[TaskPlan]]:
     """Let a person change a plan in their editor until it is valid, or give it up."""
     from evercontext.agent.plan import parse

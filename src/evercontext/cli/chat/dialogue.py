@@ -21,6 +21,7 @@ from evercontext.tools.approval import Gate
 
 if TYPE_CHECKING:
     from evercontext.agent.conversation import Conversation
+    from evercontext.agent.plan import TaskPlan
     from evercontext.app import EverContext
 
 _MENTION = re.compile(r"(?:^|(?<=\s))@([^\s@]+)")
@@ -60,6 +61,14 @@ class Dialogue:
     async def ask(self, text: str) -> None:
         """Give the model one message and show its answer."""
         report = await self.talk.turn(await self._with_mentions(text), self.gate)
+        self.outcome = report.outcome
+        self.tokens += report.final.input_tokens + report.final.output_tokens
+
+    async def carry_out(self, text: str, plan: TaskPlan) -> None:
+        """Let the model do a plan, task by task, in this conversation."""
+        from evercontext.app.planning import given
+
+        report = await self.talk.turn(text, self.gate, given(plan))
         self.outcome = report.outcome
         self.tokens += report.final.input_tokens + report.final.output_tokens
 

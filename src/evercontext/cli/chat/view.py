@@ -29,6 +29,8 @@ from evercontext.domain.event import (
     Step,
     StepResult,
     Task,
+    TaskBegan,
+    TaskEnded,
     TextPiece,
     Verification,
 )
@@ -45,6 +47,7 @@ class ChatView:
         self._screen, self._show = screen, show
         self._stream = MarkdownStream()
         self._spoke = False
+        self._plans = False
         self._steps: dict[str, Step] = {}
         self.seen: set[str] = set()
         """Files whose diff was just shown for approval: it is not shown again."""
@@ -56,7 +59,9 @@ class ChatView:
                 self._show("… thinking")
             case TextPiece() as piece:
                 self._piece(piece.text)
-            case Task():
+            case Task(mode=mode, door=door):
+                # Planning alone belongs to the task that follows: it has no end of its own.
+                self._plans = mode == "plan" and door == "run"
                 self._show("… the model is thinking")
             case ModelReply() as reply:
                 self._reply(reply)
@@ -67,11 +72,15 @@ class ChatView:
                 self._result(self._steps.pop(event.parent or "", None), result)
             case Diff() as diff:
                 self._diff(diff)
-            case Final() as final:
+            case Final() as final if not self._plans or final.error:
                 self._final(final)
             case RepairAttempt() as attempt:
                 self.pause()
                 self._screen.line(f"  repair {describe_repair(attempt)}", *repair_style(attempt))
+            case TaskBegan(title=title) | TaskEnded(title=title, status="skipped"):
+                self.pause()
+                word = "now" if isinstance(event.body, TaskBegan) else "skipped"
+                self._screen.line(f"{self._screen.paint(word, 'cyan')} {one_line(title)}")
             case Notice() | Retry() | Verification() as said:
                 self._aside(said)
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from evercontext.cli.chat import looking, past
+from evercontext.cli.chat.tasks import tasks
 from evercontext.domain.tool import Mode
 from evercontext.errors import UsageError
 
@@ -90,6 +91,7 @@ WORDS: dict[str, Word] = {
     "help": Word("this list", _help),
     "model": Word("[NAME] show the models, or go on with another one", _model),
     "plan": Word("[GOAL] plan mode: nothing can be changed", _plan),
+    "tasks": Word("GOAL|FILE plan in tasks, look at them, change them, do them", tasks),
     "agent": Word("[TASK] agent mode: changes, with your approval", _agent),
     "mode": Word("[plan|agent] switch the mode", _mode),
     "init": Word("let it write an AGENTS.md for this project", _init),
