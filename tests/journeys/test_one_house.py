@@ -90,6 +90,28 @@ def test_a_second_session_remembers_what_the_first_one_did(
     assert "app/main.py" in json.loads(found.out)["results"][0]["content"]
 
 
+@pytest.mark.contract("L8", "L9", "L19")
+def test_a_document_about_it_is_judged_improved_and_taken_back(
+    project: Path, tmp_path: Path
+) -> None:
+    about = script(tmp_path / "about.jsonl", write("README.md", "TODO\n"), {"text": "Written."})
+    run(project, about, task="README を書いて")
+    judged = evercontext("evaluate", "README.md", "--judge", "local", cwd=project)
+    assert judged.code == 4
+    better = "# Hello\n\nIt prints one line.\n\n## Usage\n\n```sh\npython app/main.py\n```\n"
+    writer = script(tmp_path / "better.jsonl", {"role": "writer", "text": better})
+    flags = ("--in-place", "--judge", "local", "--model", writer, "--target", "2", "--json")
+    told = json.loads(evercontext("improve", "README.md", *flags, cwd=project).out)
+    assert (project / "README.md").read_text() == better
+    records = evercontext("evaluate", "--history", "README.md", "--json", cwd=project).out
+    assert [record["door"] for record in json.loads(records)] == ["evaluate", "improve", "improve"]
+    shown = evercontext("trace", "show", told["trace_id"], "--json").out.splitlines()
+    states = [json.loads(line)["data"]["state"] for line in shown]
+    assert (states[0], states[-1]) == ("evaluating", "done")
+    assert evercontext(*told["undo"].split()[1:], cwd=project).code == 0
+    assert (project / "README.md").read_text() == "TODO\n"
+
+
 @pytest.mark.contract("E26", "E27", "E28")
 def test_one_trace_shows_it_all(project: Path, hello: str) -> None:
     trace = trace_of(run(project, hello))
