@@ -26,6 +26,7 @@ from tests.agent.repair.samples import SEEN, Sample
 from tests.agent.repair.trial import Trial, broken, contents, lay_out, try_out
 
 from evercontext import testing
+from evercontext.app.mending import mend_project
 from evercontext.domain.event import Event, RepairAttempt
 
 MOVES = 2
@@ -37,6 +38,17 @@ def pairs(
 ) -> list[tuple[Sample, Mutation]]:
     """Every mutation with every sample of its language."""
     return [(s, m) for m in mutations for s in samples if s.language == m.language]
+
+
+async def is_sound(sample: Sample, folder: Path) -> bool:
+    """True if a sample is green before anything is broken; said if it is not."""
+    place = folder / "sound" / re.sub(r"\W+", "-", sample.name)
+    lay_out(place / "project", dict(sample.files))
+    async with testing.house(place, lint_cmd="true") as app:
+        found = (await mend_project(app, trace_id="sound", dry=True)).before
+    if found.verdict != "verified":
+        print(f"{sample.name} is not sound: {found.failures[:1]}")
+    return found.verdict == "verified"
 
 
 async def by_fixers(title: str, samples: tuple[Sample, ...], mutations: tuple[Mutation, ...],
@@ -126,7 +138,7 @@ async def run(given: argparse.Namespace, folder: Path) -> bool:
     usable = tuple(s for s in SEEN if shutil.which(_PROGRAM[s.language]))
     unseen = tuple(s for s in HELD_OUT if shutil.which(_PROGRAM[s.language]))
     kinds = tuple(m for m in BY_FIXERS if given.kind in m.name)
-    good = True
+    good = all([await is_sound(sample, folder) for sample in (*usable, *unseen, *INSTALLED)])
     if given.seen or everything:
         good &= await by_fixers("own samples", usable, kinds, given.seed, folder)
     if given.held_out or everything:

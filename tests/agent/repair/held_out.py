@@ -111,6 +111,7 @@ def read_book(name="examples/first.csv"):
     return book
 ''',
         "diary/examples/first.csv": "day,text\n2024-03-01,rain and rain\n2024-02-01,雪 snow\n",
+        "tests/__init__.py": "",
         "tests/test_diary.py": """from datetime import date
 
 from diary import Book

@@ -96,42 +96,38 @@ def summary(articles):
 ''',
         "data/prices.json": '{"tea": 3.0, "寿司": 12.5}\n',
         "tests/__init__.py": "",
-        "tests/test_shop.py": """import pytest
+        "tests/test_shop.py": """import unittest
 
 from shop.cart import Cart
 from shop.prices import load_prices, with_discount
 from shop.report import lines_of, summary
 
 
-def test_prices():
-    assert load_prices()["tea"] == 3.0
+class ShopTest(unittest.TestCase):
+    def test_prices(self):
+        assert load_prices()["tea"] == 3.0
 
+    def test_discount(self):
+        assert with_discount(200, percent=25) == 150
 
-def test_discount():
-    assert with_discount(200, percent=25) == 150
+    def test_total(self):
+        cart = Cart()
+        cart.add("tea", count=2)
+        cart.add("寿司")
+        assert cart.total() == 18.5
+        self.assertAlmostEqual(cart.total(percent=10), 16.65)
 
+    def test_unknown(self):
+        with self.assertRaises(KeyError):
+            Cart().add("nothing")
 
-def test_total():
-    cart = Cart()
-    cart.add("tea", count=2)
-    cart.add("寿司")
-    assert cart.total() == 18.5
-    assert cart.total(percent=10) == pytest.approx(16.65)
+    def test_lines(self):
+        cart = Cart()
+        cart.add("tea")
+        assert [line.amount for line in lines_of(cart)] == [3.0]
 
-
-def test_unknown():
-    with pytest.raises(KeyError):
-        Cart().add("nothing")
-
-
-def test_lines():
-    cart = Cart()
-    cart.add("tea")
-    assert [line.amount for line in lines_of(cart)] == [3.0]
-
-
-def test_summary():
-    assert summary(["tea", "tea"]).endswith("total: 6.00")
+    def test_summary(self):
+        assert summary(["tea", "tea"]).endswith("total: 6.00")
 """,
     },
 )

@@ -193,19 +193,23 @@ async def test_a_test_is_not_changed_so_that_it_passes(tmp_path: Path) -> None:
 
 @pytest.mark.case(74)
 @pytest.mark.parametrize(
-    "command",
+    ("command", "tool"),
     [
-        "rm tests/test_cart.py",
-        "sed -i 's/== 3/== 2/' tests/test_cart.py",
-        "printf 'collect_ignore = [\"tests\"]\\n' > conftest.py",
-        "printf '[pytest]\\naddopts = --co\\n' > pytest.ini",
-        "mv tests/test_cart.py tests/cart.txt",
-    ],
+        (command, "run_command")
+        for command in (
+            "rm tests/test_cart.py",
+            "sed -i 's/== 3/== 2/' tests/test_cart.py",
+            "printf 'collect_ignore = [\"tests\"]\\n' > conftest.py",
+            "printf '[pytest]\\naddopts = --co\\n' > pytest.ini",
+            "mv tests/test_cart.py tests/cart.txt",
+        )
+    ]
+    + [("cp conftest.py tests/test_cart.py", "run.test")],
 )
 async def test_a_command_that_touches_tests_is_rejected_and_restored(
-    tmp_path: Path, command: str
+    tmp_path: Path, command: str, tool: str
 ) -> None:
-    call = {"tool_calls": [{"name": "run_command", "arguments": {"command": command}}]}
+    call = {"tool_calls": [{"name": tool, "arguments": {"command": command}}]}
     wrong = GOOD.replace("sum(", "max(")
     ran = await run(tmp_path, write("shop/cart.py", wrong), SAID, {"role": "repair", **call},
                     {"role": "repair", "text": "Green."}, repair_rounds=1)  # fmt: skip

@@ -53,12 +53,15 @@ class Ledger:
                 first.setdefault(entry.path, entry)
         return frozenset(path for path, entry in first.items() if entry.before is None)
 
-    async def take_back(self, since: Checkpoint) -> tuple[str, ...]:
-        """Undo everything since ``since``; return what could not be restored."""
-        done = await asyncio.to_thread(
-            journal_undo.undo, self.journal, [self.trace_id], since=since.at
+    async def take_back(self, since: Checkpoint, *, everything: bool = False) -> None:
+        """Undo what was done since ``since``; also what may have been a check's, or the user's."""
+        await asyncio.to_thread(
+            journal_undo.undo,
+            self.journal,
+            [self.trace_id],
+            since=since.at,
+            everything=everything,
         )
-        return tuple(kept.path for kept in done.kept)
 
     async def trespasses(self, since: Checkpoint, covered: Covers) -> tuple[str, ...]:
         """Return what was changed since ``since`` that no repair may change."""

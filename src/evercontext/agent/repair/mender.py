@@ -247,7 +247,7 @@ class Attempts:
     async def _reject(
         self, by: str, start: Checkpoint, bad: Sequence[str], touched: Sequence[Touched]
     ) -> bool:
-        await self._ledger.take_back(start)
+        await self._ledger.take_back(start, everything=True)
         self._tell(by, self.now, "rejected", tuple(change.path for change in touched))
         self._say("warning", f"rejected and restored: {', '.join(bad[:5])}. {REASON}")
         self._in_vain.append(f"{by} changed {', '.join(bad[:5])}: rejected, {REASON}")
