@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import pytest
 from evercontext import settings as sources
 from evercontext.bridge import KanaAIBridge, for_claude
 from evercontext.context.assembler import ContextAssemblerService
+from evercontext.context.tokens import TokenEstimator
 from evercontext.domain.memory import RetrievalOptions, RetrievedMemory
 from evercontext.memory.messages import MessageCreate, MessageRepository
 from evercontext.memory.orchestrator import RetrievalOrchestrator
@@ -163,3 +167,33 @@ async def test_a_kept_memory_is_found_and_sent(server: WireServer, tmp_path: Pat
     sent = json.dumps(server.asked[0].body, ensure_ascii=False)
     assert "好きな色は青です" in sent
     assert "赤" not in sent
+
+
+@pytest.mark.contract("R48")
+async def test_the_guide_works_as_it_is_written(server: WireServer, tmp_path: Path) -> None:
+    server.will(ok())
+    page = (Path(__file__).parent.parent / "docs/how-to/bridge.md").read_text("utf-8")
+    code = page.partition("```python\n")[2].partition("```")[0]
+    environment = {
+        "PATH": os.environ["PATH"], "ANTHROPIC_API_KEY": "sk-ant-test",
+        "ANTHROPIC_BASE_URL": server.url, "EC_HOME": str(tmp_path / "home"),
+    }  # fmt: skip
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, cwd=tmp_path, env=environment,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    printed, problems = await child.communicate()
+    assert printed.decode().startswith("ok "), problems.decode()
+    assert "favourite colour is blue" in json.dumps(server.asked[0].body)
+
+
+@pytest.mark.contract("R52")
+async def test_what_a_reply_cost_corrects_the_estimate(server: WireServer, tmp_path: Path) -> None:
+    server.will(ok())
+    estimator = TokenEstimator("claude-sonnet-5-5")
+    assembler = ContextAssemblerService(Remembers(), None, None, estimator=estimator)
+    bridge = KanaAIBridge("sk-ant-test", context_assembler=assembler,
+                          settings=configured(server, tmp_path))  # fmt: skip
+    await bridge.process_intent({"content": "私の好きな色は?", "user_id": "ann"})
+    await bridge.aclose()
+    assert estimator.calibration.seen == 1

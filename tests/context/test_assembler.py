@@ -17,9 +17,11 @@ from evercontext.context.config import (
     MemoryLayer,
 )
 from evercontext.context.render import MessageBuilder
+from evercontext.context.tokens import TokenEstimator
 from evercontext.context.validate import ContextValidator
-from evercontext.domain.event import ContextAssembled, Event
+from evercontext.domain.event import ContextAssembled, Event, ModelReply, Notice
 from evercontext.domain.memory import RetrievalOptions, RetrievedMemory
+from evercontext.events import segments
 from evercontext.events.log import EventLog
 from evercontext.memory.messages import MessageCreate, MessageRepository
 from evercontext.memory.sessions import SessionRepository
@@ -228,3 +230,43 @@ def test_no_assembly_ever_exceeds_its_limit(memories: list[str], asked: str, win
         return
     assert context.metadata.total_tokens <= config.token_limit
     assert context.messages[-1]["content"] == asked
+
+
+@pytest.mark.contract("R13", "R52")
+async def test_the_tokens_told_are_those_counted_and_what_replies_teach_changes_them(
+    tmp_path: Path,
+) -> None:
+    log = EventLog(tmp_path)
+    estimator = TokenEstimator("claude-sonnet-5-5")
+    recalled = Recalled(memory(1, 0.9))
+    service = ContextAssemblerService(recalled, None, None, estimator=estimator, events=log)
+    first = await service.assemble_context("what next?", "ann")
+    assert first.metadata.total_tokens == estimator.estimate(first.messages)
+    service.learn(first.messages, 2 * first.metadata.total_tokens, "claude-sonnet-5-5")
+    again = await service.assemble_context("what next?", "ann")
+    log.close()
+    assert again.messages == first.messages
+    assert again.metadata.total_tokens > 1.5 * first.metadata.total_tokens
+    events = [e for place in segments.segments(tmp_path) for e in segments.read(place)]
+    [counted] = [e.body for e in events if isinstance(e.body, ModelReply)]
+    assert counted.input_tokens == 2 * counted.estimated_tokens
+
+
+class Slow:
+    async def retrieve(
+        self, query: str, options: RetrievalOptions | None = None
+    ) -> list[RetrievedMemory]:
+        await asyncio.sleep(0.11)
+        return []
+
+
+@pytest.mark.contract("R52")
+async def test_slow_assemblies_are_warned_of_in_the_log(tmp_path: Path) -> None:
+    log = EventLog(tmp_path)
+    service = ContextAssemblerService(Slow(), None, None, events=log)
+    await asyncio.gather(*(service.assemble_context("what next?", "ann") for _ in range(25)))
+    log.close()
+    events = [e for place in segments.segments(tmp_path) for e in segments.read(place)]
+    [notice] = [e.body for e in events if isinstance(e.body, Notice)]
+    assert notice.level == "warning"
+    assert "100 ms is the goal" in notice.text

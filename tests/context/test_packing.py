@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import itertools
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,3 +54,20 @@ def test_a_packed_context_fits_and_nothing_more_would_have(
 def test_each_candidate_has_one_thing_less(whole: Selection) -> None:
     sizes = [s.summary + s.memories + s.messages for s in candidates(whole)]
     assert sizes == list(range(sizes[0], -1, -1))
+
+
+@pytest.mark.contract("R10")
+def test_the_page_about_contexts_tells_this_very_order() -> None:
+    page = (Path(__file__).parents[2] / "docs/explanation/context.md").read_text("utf-8")
+    section = page.partition("## What is left out")[2].partition("##")[0].lower()
+    steps = list(itertools.pairwise(candidates(Selection(True, 3, 4))))
+    words = {"summary": "the summary", "memories": "memories from", "messages": "conversation from"}
+    told: list[str] = []
+    for before, after in steps:
+        [layer] = [name for name in words if getattr(before, name) != getattr(after, name)]
+        if layer not in told:
+            told.append(layer)
+    places = [section.find(words[layer]) for layer in told]
+    assert places == sorted(places)
+    assert -1 not in places
+    assert "token" in page.lower()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import time
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,11 +13,13 @@ import pytest
 from evercontext.context.assembler import ContextAssemblerService
 from evercontext.domain.memory import MemoryType, RetrievalOptions, SourceType
 from evercontext.errors import DiskFull
+from evercontext.memory.memory_table import Memory
 from evercontext.memory.messages import MessageCreate, MessageRepository
 from evercontext.memory.orchestrator import RetrievalOrchestrator
 from evercontext.memory.sessions import SessionRepository
 from evercontext.memory.store import MemoryStore
 from evercontext.storage.sqlite import SqliteStore
+from evercontext.storage.store import Store
 
 
 @pytest.mark.contract("R1", "R4", "R11", "R12", "R24", "R28", "R54")
@@ -90,3 +95,38 @@ async def test_a_full_disk_keeps_what_was_acknowledged(tmp_path: Path) -> None:
         assert len(await MemoryStore(store).list(limit=5000)) == kept
     finally:
         await store.close()
+
+
+@pytest.mark.contract("R6", "R46")
+async def test_a_hundred_messages_and_a_thousand_memories_are_no_burden(
+    tmp_path: Path, database: Store, memories: MemoryStore, retrieval: RetrievalOrchestrator
+) -> None:
+    day = datetime(2026, 1, 1, tzinfo=UTC)
+    said = [
+        Memory(f"m{n}", f"The {word} nests on chimney {n}", MemoryType.LONGTERM,
+               SourceType.MESSAGE, (day + timedelta(hours=n)).isoformat(), user_id="ann")
+        for n, word in zip(range(1000), itertools.cycle(["heron", "stork", "crane", "swift"]))
+    ]  # fmt: skip
+    assert await memories.save_many(said) == 1000
+    messages, sessions = MessageRepository(database), SessionRepository(database)
+    session = await sessions.create(tmp_path, "m", user_id="ann")
+    await sessions.set_summary(session.id, "We spoke of birds.")
+    for n in range(100):
+        await messages.create(MessageCreate("ann", f"message {n}", "user", session.id))
+    service = ContextAssemblerService(retrieval, messages, sessions)
+    await service.assemble_context("warm up", "ann", session.id)
+    # The least of ten in CPU time: what the work takes, not what the machine does besides.
+    whole = await least(lambda: service.assemble_context("storks on 77?", "ann", session.id))
+    wanted = RetrievalOptions(limit=5, user_id="ann")
+    found = await least(lambda: retrieval.retrieve("storks on 77?", wanted))
+    assert whole < 0.100
+    assert found < 0.150
+
+
+async def least(work: Callable[[], Awaitable[object]]) -> float:
+    taken = []
+    for _ in range(10):
+        began = time.process_time()
+        await work()
+        taken.append(time.process_time() - began)
+    return min(taken)

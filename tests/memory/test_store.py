@@ -9,9 +9,13 @@ import pytest
 
 import evercontext
 from evercontext.domain.memory import MemoryType, RetrievalOptions, SourceType
+from evercontext.domain.message import user
 from evercontext.errors import UsageError
 from evercontext.memory.memory_table import Memory, digest_of, stamp
+from evercontext.memory.messages import MessageRepository
 from evercontext.memory.orchestrator import RetrievalOrchestrator
+from evercontext.memory.session_search import search
+from evercontext.memory.sessions import SessionRepository
 from evercontext.memory.store import MemoryStore
 from evercontext.storage.sqlite import SqliteStore
 from evercontext.storage.store import Store
@@ -206,3 +210,26 @@ async def test_four_processes_write_and_a_fifth_sees_all_of_it(
     assert len({row["change"] for row in rows}) == 101
     found = await retrieval.retrieve("writer 3 says 24", wanted)
     assert found[0].content == "writer 3 says 24"
+
+
+async def test_what_is_forgotten_is_in_no_file_any_more(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path / "memory.db")
+    memories, sessions = MemoryStore(store), SessionRepository(store)
+    for n in range(50):
+        await memories.save_memory(f"Herons nest on chimney number {n}")
+    secret = await memories.save_memory("The vault opens with zxqvault9931 at night")
+    session = await sessions.create(tmp_path, "m")
+    await MessageRepository(store).append(session.id, user("say zxqspoken4417 aloud"))
+    assert await search(store, tmp_path, "zxqspoken4417")
+    assert b"zxqvault9931" in everything(tmp_path)
+    await memories.forget(secret.id)
+    await sessions.delete(session.id)
+    left = everything(tmp_path)
+    await store.close()
+    assert b"zxqvault9931" not in left
+    assert b"zxqspoken4417" not in left
+    assert b"Herons nest on chimney number 7" in left
+
+
+def everything(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.iterdir() if path.is_file())

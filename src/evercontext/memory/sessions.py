@@ -155,7 +155,9 @@ class SessionRepository:
                 (id,),
             )
             await writing.execute("DELETE FROM messages WHERE session_id = ?", (id,))
-            return await writing.execute("DELETE FROM sessions WHERE id = ?", (id,)) > 0
+            gone = await writing.execute("DELETE FROM sessions WHERE id = ?", (id,)) > 0
+        await self._store.wipe_deleted()
+        return gone
 
     async def repair(self) -> list[str]:
         """End the sessions whose process died; they ended with their last message."""

@@ -156,6 +156,8 @@ class MemoryStore:
             f" WHERE id = ? AND state <> 'forgotten' AND {VISIBLE}",
             (blank, wiped, id, *seen_by(Scope(project or "", user_id or ""))),
         )
+        if changed:
+            await self._store.wipe_deleted()
         return changed > 0
 
     async def archive(

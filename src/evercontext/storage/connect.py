@@ -108,12 +108,21 @@ def connect(
         connection.execute("PRAGMA trusted_schema = OFF")
         # NORMAL may lose the last commits in a power cut: enough for what can be rebuilt.
         connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+        # What is forgotten is overwritten, not only unlinked.
+        connection.execute("PRAGMA secure_delete = ON")
         if read_only:
             connection.execute("PRAGMA query_only = ON")
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def wipe_deleted(connection: sqlite3.Connection) -> None:
+    """Take what was deleted out of the search index and out of the log beside the file."""
+    connection.execute("INSERT INTO message_words (message_words) VALUES ('optimize')")
+    # A reader that is still busy keeps the log; the next call, or closing, empties it.
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def create_private(path: Path) -> None:

@@ -119,6 +119,16 @@ class PostgresStore:
                 await asyncio.shield(self._roll_back(transaction))
                 raise
 
+    async def wipe_deleted(self) -> None:
+        """Free the old versions of rows; what backups and archived logs hold is the server's."""
+        link = await _again(lambda: _connect(self._url))
+        try:
+            with translated():
+                for table in ("memories", "messages", "sessions"):
+                    await link.execute(f"VACUUM {table}".encode())
+        finally:
+            await link.close()
+
     async def close(self) -> None:
         """Give every connection back."""
         self._refuse_holder()

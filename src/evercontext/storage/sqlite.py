@@ -19,6 +19,7 @@ from evercontext.storage.connect import (
     connect,
     create_private,
     translated,
+    wipe_deleted,
 )
 from evercontext.storage.migrate import Migration, home_migrations, migrate, refuse_newer
 from evercontext.storage.recover import find_damage, put_aside, salvage
@@ -150,6 +151,11 @@ class SqliteStore:
                 # Also when cancelled: the next writer must not find a transaction half open.
                 await asyncio.shield(transaction.roll_back())
                 raise
+
+    async def wipe_deleted(self) -> None:
+        """Leave no word of deleted rows in the file or its log."""
+        async with self._turn():
+            await self.write(wipe_deleted)
 
     async def close(self) -> None:
         """Finish what is queued, then close every connection."""

@@ -78,6 +78,10 @@ class Store(Queries, Protocol):
         """Open a write transaction: committed at the end, rolled back on any exception."""
         ...
 
+    async def wipe_deleted(self) -> None:
+        """Leave as little of deleted rows on the disk as the database can."""
+        ...
+
     async def close(self) -> None:
         """Finish what is queued and give the database back. Safe to call twice."""
         ...
