@@ -58,6 +58,9 @@ async def test_what_was_staged_is_indexed_and_the_work_tree_is_found(tmp_path: P
             hit.path == "a.py" and "staged" in hit.text
             for hit in (await index.search("what_was_staged")).hits
         )
+        (hit, *_) = (await index.search_commit("what_was_staged")).hits
+        assert (hit.path, hit.symbol, hit.text) == ("a.py", "what_was_staged", STAGED.rstrip())
+        assert "later" not in str((await index.search_commit("what_came_later")).hits)
         git(tree, "checkout", "--", "a.py")
         known = await index.table.known_contents([row.content])
         assert known == {row.content}, "what was committed costs no second analysis"
@@ -268,6 +271,14 @@ async def test_every_kind_of_repository(tmp_path: Path, kind: str) -> None:
     assert bool(found.hits) == (kind != "bare")
 
 
+async def test_a_repository_without_commits_says_so(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    write(tmp_path, SHOP)
+    async with opened(tmp_path) as index:
+        answer = await index.search_commit("cart")
+        assert (answer.hits, answer.note) == ((), "there is no commit with code here")
+
+
 async def test_a_secret_in_a_commit_stays_out_of_the_index(tmp_path: Path) -> None:
     canary = "sk-" + "c4n4ry" * 6
     tree = tiny_repository(tmp_path / "tree", {"a.py": f"key = '{canary}'\n", ".env": canary})
@@ -275,5 +286,7 @@ async def test_a_secret_in_a_commit_stays_out_of_the_index(tmp_path: Path) -> No
     async with opened(tree) as index:
         await drain(index, tree / FOLDER, commits=True)
         assert ".env" not in await committed(index.table.store)
+        (hit,) = (await index.search_commit("key")).hits
+        assert hit.text == "key = '[redacted]'"
     for file in (tree / FOLDER).iterdir():
         assert b"c4n4ry" not in file.read_bytes().lower()

@@ -36,6 +36,7 @@ _SIGNALS = 8
 @click.option("-k", "--top-k", type=click.IntRange(1, 100), default=5, show_default=True)
 @click.option("--path-prefix", metavar="PREFIX", help="Only paths that begin with this.")
 @click.option("--stdin", "many", is_flag=True, help="One query per line; one JSON line for each.")
+@click.option("--committed", is_flag=True, help="Search the last commit, not the files.")
 @click.option("--explain", is_flag=True, help="Show what each signal added.")
 @json_option
 @root_option
@@ -44,6 +45,7 @@ def command(
     top_k: int,
     path_prefix: str | None,
     many: bool,
+    committed: bool,
     explain: bool,
     as_json: bool,
     root: str | None,
@@ -57,7 +59,9 @@ def command(
     if many == (query is not None):
         raise UsageError("give either a QUERY or --stdin")
     settings = settings_of(root, allow_wide_root=allow_wide_root)
-    asked = _Asked(settings, top_k, path_prefix, explain)
+    if committed and settings.rag_url:
+        raise UsageError("--committed is not offered by EC_RAG_URL", fix="Unset it")
+    asked = _Asked(settings, top_k, path_prefix, explain, committed)
     if many:
         return run_until_stopped(asked.many())
     return run_until_stopped(asked.one(query or "", as_json))
@@ -65,12 +69,18 @@ def command(
 
 class _Asked:
     def __init__(
-        self, settings: Settings, top_k: int, path_prefix: str | None, explain: bool
+        self,
+        settings: Settings,
+        top_k: int,
+        path_prefix: str | None,
+        explain: bool,
+        committed: bool,
     ) -> None:
         self._settings = settings
         self._top_k = top_k
         self._prefix = path_prefix
         self._explain = explain
+        self._committed = committed
 
     async def one(self, query: str, as_json: bool) -> int:
         """Answer one question; 1 if nothing was found."""
@@ -104,7 +114,7 @@ class _Asked:
                 yield partial(self._asked_there, remote)
             return
         async with opened_index(self._settings) as index:
-            if patient:
+            if patient and not self._committed:
                 await _catch_up(index)
             yield partial(self._asked_here, index, patient)
 
@@ -118,7 +128,7 @@ class _Asked:
         from evercontext.index.tools import as_data
 
         answer = await self._answer(index, query)
-        if answer.stale and not caught_up:
+        if answer.stale and not caught_up and not self._committed:
             # Asked by a person, who would rather wait than read "stale".
             print("indexing first …", file=sys.stderr, flush=True)
             await _catch_up(index)
@@ -126,7 +136,8 @@ class _Asked:
         return as_data(answer)
 
     async def _answer(self, index: CodeIndex, query: str) -> Answer:
-        return await index.search(query, self._top_k, self._prefix, explain=self._explain)
+        search = index.search_commit if self._committed else index.search
+        return await search(query, self._top_k, self._prefix, explain=self._explain)
 
     def _show(self, chunks: Sequence[dict[str, Any]]) -> None:
         screen = Screen(sys.stdout, no_color=self._settings.no_color)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,9 @@ from evercontext.files.paths import Root
 from evercontext.files.policy import FilePolicy, agent_policy
 from evercontext.index.borrowed import Borrowed
 from evercontext.index.chunk_table import ChunkTable
+from evercontext.index.commit_pass import CommitPass
+from evercontext.index.commits import Commits
+from evercontext.index.committed import CommittedTree
 from evercontext.index.corpus import Corpus
 from evercontext.index.features import NAMES
 from evercontext.index.folder import FOLDER, LONGEST_QUERY, MOST_RESULTS, TOP_K, prepare_folder
@@ -41,6 +44,10 @@ CHEAP = 40
 """So many changed files are indexed before a search answers; more are left for later."""
 LOOK_EVERY = 1.0
 """Seconds in which the tree is not looked at again."""
+
+
+Show = Callable[[str, int, int], str]
+"""Returns the lines of a path, from the first to the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +214,38 @@ class CodeIndex:
         note = self._note or (self._borrowed.note if self._borrowed else None)
         return Answer(tuple(hits), self._stale, note)
 
+    async def search_commit(
+        self,
+        query: str,
+        top_k: int = TOP_K,
+        path_prefix: str | None = None,
+        *,
+        explain: bool = False,
+    ) -> Answer:
+        """Return what answers best in the last commit, as it was staged; the files do not count."""
+        question, stale = _checked(query, top_k), False
+        try:
+            async with self._updating:
+                await CommitPass(self.indexer).run()
+        except StoreBusy:
+            stale = True
+        walker = self.indexer.walker
+        tree = CommittedTree(self.table, self.indexer.reader, Commits(walker.root))
+        corpus = await tree.corpus(self._vectors)
+        if not corpus.live_files:
+            return Answer((), stale, "there is no commit with code here")
+        ranked = rank(
+            corpus, question, self._packaged(question), min(top_k, MOST_RESULTS), path_prefix
+        )
+        await tree.fetch({corpus.path(found.slot) for found in ranked}, walker.policy.max_bytes)
+        return Answer(tuple(self._show(corpus, ranked, explain, tree.show)), stale)
+
     async def _vector_of(self, question: Question, corpus: Corpus) -> Floats | None:
         if self._borrowed is not None and corpus.vectors is not self._vectors:
             return await self._borrowed.question(question.text, corpus)
+        return self._packaged(question)
+
+    def _packaged(self, question: Question) -> Floats | None:
         if self._vectors is None:
             return None
         words = [run for run in runs(fold(question.text)) if run.lower() not in STOP_WORDS]
@@ -236,14 +272,17 @@ class CodeIndex:
                 await self._live.take_over(report)
         self._looked = time.monotonic()
 
-    def _show(self, corpus: Corpus, ranked: list[Ranked], explain: bool) -> list[Hit]:
+    def _show(
+        self, corpus: Corpus, ranked: list[Ranked], explain: bool, show: Show | None = None
+    ) -> list[Hit]:
         hits = []
+        show = show or self.indexer.reader.show
         for found in ranked:
             path = corpus.path(found.slot)
             chunk = int(corpus.values("first_chunk")[found.slot]) + found.chunk
             first, last = corpus.values("chunk_lines")[chunk].tolist()
             try:
-                text = self.indexer.reader.show(path, first, last)
+                text = show(path, first, last)
             except Unfit:
                 self._stale = True
                 continue

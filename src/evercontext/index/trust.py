@@ -13,7 +13,7 @@ from pathlib import Path
 from evercontext.files.names import printable
 from evercontext.index.git import ask_git, in_git
 
-_OPENED = (".gitignore", "index.", "spool", "announced")
+_OPENED = (".gitignore", "index.", "spool", "announced", "corpus.", "analysing")
 """How the names begin that are opened in the folder; case is ignored, as some disks do."""
 
 
