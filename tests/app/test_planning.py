@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,9 @@ def test_a_task_that_is_done_or_elsewhere_is_not_taken_up() -> None:
         take_up("abcdef12", trace(BEGUN, TASKS, final)).check(Path("/somewhere"))
     with pytest.raises(UsageError, match="was run in /somewhere"):
         take_up("abcdef12", trace(BEGUN, TASKS)).check(Path("/elsewhere"))
+    turn = dataclasses.replace(BEGUN, door="chat")
+    with pytest.raises(UsageError, match="turn of a conversation"):
+        take_up("abcdef12", trace(turn)).check(Path("/somewhere"))
     with pytest.raises(NotFound):
         take_up("abcdef12", trace(Notice(level="info", text="x")))
     again = take_up("abcdef12", trace(BEGUN, final, BEGUN))

@@ -117,3 +117,21 @@ def test_what_was_undone_is_not_taken_up(project: Path, tmp_path: Path) -> None:
     assert evercontext("undo", cwd=project).code == 0
     again = evercontext("run", "--resume", "last", "-m", model, cwd=project)
     assert (again.code, "was undone" in again.err) == (64, True)
+
+
+def test_last_is_the_last_task_of_this_project_that_did_not_end_well(
+    project: Path, tmp_path: Path
+) -> None:
+    plan = plan_file(tmp_path, {"id": "a"}, {"id": "b", "depends_on": ["a"]})
+    turns = [*part("a", write("a.txt", "new a\n")), *part("b", BAD)]
+    assert run(project, plan, script(tmp_path / "1", *turns)).code == 1
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert run(elsewhere, plan, script(tmp_path / "2", *turns)).code == 1
+    ok = script(tmp_path / "3", {"text": "ok"})
+    assert evercontext("run", "-t", "another", "-m", ok, cwd=project).code == 0
+    rest = script(tmp_path / "4", *part("b", write("b.txt", "b\n")))
+    ended = evercontext("run", "--resume", "last", "-m", rest, "--no-auto-test", cwd=project)
+    assert ended.code == 0, ended.err
+    listed = json.loads(evercontext("trace", "list", "--json", cwd=project).out)
+    assert [one["status"] for one in listed if one["root"] == str(project)] == ["done", "done"]

@@ -62,6 +62,9 @@ class Interrupted:
         if Path(self.task.root).resolve() != root.resolve():
             fix = f"--root {self.task.root}"
             raise UsageError(f"the task {short} was run in {self.task.root}", fix=f"Say {fix}")
+        if self.task.door != "run":
+            fix = "Take the conversation up: evercontext chat -r"
+            raise UsageError(f"{short} is a turn of a conversation", fix=fix)
         if self.final and self.final.exit_code == Outcome.DONE:
             raise UsageError(f"the task {short} is done", fix="Give a new one with --task")
         if self.rolled_back:

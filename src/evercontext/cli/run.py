@@ -198,9 +198,10 @@ async def _run(order: _Order, settings: Settings) -> Outcome:
 
 async def _interrupted(prefix: str, settings: Settings) -> Interrupted:
     from evercontext.app.resumption import take_up
-    from evercontext.cli.traces import events_of, resolve
+    from evercontext.cli.traces import cut_off, events_of, resolve
 
-    trace_id = resolve(settings.traces, None if prefix == "last" else prefix)
+    traces = settings.traces
+    trace_id = cut_off(traces, settings.root) if prefix == "last" else resolve(traces, prefix)
     found = take_up(trace_id, events_of(settings.traces, trace_id))
     found.check(settings.root)
     return found

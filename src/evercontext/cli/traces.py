@@ -13,6 +13,8 @@ from evercontext.domain.event import Event, Final, Task
 from evercontext.errors import NotFound, UsageError
 from evercontext.events.segments import read, read_trace, segments
 
+_LOOKED_AT = 200
+
 
 @dataclass(slots=True)
 class Summary:
@@ -28,6 +30,7 @@ class Summary:
     exit_code: int | None = None
     duration_ms: int | None = None
     changed: int = 0
+    door: str = "run"
 
     def to_json(self) -> dict[str, Any]:
         """As one JSON object."""
@@ -37,9 +40,10 @@ class Summary:
 def newest(directory: Path, limit: int) -> list[Summary]:
     """The newest tasks first."""
     found: dict[str, Summary] = {}
-    # A task begins and ends in one segment; segments are read until enough tasks are known.
+    # A task begins and ends in one segment; segments are read until enough tasks are known. One
+    # that was taken up again is in two, and the later one says how it ended.
     for segment in reversed(segments(directory)):
-        found |= {summary.trace_id: summary for summary in _summaries(segment)}
+        found = {summary.trace_id: summary for summary in _summaries(segment)} | found
         if len(found) >= limit:
             break
     return sorted(found.values(), key=lambda one: one.started, reverse=True)[:limit]
@@ -71,7 +75,8 @@ def _is_written(segment: Path) -> bool:
 
 
 def _begun(event: Event, task: Task) -> Summary:
-    return Summary(event.trace_id, event.at, task.text, task.model, task.root, str(task.mode))
+    about = (task.text, task.model, task.root, str(task.mode))
+    return Summary(event.trace_id, event.at, *about, door=str(task.door))
 
 
 def _end(summary: Summary, final: Final) -> None:
@@ -87,6 +92,15 @@ def resolve(directory: Path, prefix: str | None) -> str:
             raise NotFound("there is no trace yet", fix="Run a task first")
         return last[0].trace_id
     return only({event.trace_id for event in read_trace(directory, prefix.lower())}, prefix)
+
+
+def cut_off(directory: Path, root: Path) -> str:
+    """The newest task of this project that was to change something and did not end well."""
+    for one in newest(directory, _LOOKED_AT):
+        here = Path(one.root).resolve() == root.resolve()
+        if here and one.door == "run" and one.mode != "plan" and one.status != "done":
+            return one.trace_id
+    raise NotFound("no task was cut off here", fix="See `evercontext trace list`")
 
 
 def events_of(directory: Path, prefix: str | None) -> list[Event]:
