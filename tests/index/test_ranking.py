@@ -54,6 +54,32 @@ def test_tests_are_demoted_unless_asked_for() -> None:
     assert best == ["a.py", "tests/test_a.py"]
 
 
+def test_the_last_place_of_five_goes_to_more_of_the_best_file() -> None:
+    parts = "".join(
+        f"def parse_{kind}(text):\n    value = read(text)\n    return value.{kind}\n\n\n"
+        for kind in ("number", "name", "date")
+    )
+    others = {f"m{i}.py": f"def parse_m{i}(text):\n    pass\n" for i in range(9)}
+    corpus = _corpus({"parse.py": parts, "empty_parse.py": "", **others})
+    paths = [corpus.path(r.slot) for r in rank(corpus, understand("parse the text"), None, 5)]
+    assert len(set(paths[:4])) == 4
+    assert paths[4] == paths[0] == "parse.py"
+    named = [corpus.path(r.slot) for r in rank(corpus, understand("parse_m3"), None, 5)]
+    assert named[0] == "m3.py"
+    assert len(set(named)) == 5
+
+
+def test_the_chunk_that_is_shown_is_the_function_that_is_asked_for() -> None:
+    text = "".join(
+        f"def {name}(thing):\n    first = thing\n    return first\n\n\n"
+        for name in ("open_file", "close_file", "rename_file", "delete_file")
+    )
+    corpus = _corpus({"files.py": text, "other.py": "x = 1\n"})
+    for query, name in (("rename a file", "rename_file"), ("delete_file", "delete_file")):
+        best = rank(corpus, understand(query), None, 1)[0]
+        assert corpus.symbol(int(corpus.values("first_chunk")[best.slot]) + best.chunk) == name
+
+
 def test_scores_fall_and_stay_between_zero_and_one() -> None:
     ranked = rank(_corpus(SHOP), understand("cart item price card"), None, 10)
     scores = [r.score for r in ranked]

@@ -26,7 +26,7 @@ FIELDS = ("types", "functions", "others", "header")
 KINDS = (None, "type", "function", "other", "impl")
 _FIELD_OF_KIND = {"type": "types", "function": "functions", "other": "others"}
 _KIND_NUMBER = {kind: i for i, kind in enumerate(KINDS)}
-TYPE = _KIND_NUMBER["type"]
+TYPE, FUNCTION = _KIND_NUMBER["type"], _KIND_NUMBER["function"]
 _COMMENT = re.compile(r"\s*(#|//+|/\*+|\*+|--+|;+|%+|\{-|\"\"\"|'''|=begin|@moduledoc|!)")
 _LEGAL = re.compile(r"copyright|licen[sc]e|warrant|spdx|all rights|frozen_string_literal", re.I)
 _HEADER_LINES = 40

@@ -26,7 +26,7 @@ from evercontext.retrieval.tokens import has_cjk, stem, whole
 
 CANDIDATES = 50
 BY_MEANING = 10
-"""Candidates that a question's meaning may add to those found by its words."""
+"""Candidates that a question's meaning may add where its words find few, or are Japanese."""
 # (k1, b) per field slot: stem, directory, parent, types, functions, others, header, body.
 _K1 = np.array([0.5, 1.0, 1.0, 1.0, 1.5, 1.5, 1.5, 2.5], np.float32)
 _B = np.array([0.6, 0.3, 0.3, 0.5, 0.5, 0.5, 0.5, 0.3], np.float32)
@@ -68,7 +68,7 @@ class Candidates:
     chunk_meaning: Floats
     """For each of ``chunks``: cosine to the question."""
     worth: Floats
-    """For each term of the corpus: what the question gives for it in a name."""
+    """For each term of the corpus: its share of what the question gives for a name."""
 
 
 class Scorer:
@@ -113,7 +113,7 @@ class Scorer:
         chunks, owner = self.corpus.chunks_of(slots)
         words = chunk_scores[chunks]
         word_weights = self._word_weights()
-        worth = self._worth(word_weights)
+        worth = self._worth(word_weights) / np.float32(sum(word_weights.values()) or 1.0)
         if not len(slots):
             return Candidates(slots, out, chunks, owner, words, words, worth)
         self._lexical(out, slots, bm25f)
@@ -122,7 +122,7 @@ class Scorer:
         out[:, _STEM] = StemMatcher(self.question.words, word_weights).rows(facts)
         names, owners = self._defined(slots)
         self._symbol_signals(out, slots, facts, _Symbols(self.corpus, names, owners, chunks, owner))
-        self._definition_signals(out, names, owners, worth / (sum(word_weights.values()) or 1.0))
+        self._definition_signals(out, names, owners, worth)
         self._centrality(out, names, owners)
         out[:, _PRIORS] = self.corpus.values("priors")[slots]
         meaning = self._meaning(out, slots, chunks, owner)
@@ -162,7 +162,8 @@ class Scorer:
         for name in (self.question.symbol, *self.question.names):
             definers = self.corpus.definers_of(name) if name else []
             chosen.update(slot for slot in definers[:CANDIDATES] if mask[slot])
-        if self.vector is not None and self._files:
+        few = len(chosen) < CANDIDATES or has_cjk(self.question.text)
+        if few and self.vector is not None and self._files:
             meaning = self.corpus.values("cards") @ self.vector
             chosen.update(_top(meaning * mask, BY_MEANING))
         return np.array(sorted(chosen), np.int32)

@@ -10,10 +10,11 @@ from importlib import resources
 
 import numpy as np
 
+from evercontext.index.analysis import FUNCTION
 from evercontext.index.corpus import Corpus
 from evercontext.index.features import COLUMN, NAMES, Candidates, Scorer
 from evercontext.index.question import Question
-from evercontext.retrieval.postings import Floats
+from evercontext.retrieval.postings import Floats, Ints
 from evercontext.retrieval.ragged import Long, spread
 from evercontext.retrieval.tokens import whole
 
@@ -22,9 +23,15 @@ _CENTRE, _SPREAD = 6.0, 2.0
 _WORDLESS = np.float32(8.0)
 _MOST_REASONS = 4
 _MOST_PER_FILE = 3
-_DIFFERENT = 7
-_NAMED = 1.2
-"""What a chunk gains if the question names every part of its symbol."""
+_ONE_MORE_IN = 5
+"""Of so many places, one goes to a further chunk of the best file."""
+# What makes one chunk of a file better than another, fitted on docstrings and their functions.
+_WORDS, _MEANING = np.float32(1.6), np.float32(10.6)
+_NAMED, _COVERED = 2.0, 1.7
+"""Share of the symbol's parts that are asked for, and of the question that they answer."""
+_FUNCTION = np.float32(1.0)
+_ASKED = 10.0
+"""For the very name that is asked for."""
 _SHOWN = 0.15
 _SPOKEN = {
     "stem": "file name", "stem_overlap": "file name", "stem_matched": "file name",
@@ -89,7 +96,11 @@ def rank(
 def _pick(
     corpus: Corpus, question: Question, found: Candidates, scores: Floats, limit: int, given: Floats
 ) -> list[Ranked]:
-    order = np.argsort(-scores, kind="stable")[:limit].tolist()
+    # An empty file may be named like the question, but has nothing to show.
+    shown = np.flatnonzero(corpus.values("chunk_count")[found.slots] > 0)
+    order = shown[np.argsort(-scores[shown], kind="stable")[:limit]].tolist()
+    if not order:
+        return []
     orders = _best_chunks(corpus, question, found, order)
     chunks = [
         (_between(float(scores[i])) / (1 + depth), i, orders[i][depth])
@@ -97,11 +108,15 @@ def _pick(
         for i in order
         if depth < len(orders[i])
     ]
-    # The first places go to different files; further chunks of a strong file may follow these.
-    first, rest = chunks[:_DIFFERENT], chunks[_DIFFERENT:]
+    # The first places go to different files, the last to what else the best file has to show.
+    more = 0 if question.symbol else limit // _ONE_MORE_IN
+    first, rest = chunks[: limit - more], chunks[limit - more :]
+    rest.sort(key=lambda found: -found[0])
+    further = [found for found in rest if found[1] == order[0]][:more]
+    rest = further + [found for found in rest if found not in further]
     ranked: list[Ranked] = []
     lowest = 1.0
-    for value, i, chunk in (first + sorted(rest, key=lambda found: -found[0]))[:limit]:
+    for value, i, chunk in (first + rest)[:limit]:
         lowest = min(lowest, value)
         shares = found.features[i] * given
         ranked.append(
@@ -122,34 +137,46 @@ def _best_chunks(
     bounds = np.searchsorted(found.chunk_owner, np.arange(len(found.slots) + 1)).tolist()
     sizes = np.array([bounds[i + 1] - bounds[i] for i in files])
     places = spread(np.array([bounds[i] for i in files]), sizes)
-    quality = _quality(corpus, question, found, places)
+    first = np.cumsum(sizes) - sizes
+    quality = _quality(corpus, question, found, places, first)
     # One sort for all files: each has a range of its own, best chunks first.
     largest = np.float32(max(float(np.abs(quality).max(initial=0.0)), 1e-6))
     order = np.argsort(np.repeat(np.arange(len(files)) * 4.0, sizes) - quality / largest)
-    first = np.cumsum(sizes) - sizes
     return {
         i: (order[start : start + min(size, _MOST_PER_FILE)] - start).tolist()
         for i, size, start in zip(files, sizes.tolist(), first.tolist(), strict=True)
     }
 
 
-def _quality(corpus: Corpus, question: Question, found: Candidates, places: Long) -> Floats:
-    """How well chunks answer: their words, their meaning, their symbol."""
-    top = np.float32(max(float(found.chunk_words.max(initial=0.0)), 1e-6))
-    quality = found.chunk_words[places] / top + np.float32(0.5) * found.chunk_meaning[places]
-    shown = corpus.values("chunk_name")[found.chunks[places]]
+def _quality(
+    corpus: Corpus, question: Question, found: Candidates, places: Long, first: Long
+) -> Floats:
+    """How well chunks answer: their words, their meaning, their symbol; ``first`` starts files."""
+    words = found.chunk_words[places]
+    sizes = np.diff(first, append=len(places))
+    best = np.repeat(np.maximum.reduceat(words, first), sizes)
+    quality: Floats = _WORDS * words / np.maximum(best, np.float32(1e-6))
+    quality += _MEANING * found.chunk_meaning[places]
+    chunks = found.chunks[places]
+    quality += _FUNCTION * (corpus.values("chunk_kind")[chunks] == FUNCTION)
+    shown = corpus.values("chunk_name")[chunks]
     named = np.flatnonzero(shown >= 0)
-    if not len(named):
-        return quality
-    names = shown[named]
-    sizes = corpus.values("part_count")[names]
-    parts = corpus.values("part_term")[spread(corpus.values("first_part")[names], sizes)]
-    met = np.bincount(np.repeat(np.arange(len(names)), sizes), found.worth[parts] > 0, len(names))
-    gain = _NAMED * met / np.maximum(sizes, 2)
-    for name in (question.symbol,) if question.symbol else question.names:
-        gain[corpus.values("name_term")[names] == corpus.term(whole(name))] = 2.0
-    quality[named] += gain
+    if len(named):
+        quality[named] += _name_gain(corpus, question, found, shown[named])
     return quality
+
+
+def _name_gain(corpus: Corpus, question: Question, found: Candidates, names: Ints) -> Floats:
+    """What chunks gain by the names that they show."""
+    sizes = corpus.values("part_count")[names]
+    owner = np.repeat(np.arange(len(names)), sizes)
+    parts = corpus.values("part_term")[spread(corpus.values("first_part")[names], sizes)]
+    share = found.worth[parts]
+    met = np.bincount(owner, share > 0, len(names)) / np.maximum(sizes, 2)
+    gain: Floats = _NAMED * met + _COVERED * np.bincount(owner, share, len(names))
+    for name in (question.symbol,) if question.symbol else question.names:
+        gain[corpus.values("name_term")[names] == corpus.term(whole(name))] += _ASKED
+    return gain
 
 
 def _reasons(shares: Floats) -> tuple[str, ...]:
