@@ -57,3 +57,13 @@ async def test_other_projects_and_dead_processes_are_not_asked_for(store: Sqlite
     assert await approvals.pending(PROJECT) == []
     assert not await approvals.answer(asked.id, asked.nonce, allowed=True, by="x")
     assert [one.state for one in await approvals.settled(PROJECT)] == [WITHDRAWN]
+
+
+async def test_a_question_of_another_machine_waits_for_a_while(store: SqliteStore) -> None:
+    approvals = Approvals(store)
+    asked = await approvals.ask("t1", PROJECT, "write_file", {})
+    there = json.dumps({"pid": 1, "born": "1", "host": "another.example"})
+    await store.execute("UPDATE approvals SET owner = ?", (there,))
+    assert [one.id for one in await approvals.pending(PROJECT)] == [asked.id]
+    await store.execute("UPDATE approvals SET asked_at = ?", ("2026-01-01T00:00:00.000+00:00",))
+    assert await approvals.pending(PROJECT) == []

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from evercontext.process.owner import is_alive, is_here, owner_of
+from evercontext.process.owner import is_alive, owner_of
 
 
 def test_a_process_is_known_while_it_runs_and_not_by_its_number_alone() -> None:
@@ -22,10 +22,10 @@ def test_odd_owners_are_nobody() -> None:
         assert not is_alive(odd)
 
 
-def test_processes_of_other_machines_are_left_alone_and_are_not_here() -> None:
+def test_other_machines_are_what_the_asker_takes_them_for() -> None:
     ours = owner_of(os.getpid())
-    theirs = {**ours, "pid": 2**22, "machine": "another 1"}
-    assert is_here(ours)
-    assert is_alive(theirs)
-    assert not is_here(theirs)
+    theirs = {**ours, "host": "another"}
+    assert not is_alive(theirs)
+    assert is_alive(theirs, elsewhere=True)
+    assert not is_alive({**ours, "boot": "an earlier one"}, elsewhere=True)
     assert is_alive({"pid": os.getpid(), "born": ours["born"]})

@@ -11,7 +11,7 @@ import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from evercontext.process.owner import is_alive, owner_of
@@ -20,6 +20,7 @@ from evercontext.storage.store import Row, Store
 BY_CONSOLE = "you, in the console"
 BY_CONSOLE_FOR_RUN = "you, in the console, for this run"
 """Whoever answers so is not asked about that tool again by the same asker."""
+LONGEST_ELSEWHERE = timedelta(hours=12)
 PENDING, ALLOWED, DENIED, WITHDRAWN = "pending", "allowed", "denied", "withdrawn"
 
 
@@ -91,10 +92,11 @@ class Approvals:
             "SELECT * FROM approvals WHERE project_path = ? AND state = ? ORDER BY asked_at",
             (project_path, PENDING),
         )
+        waiting = [row for row in rows if _waits(row)]
         for row in rows:
-            if not is_alive(json.loads(row["owner"])):
+            if row not in waiting:
                 await self.withdraw(row["id"])
-        return [_question(row) for row in rows if is_alive(json.loads(row["owner"]))]
+        return [_question(row) for row in waiting]
 
     async def settled(self, project_path: str, limit: int = 50) -> list[PendingQuestion]:
         """What was answered or withdrawn in a project, newest first."""
@@ -129,6 +131,12 @@ class Approvals:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _waits(row: Row) -> bool:
+    """True if somebody may still want the answer; another machine's asker does for a while."""
+    young = datetime.fromisoformat(row["asked_at"]) > datetime.now(UTC) - LONGEST_ELSEWHERE
+    return is_alive(json.loads(row["owner"]), elsewhere=young)
 
 
 def _question(row: Row) -> PendingQuestion:

@@ -8,7 +8,7 @@ import os
 import secrets
 import time
 
-from evercontext.process.owner import is_alive, is_here, owner_of
+from evercontext.process.owner import is_alive, owner_of
 from evercontext.storage.store import Row, Store
 
 LINK_SECONDS = 600.0
@@ -39,7 +39,7 @@ class Consoles:
         """The address of the console that runs for a project, or ``None``."""
         for row in await self._rows(_OPEN):
             found = json.loads(row["value"])
-            if found.get("project") == project and is_here(found.get("owner")):
+            if found.get("project") == project and is_alive(found.get("owner")):
                 return str(found["url"])
         return None
 
@@ -63,7 +63,7 @@ class Consoles:
             row["key"] for row in await self._rows(_TICKET) if float(row["value"]) <= time.time()
         ]
         for row in await self._rows(_OPEN):
-            if not is_alive(json.loads(row["value"]).get("owner")):
+            if not is_alive(json.loads(row["value"]).get("owner"), elsewhere=True):
                 dead.append(row["key"])
         for key in dead:
             await self._store.execute("DELETE FROM kept WHERE key = ?", (key,))

@@ -1,7 +1,7 @@
 """Which process something belongs to, told so that a later one of the same number is not meant.
 
-A store may be shared by several machines; what belongs to a process of another one is left alone,
-because nobody here can tell whether it lives.
+A store may be shared by several machines, and nobody can tell here whether a process of another one
+lives: whoever asks says what to take it for.
 """
 
 from __future__ import annotations
@@ -15,20 +15,17 @@ from typing import Any
 
 def owner_of(pid: int) -> dict[str, Any]:
     """Return what names one process for good."""
-    return {"pid": pid, "born": _born(pid), "machine": _machine()}
+    return {"pid": pid, "born": _born(pid), "host": socket.gethostname(), "boot": _boot()}
 
 
-def is_here(owner: object) -> bool:
-    """True if the process that ``owner_of`` named is one of this machine, and still runs."""
-    return isinstance(owner, dict) and owner.get("machine") == _machine() and is_alive(owner)
-
-
-def is_alive(owner: object) -> bool:
-    """True if the process that ``owner_of`` named still runs, as far as this machine can tell."""
+def is_alive(owner: object, *, elsewhere: bool = False) -> bool:
+    """True if the process that ``owner_of`` named still runs; of another machine: ``elsewhere``."""
     if not isinstance(owner, dict) or not isinstance(owner.get("pid"), int):
         return False
-    if owner.get("machine", _machine()) != _machine():
-        return True
+    if owner.get("host", socket.gethostname()) != socket.gethostname():
+        return elsewhere
+    if owner.get("boot", _boot()) != _boot():
+        return False
     try:
         os.kill(owner["pid"], 0)
     except PermissionError:
@@ -48,10 +45,9 @@ def _born(pid: int) -> str | None:
 
 
 @cache
-def _machine() -> str:
-    """This machine since it was started, or this container: neither's processes are others'."""
+def _boot() -> str | None:
+    """The name of the time since the machine was started."""
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
-        boot = ""
-    return f"{socket.gethostname()} {boot}".strip()
+        return None
