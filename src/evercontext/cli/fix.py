@@ -33,7 +33,7 @@ MOST_SHOWN = 20
 @json_option
 @root_option
 def command(**given: Any) -> int:
-    """Run the project's checks and mend what needs no model.
+    """Run the checks and mend what needs no model.
 
     Missing and unused imports, misspelt names, wrong import paths, small slips of syntax,
     formatting. A change stays only if the checks are better with it; tests and the settings of
