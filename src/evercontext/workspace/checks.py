@@ -17,6 +17,7 @@ from evercontext.errors import InvalidArguments, PathEscape
 from evercontext.workspace.commands import CommandRunner, Outcome
 from evercontext.workspace.detection import Command, Kind, Project
 from evercontext.workspace.failures.reading import opaque, read_failures
+from evercontext.workspace.onlookers import only_looks
 from evercontext.workspace.outcomes import counts, plain, tail
 from evercontext.workspace.schema import integer, parameters, string, strings
 
@@ -92,8 +93,10 @@ def _check(runner: CommandRunner, checks: Checks, kind: Kind) -> Tool:
 
 def _run_command(runner: CommandRunner) -> Tool:
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
-        argv = ("sh", "-c", arguments["command"])
-        outcome = await runner.run(argv, caller, timeout=_seconds(arguments))
+        line = arguments["command"]
+        outcome = await runner.run(
+            ("sh", "-c", line), caller, timeout=_seconds(arguments), looks_only=only_looks(line)
+        )
         return _result([outcome], runner.root, counted=False)
 
     return Tool(

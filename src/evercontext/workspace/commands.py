@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import math
 import os
-import re
 import secrets
 import shlex
 import shutil
@@ -26,6 +25,7 @@ from evercontext.process.environment import filtered
 from evercontext.process.limits import Limits
 from evercontext.process.run import Completed, run
 from evercontext.process.sandbox import Layer, Sandbox, choose
+from evercontext.workspace.onlookers import rewrites
 
 SECRETS = """
     .env .env.* .env[-_]* .ssh .gnupg .aws .azure .kube .docker .netrc _netrc .npmrc .yarnrc*
@@ -42,7 +42,6 @@ MOST_GUARDED = 1_000
 """Places that a cage holds without making every command slow."""
 MOST_SEEN = 200_000
 """Files and directories that are looked at before a command starts."""
-_REWRITING = re.compile(r"fix|write|update|format|in-place|^-[iuw]$", re.IGNORECASE)
 _SMALLER = "Run in a subdirectory with --root"
 
 
@@ -145,7 +144,7 @@ class CommandRunner:
         layer = await asyncio.to_thread(choose, self.sandbox)
         cage = await asyncio.to_thread(self._cage, layer, caller)
         known = Known((*cage.protected, *cage.hidden))
-        unsure = shlex.join(argv) if looks_only and not _rewrites(argv) else ""
+        unsure = shlex.join(argv) if looks_only and not rewrites(argv) else ""
         async with self._recording(caller, unsure) as recorded:
             completed = await run(
                 argv,
@@ -203,11 +202,6 @@ class CommandRunner:
             return
         async with self.recorder.recording(caller, unsure) as recorded:
             yield recorded
-
-
-def _rewrites(argv: Sequence[str]) -> bool:
-    """True for a check that says it changes files: ``--fix``, ``--snapshot-update``."""
-    return any(_REWRITING.search(word) for word in argv)
 
 
 def guarded(root: Path, policy: FilePolicy) -> Guarded:
