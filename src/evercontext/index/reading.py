@@ -15,9 +15,12 @@ from evercontext.files.policy import FilePolicy
 from evercontext.index.chunker import DEEPEST_LINE
 from evercontext.index.languages import language_of
 
-_MARKS = re.compile(
-    r"-----BEGIN|[sprk]k-|gh[pousr]_|github_pat_|glpat-|xox|hf_|AKIA|ASIA|AIza|npm_|eyJ|earer "
-)
+# Plain pieces, because looking for each is several times quicker than one pattern for all.
+_MARKS = (
+    "-----BEGIN", "sk-", "pk-", "rk-", "kk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_",
+    "github_pat_", "glpat-", "xox", "hf_", "AKIA", "ASIA", "AIza", "npm_", "eyJ", "earer ",
+)  # fmt: skip
+_SECRET_WORDS = ("key", "secret", "token", "passw", "credential")
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
 )
@@ -99,15 +102,23 @@ class Reader:
         """Mask credentials and keep every line where it is."""
         text = self._redactor.without_known(text)
         text = _ASSIGNED.sub(_mask_assigned, text)
-        if not _MARKS.search(text):
+        if not _is_marked(text):
             return text
         text = _PRIVATE_KEY.sub(lambda m: MASK + "\n" * m[0].count("\n"), text)
         return "\n".join(
-            self._redactor.text(line) if _MARKS.search(line) else line for line in text.split("\n")
+            self._redactor.text(line) if _is_marked(line) else line for line in text.split("\n")
         )
+
+
+def _is_marked(text: str) -> bool:
+    """True if a text holds what some kind of credential begins with."""
+    return any(mark in text for mark in _MARKS)
 
 
 def _mask_assigned(found: re.Match[str]) -> str:
     """Mask a quoted value if the name it is given to says that it is a secret."""
     before = found.string[max(0, found.start() - _NAME_LENGTH) : found.start()]
+    lower = before.lower()
+    if not any(word in lower for word in _SECRET_WORDS):
+        return found[0]
     return found[1] + MASK if _SECRET_NAME.search(before) else found[0]
