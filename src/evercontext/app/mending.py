@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from evercontext.agent.repair.edits import Proposal
 from evercontext.agent.repair.mender import Mender
 from evercontext.agent.verify import Checker, Findings, Repair, Repairing, Verify, no_repair
 from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.errors import ConfigError
+from evercontext.events.log import EventLog
 from evercontext.settings import Settings, process_environment
 from evercontext.tools.approval import Gate
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.detection import Project
 from evercontext.workspace.workspace import LocalWorkspace, Workspace
 
-if TYPE_CHECKING:
-    from evercontext.app.house import EverContext
+
+class House(Protocol):
+    """What a repair needs of an open house."""
+
+    settings: Settings
+    events: EventLog
+    workspace: Workspace
+    toolbox: Toolbox
 
 
 def checked_and_mended(
@@ -50,7 +57,7 @@ class Mended:
 
 
 async def mend_project(
-    app: EverContext, gate: Gate | None = None, *, trace_id: str, dry: bool = False
+    app: House, gate: Gate | None = None, *, trace_id: str, dry: bool = False
 ) -> Mended:
     """Run the project's lint and tests, and mend what needs no model; nothing ends up worse."""
     if not isinstance(app.workspace, LocalWorkspace):
