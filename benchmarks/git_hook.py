@@ -2,11 +2,13 @@
 
     git_hook.py [ROUNDS]
 
-Prints wall ms p50 of commits with an empty hook, with ours and the indexer missing, and with ours
-starting the real indexer.
+Prints wall ms p50 and p95 of commits with an empty hook, with ours and the indexer missing, with
+ours starting the real indexer, and with ours and every fault of the spool at once. The indexer runs
+beside the commits: on a busy machine it costs them its share of the processor.
 """
 
 import asyncio
+import os
 import pathlib
 import shutil
 import statistics
@@ -43,10 +45,26 @@ def repository(folder, name):
     return tree
 
 
+def clear(spool):
+    if spool.is_dir() and not spool.is_symlink():
+        spool.rmdir()
+    else:
+        spool.unlink(missing_ok=True)
+
+
+FAULTS = (
+    lambda spool: spool.symlink_to("/dev/full"),
+    lambda spool: spool.mkdir(),
+    lambda spool: os.mkfifo(spool),
+    lambda spool: spool.symlink_to("nowhere"),
+    lambda spool: None,
+)
+
+
 def main():
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 30
     with tempfile.TemporaryDirectory() as folder:
-        trees = {name: repository(folder, name) for name in ("empty", "missing", "real")}
+        trees = {name: repository(folder, name) for name in ("empty", "missing", "real", "faulty")}
         for event in git_hook.EVENTS:
             hook = trees["empty"] / ".git/hooks" / event
             hook.write_text("#!/bin/sh\n")
@@ -56,13 +74,25 @@ def main():
             pathlib.Path(sys.executable).with_name("evercontext")
         )
         asyncio.run(git_hook.install(trees["real"], program=real))
+        hanging = pathlib.Path(folder) / "hanging"
+        hanging.write_text("#!/bin/sh\nsleep 2\nexit 7\n")
+        hanging.chmod(0o755)
+        asyncio.run(git_hook.install(trees["faulty"], program=str(hanging)))
         took = {name: [] for name in trees}
-        for _ in range(rounds):
-            for name in ("empty", "missing"):
+        for number in range(rounds):
+            spool = trees["faulty"] / ".evercontext/spool"
+            FAULTS[number % len(FAULTS)](spool)
+            for name in trees:
                 took[name] += commits(trees[name], 1)
-        took["real"] = commits(trees["real"], min(rounds, 5))
+            clear(spool)
         for name, values in took.items():
-            print(f"{name:8s} p50 {statistics.median(values):.1f} ms  max {max(values):.1f} ms")
+            ordered = sorted(values)
+            p95 = ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
+            added = statistics.median(values) - statistics.median(took["empty"])
+            print(
+                f"{name:8s} p50 {statistics.median(values):6.1f} ms  p95 {p95:6.1f} ms"
+                f"  added at p50 {added:+5.1f} ms"
+            )
         time.sleep(5)
 
 
