@@ -175,7 +175,16 @@ async def test_an_existing_hook_still_runs_and_comes_back(tmp_path: Path, existi
 async def test_a_configured_hooks_path_is_honoured(tmp_path: Path) -> None:
     tree = _repository(tmp_path)
     git(tree, "config", "core.hooksPath", str(tmp_path / "hooks"))
-    assert (await git_hook.install(tree)).folder == tmp_path / "hooks"
+    done = await git_hook.install(tree, program="/nonexistent")
+    assert (done.folder, done.elsewhere) == (tmp_path / "hooks", True)
+    other = tiny_repository(tmp_path / "other", {"a.py": "x = 1\n"})
+    git(other, "config", "core.hooksPath", str(tmp_path / "hooks"))
+    write(other, {"b.py": "x = 2\n"})
+    assert _commit(other) == 0
+    assert not (other / FOLDER).exists()
+    write(tree, {"b.py": "x = 2\n"})
+    assert _commit(tree) == 0
+    assert _marks(tree) == "post-commit\n"
 
 
 @pytest.mark.case(126)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
 
 import click
@@ -28,6 +29,12 @@ def install(root: str | None, allow_wide_root: bool | None) -> None:
     run_until_stopped(index_folder(settings, tell=True))
     done = run_until_stopped(git_hook.install(settings.root.resolve()))
     print(f"installed in {one_line(str(done.folder))}: {', '.join(done.hooks)}")
+    if done.elsewhere:
+        print(
+            "core.hooksPath names that folder: other repositories may run these hooks too; "
+            "where there is no .evercontext folder they do nothing",
+            file=sys.stderr,
+        )
 
 
 @command.command("uninstall")

@@ -57,6 +57,8 @@ class Installed:
 
     folder: Path
     hooks: tuple[str, ...]
+    elsewhere: bool = False
+    """True if ``core.hooksPath`` names the folder: other repositories may use it too."""
 
 
 async def install(root: Path, program: str | None = None) -> Installed:
@@ -66,7 +68,7 @@ async def install(root: Path, program: str | None = None) -> Installed:
     program = program or shutil.which("evercontext") or _beside_python()
     for event in EVENTS:
         _write(folder / event, _block(event, prefix, program))
-    return Installed(folder, EVENTS)
+    return Installed(folder, EVENTS, bool(await _git(root, "config", "core.hooksPath")))
 
 
 async def uninstall(root: Path) -> Installed:
