@@ -137,6 +137,13 @@ def test_bad_input_is_one_line(folder: Path, arguments: list[str]) -> None:
     assert isinstance(ended.exception, UsageError)
 
 
+@pytest.mark.parametrize("target", ["nan", "11", "-1", "x"])
+def test_a_target_out_of_range_is_bad_usage(folder: Path, target: str) -> None:
+    for one in (command, improve):
+        ended = CliRunner().invoke(one, ["good.md", f"--target={target}"])
+        assert "Invalid value for '--target'" in ended.stderr
+
+
 def test_own_criteria_from_a_file(folder: Path) -> None:
     (folder / "rubric.json").write_text('{"tone": 1, "clarity": 3}')
     arguments = ["good.md", "--rubric", "rubric.json", "--json"]

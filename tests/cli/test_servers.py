@@ -166,3 +166,11 @@ def test_a_server_that_fails_says_when_it_is_tried_again(tmp_path: Path) -> None
     assert "it did not answer, next try in" in evercontext("servers", "list").out
     leave_state(home() / "servers", replace(state, pid=2**22 + 1))
     assert "stopped" in evercontext("servers", "list").out
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "0", "-1", "x"])
+def test_a_time_limit_that_is_none_is_bad_usage(seconds: str) -> None:
+    done = evercontext("servers", "add", "odd", f"--timeout={seconds}", "--", "true")
+    assert done.code == 64
+    assert "--timeout" in done.err
+    assert "odd" not in evercontext("servers", "list").out

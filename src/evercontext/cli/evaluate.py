@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
-from evercontext.cli.options import json_option, settings_of
+from evercontext.cli.options import Number, json_option, settings_of
 from evercontext.cli.scores import bar, show_history
 from evercontext.cli.terminal import Screen, one_line, pad
 from evercontext.domain.outcome import Outcome
@@ -31,7 +31,7 @@ Judged = list[tuple[Path, "Evaluation"]]
 @click.command("evaluate")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--rubric", "rubric_text", metavar="JSON|FILE", help="Criteria and their weights.")
-@click.option("--target", type=click.FloatRange(0, 10), help="The passing score. Default: 8.0.")
+@click.option("--target", type=Number(0, 10), help="The passing score. Default: 8.0.")
 @click.option(
     "--judge", metavar="NAME", help="local, codex or a model. Default: the best there is."
 )

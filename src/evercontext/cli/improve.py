@@ -14,7 +14,7 @@ import click
 
 from evercontext.cli.evaluate import LARGEST, read_document, read_rubric, show
 from evercontext.cli.interrupt import run_until_stopped
-from evercontext.cli.options import json_option, settings_of
+from evercontext.cli.options import Number, json_option, settings_of
 from evercontext.cli.scores import bar
 from evercontext.cli.terminal import Screen, one_line
 from evercontext.domain.outcome import Outcome
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.command("improve")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--max-iterations", type=click.IntRange(1, 50), help="Rounds. Default: 5.")
-@click.option("--target", type=click.FloatRange(0, 10), help="The passing score. Default: 8.0.")
+@click.option("--target", type=Number(0, 10), help="The passing score. Default: 8.0.")
 @click.option("--rubric", "rubric_text", metavar="JSON|FILE", help="Criteria and their weights.")
 @click.option(
     "--judge", metavar="NAME", help="local, codex or a model. Default: the best there is."

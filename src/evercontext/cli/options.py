@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -20,6 +21,19 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ROOT_WARNING = "warned-root-user"
+
+
+class Number(click.FloatRange):
+    """A number in a range. NaN compares with nothing, and would be in every range."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read the number, or fail as every bad value does."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a number to count with.", param, ctx)
+        return number
 
 
 def root_option(function: F) -> F:

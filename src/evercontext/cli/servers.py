@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
-from evercontext.cli.options import confirm, json_option, settings_of
+from evercontext.cli.options import Number, confirm, json_option, settings_of
 from evercontext.cli.terminal import Screen, one_line, visible
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import EverContextError, UsageError
@@ -45,7 +45,9 @@ def command() -> None:
 @click.option("--header", multiple=True, metavar="NAME=VALUE", help="Sent with every request.")
 @click.option("--project", default="", metavar="ID", help="Whose it is. Default: everybody's.")
 @click.option("--cwd", default="", metavar="DIR", help="Where it is started. Default: the project.")
-@click.option("--timeout", type=float, default=60.0, metavar="SECONDS", help="For one call.")
+@click.option(
+    "--timeout", type=Number(0.1, 86_400), default=60.0, metavar="SECONDS", help="For one call."
+)
 def add(name: str, argv: tuple[str, ...], url: str | None, **given: Any) -> int:
     """Add the server NAME: a command to start, or the address of one that runs."""
     from evercontext.catalog.server_table import read_config
