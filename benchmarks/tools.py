@@ -1,17 +1,20 @@
 """Finding the right tool, next to FastMCP's BM25 transform in the same run.
 
-    tools.py FOLDER [--fastmcp PYTHON] [--strategy hybrid|bm25]
+    tools.py FOLDER [--fastmcp PYTHON] [--strategy hybrid|bm25] [--halves]
 
 FOLDER holds tools.json and dev_queries.jsonl ({qid, set, query, relevant}). PYTHON is an
 interpreter that has fastmcp installed; its transform answers the same questions there, over the
-same tools. Times are processor milliseconds of one question.
+same tools. Times are processor milliseconds of one question. ``--halves`` also prints both halves of
+the questions, by task: what was chosen by looking at one must hold on the other.
 """
 
 import argparse
 import collections
+import hashlib
 import json
 import math
 import pathlib
+import re
 import subprocess
 import time
 
@@ -81,11 +84,18 @@ def report(name, questions, answers):
         )
 
 
+def half(qid):
+    """Questions of one task are in the same half."""
+    task = re.search(r"\d+", qid)[0]
+    return "AB"[int(hashlib.sha256(task.encode()).hexdigest(), 16) % 2]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--fastmcp", metavar="PYTHON")
     parser.add_argument("--strategy", default="hybrid", choices=["hybrid", "bm25"])
+    parser.add_argument("--halves", action="store_true")
     options = parser.parse_args()
     tools = json.loads((options.folder / "tools.json").read_bytes())
     lines = (options.folder / "dev_queries.jsonl").read_text("utf-8").splitlines()
@@ -93,7 +103,11 @@ def main():
     queries = [question["query"] for question in questions]
     print(f"{len(tools)} tools, {len(queries)} questions")
     strategy = Strategy(options.strategy)
-    report(f"ours {strategy}", questions, ours(tools, queries, strategy))
+    answers = list(ours(tools, queries, strategy))
+    report(f"ours {strategy}", questions, answers)
+    for name in ("A", "B") if options.halves else ():
+        pairs = [(q, a) for q, a in zip(questions, answers, strict=True) if half(q["qid"]) == name]
+        report(f"  half {name}", *zip(*pairs, strict=True))
     if options.fastmcp:
         report("fastmcp BM25", questions, theirs(tools, queries, options.fastmcp))
 

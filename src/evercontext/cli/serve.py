@@ -82,8 +82,9 @@ async def _serve(settings: Settings, doors: Sequence[str], browse: bool) -> Outc
             screen.line(f"serving    {settings.root}")
             for line in (line for door in opened for line in door.told):
                 screen.line(line)
-            needed = "needed" if settings.token else "not needed on this machine"
-            screen.line(f"token      {needed}")
+            if set(doors) != {"router"}:
+                needed = "needed" if settings.token else "not needed on this machine"
+                screen.line(f"token      {needed}")
             if link:
                 show_link(link, screen)
             screen.line("Ctrl-C ends")
@@ -116,7 +117,9 @@ async def _router(stack: AsyncExitStack, app: EverContext) -> _Door:
     from evercontext.server.router import open_router
 
     listener = await stack.enter_async_context(open_router(app))
-    return _Door((f"router     {listener.url}/mcp",), listener)
+    open_house = app.settings.router_open
+    needs = "no token needed" if open_house else "needs a token: evercontext tokens create"
+    return _Door((f"router     {listener.url}/mcp  ({needs})",), listener)
 
 
 async def _evaluator(stack: AsyncExitStack, app: EverContext) -> _Door:
