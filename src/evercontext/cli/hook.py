@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import uuid
+from contextlib import suppress
 
 import click
 
@@ -67,6 +69,9 @@ def status(root: str | None, allow_wide_root: bool | None) -> int:
 def drain(root: str | None, allow_wide_root: bool | None) -> int:
     """Index what hooks have announced; hooks call this in the background."""
     settings = settings_of(root, allow_wide_root=allow_wide_root)
+    with suppress(OSError):
+        # The user is at work beside it.
+        os.nice(10)
     return run_until_stopped(_drain(settings))
 
 
