@@ -4,8 +4,8 @@
 
 FOLDER holds tools.json and dev_queries.jsonl ({qid, set, query, relevant}). PYTHON is an
 interpreter that has fastmcp installed; its transform answers the same questions there, over the
-same tools. Times are processor milliseconds of one question. ``--halves`` also prints both halves of
-the questions, by task: what was chosen by looking at one must hold on the other.
+same tools. Times are processor milliseconds of one question. ``--halves`` also prints both halves
+of the questions, by task: what was chosen by looking at one must hold on the other.
 """
 
 import argparse
