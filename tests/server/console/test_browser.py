@@ -128,6 +128,8 @@ def test_hostile_names_are_text_on_every_page(desk: Desk) -> None:
         assert page.locator("img[src='x'], script:not([src]), b:text-is('bold')").count() == 0
         assert page.locator("a[href^='javascript']").count() == 0
         assert "\x1b" not in page.content()
+    page = desk.go("memory?q=a page said")
+    page.get_by_text("\\u202egpj.exe\\u200b").first.wait_for()
     page = desk.go("runs")
     assert LINK in page.get_by_role("option", name=re.compile("onerror")).inner_text()
 
@@ -164,6 +166,7 @@ def test_a_run_is_followed_while_it_waits_and_goes_on(desk: Desk, world: World) 
         card.locator(".diff .add", has_text="x = 1").wait_for()
         assert page.locator("#waiting").inner_text().startswith("1")
         assert page.title().startswith("(1)")
+        assert card.get_by_role("button", name="Yes to every write_file in this run").is_visible()
         card.get_by_role("link", name="See the run").click()
         page.get_by_text("This run waits for your answer.").wait_for()
         page.get_by_role("link", name="Answer", exact=True).click()
@@ -218,7 +221,10 @@ def test_the_gear_switches_context_optimization(desk: Desk, served: Served, worl
 
 
 def test_sessions_are_searched_in_japanese_and_read(desk: Desk) -> None:
-    page = desk.go("sessions")
+    page = desk.go("runs")
+    page.get_by_role("option", name=re.compile("What is this project")).click()
+    page.get_by_role("link", name="Session", exact=True).click()
+    page.get_by_role("heading", name="What is this project?").wait_for()
     page.get_by_label("Search every message").fill("郵便番号")
     hit = page.locator(".pick mark", has_text="郵便番号").first
     hit.wait_for()

@@ -3,12 +3,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from evercontext.app import EverContext
 from evercontext.domain.event import Audit, Notice, Task
 from evercontext.events.log import EventLog
 from evercontext.server.console.history import History
 from evercontext.server.console.request import Route
-from evercontext.server.console.stream import frame
+from evercontext.server.console.stream import Reader, frame
 from evercontext.server.console.watch import Watch
+from tests.app.test_house import configured
 
 
 async def test_whoever_waits_is_woken_by_another_process_line(tmp_path: Path) -> None:
@@ -72,3 +74,15 @@ def test_a_segment_is_read_again_only_when_it_has_grown(tmp_path: Path) -> None:
     assert [event.body.type for event in history.since("2000-01-01")] == ["task", "audit"]
     assert history.since("9999-01-01") == []
     log.close()
+
+
+async def test_a_silent_stream_says_that_it_is_there(tmp_path: Path) -> None:
+    async with EverContext.open(configured(tmp_path)) as app:
+        watch = Watch(app.settings.traces)
+        frames = Reader(app, watch, None, "", beat=0.5).frames()
+        said = [await anext(frames) for _ in range(3)]
+        await frames.aclose()
+        await watch.close()
+    assert said[0].startswith(b"retry: ")
+    assert b"event: approvals" in said[1]
+    assert said[2] == b": still here\n\n"

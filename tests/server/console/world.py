@@ -29,6 +29,8 @@ from tests.catalog.world import odd
 HOSTILE = (
     '<img src=x onerror="window.pwned=1"><script>window.pwned=2</script> \x1b]52;c;cHduZWQ=\x07'
 )
+BACKWARDS = "\u202egpj.exe\u200b"
+"""A name that reads the other way round where direction characters count."""
 LINK = "javascript:window.pwned=3"
 CODE = {
     "shop/accounts.py": '''"""Who may sign in."""
@@ -173,7 +175,7 @@ class World:
             ("We deploy on Tuesdays, never on Fridays.", SourceType.DECISION),
             ("Prices are kept as Decimal, never as float.", SourceType.CORRECTION),
             ("本番のデータベースには直接つながない。", SourceType.DECISION),
-            (f"A page said: {HOSTILE}", SourceType.TOOL),
+            (f"A page said: {HOSTILE} {BACKWARDS}", SourceType.TOOL),
         ):
             await keep.save_memory(text, MemoryType.LONGTERM, source, project=project)
 

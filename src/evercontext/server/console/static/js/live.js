@@ -1,5 +1,7 @@
 // Server-sent events. A hidden page lets its connection go and takes it up at its place again.
 
+import { get } from "./api.js";
+
 /** Follow runs, or one run; returns how to stop. `on` has run, event, approvals, reset, state. */
 export function follow(on, trace = null) {
   let source = null;
@@ -21,6 +23,8 @@ export function follow(on, trace = null) {
       // A refused stream is not tried again by the browser; we do, with patience.
       if (source?.readyState === EventSource.CLOSED) {
         source = null;
+        // If it was refused because the server was started again, this leads to the locked page.
+        get("me").catch(() => {});
         setTimeout(open, 4000);
       }
     };

@@ -87,7 +87,7 @@ function top(told, go, refresh) {
   ];
   return [
     h("header", { class: "head" }, h("div", {}, h("p", { class: "meta" }, h("a", { href: "/console/runs" }, t("Runs")), " / ", h("span", { class: "mono" }, run.trace_id.slice(0, 8))), h("h1", { class: "wrap" }, run.text || run.trace_id)),
-      h("div", { class: "tools-row" }, statusChip(run.status), run.verified ? chip(t(run.verified), run.verified === "verified" ? "ok" : "wait") : null, run.exit_code ? chip(t("exit {code}", { code: run.exit_code }), "bad") : null, run.mode && run.mode !== "agent" ? chip(run.mode, "accent") : null, back)),
+      h("div", { class: "tools-row" }, statusChip(run.status), run.verified ? chip(t(run.verified), run.verified === "verified" ? "ok" : "wait") : null, run.exit_code ? chip(t("exit {code}", { code: run.exit_code }), "bad") : null, run.mode && run.mode !== "agent" ? chip(run.mode, "accent") : null, run.session ? h("a", { class: "btn", href: `/console/sessions/${part(run.session)}` }, icon("sessions"), t("Session")) : null, back)),
     h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", { title: value }, value)))),
   ];
 }
