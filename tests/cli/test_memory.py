@@ -75,3 +75,30 @@ def test_a_bad_line_is_named(project: Path, line: str) -> None:
     ended = evercontext("memory", "import", "-", cwd=project, stdin=f"{line}\n")
     assert ended.code == 64
     assert "line 1" in ended.err
+
+
+def test_what_is_imported_twice_is_there_once_and_comes_out_as_it_was(
+    project: Path, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        evercontext("memory", "add", "We use tabs", cwd=project)
+    whole = evercontext("memory", "export", cwd=project).out
+    assert json.loads(whole)["seen"] == 2
+    other = tmp_path / "other"
+    other.mkdir()
+    for said in ("1 memory taken in\n", "0 memories taken in, 1 known already\n"):
+        assert evercontext("memory", "import", "-", cwd=other, stdin=whole).out == said
+    again = json.loads(evercontext("memory", "export", cwd=other).out)
+    assert again == json.loads(whole) | {"project": str(other.resolve())}
+
+
+def test_one_user_of_a_project_does_not_see_the_other(project: Path) -> None:
+    evercontext("memory", "add", "Ana likes herons", "--user", "ana", cwd=project)
+    hers = evercontext("memory", "list", "--user", "ana", "--json", cwd=project)
+    [kept] = json.loads(hers.out)
+    for command in (["search", "herons"], ["forget", kept["id"]]):
+        denied = evercontext("memory", *command, "--user", "ben", cwd=project)
+        assert denied.code == 1
+        assert "Ana" not in denied.out
+    assert evercontext("memory", "list", cwd=project).out == ""
+    assert evercontext("memory", "forget", kept["id"][:22], "--user", "ana", cwd=project).code == 0

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -145,13 +143,15 @@ def _row(memory: Memory) -> str:
 @user_option
 @root_option
 def forget(ids: tuple[str, ...], user: str | None, **place: Any) -> int:
-    """Wipe the memories IDS for good."""
+    """Wipe the memories IDS for good; the beginning of an id is enough where it is the only one."""
 
     async def work(memory: Recollection, screen: Screen) -> Outcome:
+        whose = {"user_id": user, "project": memory.project}
         for id in ids:
-            if not await memory.memories.forget(id, user_id=user, project=memory.project):
+            whole = await memory.memories.whole_id(id, **whose)
+            if whole is None or not await memory.memories.forget(whole, **whose):
                 raise NotFound(f"there is no memory {id}", fix="See `evercontext memory list`")
-            screen.line(f"forgot {one_line(id)}")
+            screen.line(f"forgot {one_line(whole)}")
         return Outcome.DONE
 
     return _with_memory(work, place)
@@ -172,61 +172,48 @@ def export(user: str | None, **place: Any) -> int:
 
 
 @command.command("import")
-@click.argument("file", type=click.File(encoding="utf-8"))
+@click.argument("file", type=click.File("rb"))
 @user_option
 @root_option
-def import_memories(file: TextIO, user: str | None, **place: Any) -> int:
+def import_memories(file: BinaryIO, user: str | None, **place: Any) -> int:
     """Take in FILE: JSON lines {id, content, speaker?, created_at?, session?}, - for stdin.
 
-    Lines that `export` made come back as they were; others are turns of a conversation.
+    Lines that `export` made come back as they were; others are turns of a conversation. What has
+    an id that is known already is left as it is.
     """
 
     async def work(memory: Recollection, screen: Screen) -> Outcome:
-        lines = _lines(file, memory.project, user)
-        taken = 0
-        while batch := list(islice(lines, _BATCH)):
-            taken += await memory.memories.save_many(batch)
-        screen.line(f"{taken} memories taken in")
+        from evercontext.memory.intake import read_memories
+
+        lines = _batches(read_memories(file, memory.project, user))
+        taken = read = 0
+        for batch in lines:
+            taken += await memory.memories.take_in(batch)
+            read += len(batch)
+        known = f", {read - taken} known already" if read > taken else ""
+        screen.line(f"{_counted(taken)} taken in{known}")
         return Outcome.DONE
 
     return _with_memory(work, place)
 
 
-def _lines(file: TextIO, project: str, user: str | None) -> Iterator[Memory]:
-    for number, line in enumerate(file, start=1):
-        try:
-            given = json.loads(line) if line.strip() else {"content": ""}
-            # A turn without words, such as a picture alone, cannot be found by any.
-            if given["content"].strip():
-                yield _read(given, project, user)
-        except (ValueError, KeyError, TypeError, AttributeError) as problem:
-            raise UsageError(
-                f"line {number} is no memory: {problem}",
-                fix='One JSON object per line: {"id": …, "content": …}',
-            ) from None
+def _counted(number: int) -> str:
+    return "1 memory" if number == 1 else f"{number:,} memories"
 
 
-def _read(given: dict[str, Any], project: str, user: str | None) -> Memory:
-    from evercontext.memory.memory_table import Memory, stamp
-    from evercontext.memory.moments import read_moment
-    from evercontext.memory.store import new_memory_id
-
-    session = given.get("session", given.get("session_id"))
-    made = given.get("created_at")
-    moment = read_moment(str(made)) if made else None
-    extra = {k: given[k] for k in ("importance", "untrusted", "origin", "expires_at") if k in given}
-    return Memory(
-        id=str(given.get("id") or new_memory_id()),
-        content=given["content"],
-        memory_type=MemoryType(given.get("memory_type", "longterm")),
-        source_type=SourceType(given.get("source_type", "message")),
-        created_at=stamp(moment or datetime.now(UTC)),
-        user_id=user,
-        project=project,
-        session_id=None if session is None else str(session),
-        speaker=given.get("speaker"),
-        **extra,
-    )
+def _batches(memories: Iterator[Memory]) -> Iterator[list[Memory]]:
+    """Hand over what was read before a bad line, then let its error go on."""
+    batch: list[Memory] = []
+    try:
+        for memory in memories:
+            batch.append(memory)
+            if len(batch) == _BATCH:
+                yield batch
+                batch = []
+    except UsageError:
+        yield batch
+        raise
+    yield batch
 
 
 def _with_memory(work: Work, place: dict[str, Any]) -> int:

@@ -41,6 +41,7 @@ NOISE = 0.02**2
 MEMORY = 0.98
 """What a reply still counts after the next one: a provider may change its tokenizer."""
 FARTHEST = 5.0
+_REMEMBERED = 8_192
 
 _EXACT = (
     (re.compile(r"^(gpt-4o|gpt-4\.1|gpt-4\.5|gpt-5|chatgpt|o\d)"), "o200k_base"),
@@ -71,6 +72,16 @@ Features = tuple[float, ...]
 
 def features(text: str) -> Features:
     """What a text's length depends on: its tokens in public vocabularies, and its characters."""
+    # A conversation is counted again with every request; huge texts are not worth their room.
+    return _recent_features(text) if len(text) <= _REMEMBERED else _features(text)
+
+
+@lru_cache(maxsize=2_048)
+def _recent_features(text: str) -> Features:
+    return _features(text)
+
+
+def _features(text: str) -> Features:
     counted = [float(count(text, name)) for name in REFERENCES]
     return (*counted, *(float(len(pattern.findall(text))) for pattern in CLASSES.values()))
 

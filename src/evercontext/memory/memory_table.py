@@ -75,9 +75,9 @@ class Memory:
 
 INSERT = """
     INSERT INTO memories (id, project, user_id, session_id, speaker, memory_type, source_type,
-        content, digest, importance, untrusted, origin, created_at, expires_at, valid_from, change,
-        encoder, terms, vector, checksum)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+        content, digest, importance, untrusted, origin, created_at, expires_at, valid_from, seen,
+        change, encoder, terms, vector, checksum)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
         (SELECT coalesce(max(change), 0) + 1 FROM memories), ?, ?, ?, ?)
     ON CONFLICT (project, user_id, digest) WHERE state = 'active' DO UPDATE SET
         seen = memories.seen + 1,
@@ -130,6 +130,7 @@ def row_of(memory: Memory, encoder: str | None, terms: bytes, vector: bytes | No
         "created_at": memory.created_at,
         "expires_at": memory.expires_at,
         "valid_from": memory.valid_from or memory.created_at,
+        "seen": memory.seen,
     }
     covered = checksum(columns[name] for name in CHECKED["memories"])
     return [*columns.values(), encoder, terms, vector, covered]

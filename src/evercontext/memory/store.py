@@ -106,6 +106,36 @@ class MemoryStore:
             await self._store.execute_many(INSERT, await self._rows(memories[at : at + _BATCH]))
         return await self._count() - before
 
+    async def take_in(self, memories: Sequence[Memory]) -> int:
+        """Keep those whose ids are new to their user and project; return how many that was."""
+        fresh: dict[str, Memory] = {}
+        for memory in memories:
+            fresh.setdefault(memory.id, memory)
+        if not fresh:
+            return 0
+        first, marks = memories[0], ", ".join("?" * len(fresh))
+        known = await self._store.fetch_all(
+            f"SELECT id FROM memories WHERE project = ? AND user_id = ? AND id IN ({marks})",  # noqa: S608 - made of fixed words
+            (first.project or "", first.user_id or "", *fresh),
+        )
+        for row in known:
+            fresh.pop(row["id"], None)
+        return await self.save_many(list(fresh.values()))
+
+    async def whole_id(
+        self, beginning: str, *, user_id: str | None = None, project: str | None = None
+    ) -> str | None:
+        """Return the one id that is this or begins so; ``UsageError`` if several do."""
+        rows = await self._store.fetch_all(
+            f"SELECT id FROM memories WHERE substr(id, 1, ?) = ? AND state <> 'forgotten'"  # noqa: S608 - made of fixed words
+            f" AND {VISIBLE} ORDER BY number LIMIT 50",
+            (len(beginning), beginning, *seen_by(Scope(project or "", user_id or ""))),
+        )
+        ids = [str(row["id"]) for row in rows]
+        if beginning in ids or len(ids) < 2:
+            return beginning if beginning in ids else next(iter(ids), None)
+        raise UsageError(f"{len(ids)} memories begin with {beginning}", fix="Give more of the id")
+
     async def get(
         self, id: str, *, user_id: str | None = None, project: str | None = None
     ) -> Memory | None:
