@@ -90,6 +90,40 @@ def test_a_second_session_remembers_what_the_first_one_did(
     assert "app/main.py" in json.loads(found.out)["results"][0]["content"]
 
 
+@pytest.mark.contract("E1", "E8", "E46", "E50")
+def test_the_next_task_is_planned_from_what_the_first_one_left(
+    project: Path, hello: str, tmp_path: Path
+) -> None:
+    """Evidence and memory reach the planner; another model does it; the log counts it."""
+    assert run(project, hello).code == 0
+    tasks = [
+        {"id": "greet", "title": "Greet Ada", "files": ["app/main.py"], "checks": ["test -e app"]},
+        {"id": "note", "title": "Note it", "files": ["NOTES.md"], "depends_on": ["greet"]},
+    ]
+    shown = r"app/main\.py L1-L1"
+    planner = script(
+        tmp_path / "planner.jsonl",
+        {"role": "planner", "when": shown, "text": json.dumps({"tasks": tasks})},
+    )
+    model = script(
+        tmp_path / "worker.jsonl",
+        {"when": "now: Greet Ada", **write("app/main.py", 'print("Hello Ada")\n')},
+        {"when": "now: Greet Ada", "text": "Greeted."},
+        {"when": "now: Note it", **write("NOTES.md", "Ada is greeted.\n")},
+        {"when": "now: Note it", "text": "Noted."},
+    )
+    more = ("--planner", planner, "--no-auto-test")
+    ended = run(project, model, *more, task="app の Hello World を Ada 宛てにする")
+    assert ended.code == 0, ended.err
+    assert "done  2 of 2 tasks done, 2 files changed" in ended.err
+    seen = evercontext("trace", "show", trace_of(ended)).out
+    assert "evidence app の Hello World を Ada 宛てにする → app/main.py" in seen
+    assert "recalled 1 memories" in seen
+    told = json.loads(evercontext("kpi", "--json").out)
+    assert told["evidence_match"] == {"hits": 1, "of": 1, "rate": 1.0}
+    assert told["task_success"]["rate"] == 1.0
+
+
 @pytest.mark.contract("L8", "L9", "L19")
 def test_a_document_about_it_is_judged_improved_and_taken_back(
     project: Path, tmp_path: Path
