@@ -140,7 +140,10 @@ class TaskRun:
                 self._mended.refusals += mending.refusals
 
         name = self.model.info.bare_name
-        given = Repairing(text, caller, self.toolbox, self._changed(), name, ask)
+        given = Repairing(
+            text, caller, self.toolbox, self._changed(), name, ask,
+            time_is_up=lambda: self._meter.seconds_left == 0.0,
+        )  # fmt: skip
         self._verdict, changed = await self.repair(given)
         self._mended.changed |= dict.fromkeys(changed, True)
 

@@ -49,6 +49,7 @@ class Repairing:
     model: str
     ask: Callable[[str, Toolbox], Awaitable[None]]
     """Lets the task's model work on something, with these tools."""
+    time_is_up: Callable[[], bool] = lambda: False
 
 
 Repair = Callable[[Repairing], Awaitable[tuple[Verdict, tuple[str, ...]]]]

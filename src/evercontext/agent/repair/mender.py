@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from evercontext.agent.limits import LimitHit
 from evercontext.agent.repair.briefing import describe
 from evercontext.agent.repair.comparison import compare
 from evercontext.agent.repair.edits import Proposal, together
@@ -20,9 +21,9 @@ from evercontext.agent.repair.ledger import Ledger, Touched
 from evercontext.agent.repair.project import ProjectView
 from evercontext.agent.repair.protection import REASON, Guard
 from evercontext.agent.verify import Checker, Findings, Repairing, Verdict
-from evercontext.domain.event import Notice, RepairAttempt
+from evercontext.domain.event import Body, Notice, RepairAttempt
 from evercontext.domain.tool import Caller, Mode
-from evercontext.errors import EverContextError
+from evercontext.errors import EverContextError, LimitReached
 from evercontext.events.log import EventLog
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.checkpoints import Checkpoint
@@ -116,6 +117,8 @@ class Attempts:
             if self.now.verdict == "red" and self.mender.rounds:
                 await self._by_model()
         except EverContextError as error:
+            if isinstance(error, LimitHit):
+                self._emit(error.event)
             self._say("warning", f"the repair stopped: {error}")
         finally:
             if self.now is not self.kept:
@@ -131,8 +134,13 @@ class Attempts:
         self._view.forget()
         wanted = [f for f in self.now.failures if self._in_scope(f.kind, f.file)]
         found = await propose(wanted, self._view)
-        allowed = [[one for one in ways if self._allowed(one)] for ways in found]
-        return [ways for ways in allowed if ways]
+        allowed = [
+            (failure, [one for one in ways if self._allowed(one)]) for failure, ways in found
+        ]
+        # An import may be unused because the name is misspelt where it is used.
+        broken = {failure.file for failure, ways in allowed if ways and failure.kind not in _STYLE}
+        return [ways for failure, ways in allowed
+                if ways and not (failure.kind in _STYLE and failure.file in broken)]  # fmt: skip
 
     @staticmethod
     def first_of(ways: Sequence[Sequence[Proposal]]) -> list[Proposal]:
@@ -205,6 +213,8 @@ class Attempts:
 
     async def _attempt(self, by: str, do: Callable[[], Awaitable[None]]) -> bool:
         """Do something, run the checks, and keep it only if they allow it."""
+        if self.given.time_is_up():
+            raise LimitReached("the time of the task is used up", fix="Raise it with --timeout")
         self._number += 1
         await self._next_second()
         start = await self._ledger.mark()
@@ -268,10 +278,11 @@ class Attempts:
             kept=step in ("better", "other"),
             paths=paths,
         )
-        caller = self.given.caller
-        self.mender.events.emit(body, trace_id=caller.trace_id, parent=caller.parent)
+        self._emit(body)
 
     def _say(self, level: str, text: str) -> None:
+        self._emit(Notice(level=level, text=text))
+
+    def _emit(self, body: Body) -> None:
         caller = self.given.caller
-        notice = Notice(level=level, text=text)
-        self.mender.events.emit(notice, trace_id=caller.trace_id, parent=caller.parent)
+        self.mender.events.emit(body, trace_id=caller.trace_id, parent=caller.parent)

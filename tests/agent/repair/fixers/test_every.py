@@ -172,6 +172,12 @@ async def test_a_file_is_opened_under_its_name(tmp_path: Path) -> None:
          javascript.misspelt_name, "console.log(total)"),
         ("const a = [];\na.psuh(1);\n", "TypeError: a.psuh is not a function",
          javascript.misspelt_method, "a.push(1)"),
+        ("class A {\n  constuctor() {\n    this.items = [];\n  }\n}\n",
+         "TypeError: Cannot read properties of undefined (reading 'push')",
+         javascript.misspelt_property, "  constructor() {"),
+        ("class A {\n  f() { return this.itmes.x; }\n  g() { this.items = {}; }\n}\n",
+         "TypeError: Cannot read properties of undefined (reading 'x')",
+         javascript.misspelt_property, "this.items.x"),
         ('import x from "./bb.js";\n', "Cannot find module './bb.js'", javascript.wrong_module,
          'from "./b.js"'),
     ],
@@ -213,5 +219,5 @@ async def test_every_failure_is_given_its_ways_once(tmp_path: Path) -> None:
     unformatted = Failure("format", "format", "is not formatted", "a.py", code="format")
     async with project(tmp_path, {"a.py": "json.loads('1')\n"}) as view:
         found = await propose([one, unformatted], view)
-    assert [[way.by for way in ways] for ways in found] == [["missing import"], ["formatter"]]
-    assert found[1][0].arguments == {"paths": ["a.py"]}
+    assert [[way.by for way in ways] for _, ways in found] == [["missing import"], ["formatter"]]
+    assert found[1][1][0].arguments == {"paths": ["a.py"]}

@@ -39,6 +39,7 @@ FIXERS: tuple[Fixer, ...] = (
     javascript.missing_import,
     javascript.misspelt_name,
     javascript.misspelt_method,
+    javascript.misspelt_property,
     javascript.wrong_export,
     javascript.wrong_module,
     javascript.open_bracket,
@@ -52,15 +53,15 @@ MOST_WAYS = 4
 
 async def propose(
     failures: Iterable[Failure], project: ProjectView, fixers: Iterable[Fixer] = FIXERS
-) -> list[list[Proposal]]:
+) -> list[tuple[Failure, list[Proposal]]]:
     """Return the ways to mend each failure that some fixer knows, likeliest first."""
     asked = tuple(fixers)
-    found: list[list[Proposal]] = []
+    found: list[tuple[Failure, list[Proposal]]] = []
     for failure in list(failures)[:MOST_FAILURES]:
         ways: dict[str, Proposal] = {}
         for fixer in asked:
             for proposal in await fixer(failure, project):
                 ways.setdefault(proposal.identity, proposal)
         if ways:
-            found.append(list(ways.values())[:MOST_WAYS])
+            found.append((failure, list(ways.values())[:MOST_WAYS]))
     return found

@@ -18,6 +18,8 @@ _UNDEFINED = re.compile(r"(?:ReferenceError: )?([A-Za-z_$][\w$]*) is not defined
 _NO_EXPORT = re.compile(r"module '([^']+)' does not provide an export named '([\w$]+)'")
 _NO_MODULE = re.compile(r"Cannot find module '([^']+)'")
 _NO_METHOD = re.compile(r"\.([A-Za-z_$][\w$]*) is not a function")
+_UNSET = re.compile(r"Cannot (?:read|set) properties of undefined|is not iterable")
+_METHOD = re.compile(r"^\s+(?:async\s+|static\s+|get\s+)?([\w$]+)\s*\([^)]*\)\s*\{", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_$][\w$]*")
 _EXPORTED = re.compile(
     r"^export\s+(?:default\s+)?(?:async\s+)?(?:function\*?|class|const|let|var)\s+([\w$]+)"
@@ -165,8 +167,7 @@ async def misspelt_method(failure: Failure, project: ProjectView) -> list[Propos
     scripts = [path for path in await project.files() if path.endswith(SUFFIXES)]
     sources = [path for path in scripts if not is_protected(path)][:300]
     for path in sources:
-        known |= set(re.findall(r"^\s+(?:async\s+|static\s+|get\s+)?([\w$]+)\s*\([^)]*\)\s*\{",
-                                await project.read(path) or "", re.M))  # fmt: skip
+        known |= set(_METHOD.findall(await project.read(path) or ""))
     near = nearest(wrong, known - {"if", "for", "while", "switch", "catch", "function"})
     if near is None:
         return []
@@ -176,6 +177,28 @@ async def misspelt_method(failure: Failure, project: ProjectView) -> list[Propos
         text = await project.read(ours) or ""
         return [Proposal("typo", said, {ours: _replace(text, wrong, near, failure.line)})]
     return await _renamed(near, wrong, said, project)
+
+
+async def misspelt_property(failure: Failure, project: ProjectView) -> list[Proposal]:
+    """Propose the property that an object was given, or the constructor that gives it."""
+    match, path = _UNSET.search(failure.message), _ours(failure)
+    text = await project.read(path) if path else None
+    if match is None or path is None or text is None or not failure.line:
+        return []
+    given = set(re.findall(r"\bthis\.([\w$]+)\s*=(?!=)", text))
+    methods = set(_METHOD.findall(text))
+    found = []
+    near = None if "constructor" in methods else nearest("constructor", methods)
+    if near:
+        said = f"{near} was meant to be the constructor"
+        found.append(Proposal("typo", said, {path: _replace(text, near, "constructor")}))
+    line = (text.splitlines() or [""])[min(failure.line, text.count("\n")) - 1]
+    for wrong in dict.fromkeys(re.findall(r"\bthis\.([\w$]+)", line)):
+        right = nearest(wrong, given | methods) if wrong not in given | methods else None
+        if right:
+            said = f"this.{wrong} is never set, this.{right} is"
+            found.append(Proposal("typo", said, {path: _replace(text, wrong, right)}))
+    return found
 
 
 async def _renamed(old: str, new: str, said: str, project: ProjectView) -> list[Proposal]:
