@@ -105,9 +105,9 @@ class Ledger:
                     touched |= dict.fromkeys(self._read_on(path))
         return list(touched)
 
-    def tasks(self, root: str | None = None) -> list[Run]:
-        """The tasks, newest first; ``root`` leaves out those of other projects."""
-        found = [run for run in self.runs.values() if run.started and root in (None, run.root)]
+    def tasks(self) -> list[Run]:
+        """The tasks, newest first."""
+        found = [run for run in self.runs.values() if run.started]
         return sorted(found, key=lambda run: run.started, reverse=True)
 
     def status_of(self, run: Run) -> str:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,9 +20,10 @@ def _run(visit: Visit, words: str) -> dict[str, Any]:
     return found[0]
 
 
-def _task(world: World, text: str, *turns: dict[str, Any]) -> str:
+def _task(world: World, text: str, *turns: dict[str, Any], root: Path | None = None) -> str:
     async def work() -> str:
-        async with EverContext.open(world.settings) as app:
+        settings = replace(world.settings, root=root or world.root)
+        async with EverContext.open(settings) as app:
             report = await app.run_task(text, model_name=world.script(*turns))
             return report.trace_id
 
@@ -56,7 +59,14 @@ def test_a_plan_and_what_was_remembered_are_told(visit: Visit) -> None:
     assert any("Tuesdays" in words for words in told["memories"].values())
 
 
-def test_runs_are_found_by_words_and_by_how_they_ended(visit: Visit) -> None:
+def test_runs_are_found_by_words_and_by_how_they_ended(visit: Visit, world: World) -> None:
+    link, other = world.folder / "link", world.folder / "other"
+    link.symlink_to(world.root)
+    other.mkdir()
+    _task(world, "through a link", {"text": "done"}, root=link)
+    _task(world, "in another project", {"text": "done"}, root=other)
+    assert visit.get("runs", q="through a link")["total"] == 1
+    assert visit.get("runs", q="in another project")["total"] == 0
     assert visit.get("runs", q="一割引")["total"] == 1
     failed = visit.get("runs", status="failed")["runs"]
     assert {run["status"] for run in failed} == {"refused"}
@@ -64,7 +74,7 @@ def test_runs_are_found_by_words_and_by_how_they_ended(visit: Visit) -> None:
     assert [run["trace_id"] for run in page["runs"]] == [
         run["trace_id"] for run in visit.get("runs")["runs"][1:3]
     ]
-    assert visit.get("runs", project="all")["total"] >= visit.get("runs")["total"]
+    assert visit.get("runs", project="all")["total"] == visit.get("runs")["total"] + 1
 
 
 def test_long_texts_are_cut_in_the_list_and_whole_alone(visit: Visit, world: World) -> None:

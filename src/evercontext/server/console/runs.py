@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+from functools import lru_cache
 from typing import Any
 
 from evercontext.app.undoing import undo_task, undoable
@@ -19,9 +21,15 @@ _LONGEST = 600
 """Characters of one text in a row of the timeline; the whole is asked for by itself."""
 
 
+@lru_cache(maxsize=1_000)
+def real_path(root: str) -> str:
+    """A root's one name, whatever links led to it when its task ran."""
+    return os.path.realpath(root)
+
+
 async def list_runs(ask: Ask) -> dict[str, Any]:
     """Answer ``GET runs``: newest first, a page at a time."""
-    root = None if ask.query.get("project") == "all" else str(ask.app.settings.root)
+    everywhere, here = ask.query.get("project") == "all", ask.app.memory.project
     words = ask.query.get("q", "").casefold()[:200].split()
     start, limit = ask.number("start", 0, 10**9), ask.number("limit", PAGE, 200)
     state = ask.query.get("status", "")
@@ -29,8 +37,9 @@ async def list_runs(ask: Ask) -> dict[str, Any]:
     def read(ledger: Ledger) -> dict[str, Any]:
         found = [
             run
-            for run in ledger.tasks(root)
-            if all(word in f"{run.text} {run.trace_id} {run.model}".casefold() for word in words)
+            for run in ledger.tasks()
+            if (everywhere or real_path(run.root) == here)
+            and all(word in f"{run.text} {run.trace_id} {run.model}".casefold() for word in words)
             and (not state or _group(ledger.status_of(run)) == state)
         ]
         rows = [summary(ledger, run) for run in found[start : start + limit]]

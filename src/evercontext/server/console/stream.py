@@ -7,7 +7,7 @@ as fast as it reads. ``Last-Event-ID`` is an event's id, so a reader that was aw
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -49,7 +49,7 @@ class Reader:
     _waiting: list[str] | None = None
     _first: bool = field(default=True)
 
-    async def frames(self) -> AsyncIterator[bytes]:
+    async def frames(self) -> AsyncGenerator[bytes, None]:
         """Everything new, as it comes; a comment now and then where nothing does."""
         yield b"retry: 2000\n\n"
         silent = 0.0
