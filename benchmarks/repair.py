@@ -44,7 +44,7 @@ async def is_sound(sample: Sample, folder: Path) -> bool:
     """True if a sample is green before anything is broken; said if it is not."""
     place = folder / "sound" / re.sub(r"\W+", "-", sample.name)
     lay_out(place / "project", dict(sample.files))
-    async with testing.house(place, lint_cmd="true") as app:
+    async with testing.house(place, lint_cmd="true", **sample.settings) as app:
         found = (await mend_project(app, trace_id="sound", dry=True)).before
     if found.verdict != "verified":
         print(f"{sample.name} is not sound: {found.failures[:1]}")
@@ -138,7 +138,10 @@ async def run(given: argparse.Namespace, folder: Path) -> bool:
     usable = tuple(s for s in SEEN if shutil.which(_PROGRAM[s.language]))
     unseen = tuple(s for s in HELD_OUT if shutil.which(_PROGRAM[s.language]))
     kinds = tuple(m for m in BY_FIXERS if given.kind in m.name)
-    good = all([await is_sound(sample, folder) for sample in (*usable, *unseen, *INSTALLED)])
+    used = [*(usable if given.seen or everything else ())]
+    used += unseen if given.held_out or everything else ()
+    used += INSTALLED if given.installed or everything else ()
+    good = all([await is_sound(sample, folder) for sample in used])
     if given.seen or everything:
         good &= await by_fixers("own samples", usable, kinds, given.seed, folder)
     if given.held_out or everything:

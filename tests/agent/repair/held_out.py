@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+import sys
 
 from tests.agent.repair.samples import Sample
 
@@ -304,10 +305,11 @@ def _installed(name: str, calls: tuple[str, ...]) -> Sample:
     module = importlib.import_module(name)
     known = dict(vars(module))
     facts = [(call, eval(call, known)) for call in calls]
-    tests = "\n\n\n".join(
-        f"def test_{number}():\n    assert {_qualified(call, known)} == {value!r}"
+    tests = "\n\n".join(
+        f"    def test_{number}(self):\n        assert {_qualified(call, known)} == {value!r}"
         for number, (call, value) in enumerate(facts)
     )
+    head = f"import unittest\n\nimport lib_{name}.{name}_copy as copy\n\n\n"
     path = f"lib_{name}/{name}_copy.py"
     return Sample(
         f"stdlib {name}",
@@ -315,9 +317,10 @@ def _installed(name: str, calls: tuple[str, ...]) -> Sample:
         {
             f"lib_{name}/__init__.py": "",
             path: inspect.getsource(module),
-            f"tests/test_{name}.py": f"import lib_{name}.{name}_copy as copy\n\n\n{tests}\n",
-            "conftest.py": "",
+            "tests/__init__.py": "",
+            f"tests/test_{name}.py": f"{head}class CopyTest(unittest.TestCase):\n{tests}\n",
         },
+        {"test_cmd": f"{sys.executable} -m unittest discover -q -s tests -t ."},
     )
 
 

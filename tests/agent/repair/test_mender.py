@@ -12,6 +12,8 @@ import pytest
 
 from evercontext import testing
 from evercontext.agent.task import TaskReport
+from evercontext.app.conversations import open_conversation
+from evercontext.app.mending import checked_and_mended
 from evercontext.domain.event import Approval, Body, Event, Notice, RepairAttempt, Verification
 from evercontext.domain.outcome import Outcome
 from evercontext.events.kpi import compute
@@ -275,3 +277,32 @@ async def test_lint_of_files_that_the_task_did_not_touch_is_left_alone(tmp_path:
     assert ran.text("shop/cart.py") == GOOD
     assert ran.repairs == [("unused import", 2, 1, False, "better")]
     assert ran.report.outcome is Outcome.RED
+
+
+@pytest.mark.case(69)
+async def test_a_test_that_writes_outside_is_a_failing_test_and_no_loop(tmp_path: Path) -> None:
+    evil = TEST.replace("assert total('[1, 2]') == 3", "open('.git/config', 'w').write('x')")
+    ran = await run(tmp_path, write("shop/cart.py", GOOD), SAID, repair_rounds=0,
+                    files={"tests/test_evil.py": evil, ".git/config": "[core]\n"})  # fmt: skip
+    assert ran.text(".git/config") == "[core]\n"
+    assert (ran.report.outcome, ran.repairs) == (Outcome.RED, [])
+    assert len(ran.bodies(Verification)) == 1
+
+
+async def test_a_conversation_mends_too_where_that_is_wanted(tmp_path: Path) -> None:
+    bad = GOOD.removeprefix("import json\n\n\n")
+    project = tmp_path / "project"
+    (project / "tests").mkdir(parents=True)
+    (project / "tests" / "__init__.py").write_text("")
+    (project / "tests" / "test_cart.py").write_text(TEST)
+    name = testing.write_script(tmp_path / "s.jsonl", [write("shop/cart.py", bad), SAID])
+    flags = {"test_cmd": UNITTEST, "model_name": name, "repair": True}
+    async with testing.house(tmp_path, **flags) as app:
+        talk = await open_conversation(app)
+        talk.verify, talk.repair = checked_and_mended(
+            app.checks(detect=True), app.settings, app.workspace, by_default=False, tiny=False
+        )
+        report = await talk.turn("add a total")
+        await talk.end()
+    assert (report.outcome, report.final.verified) == (Outcome.DONE, "verified")
+    assert (project / "shop" / "cart.py").read_text() == GOOD
