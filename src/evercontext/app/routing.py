@@ -16,7 +16,6 @@ from evercontext.events.log import EventLog
 from evercontext.settings import Settings, process_environment
 from evercontext.storage.store import Store
 
-
 Learn = Callable[[list[str]], None]
 """Told the credentials of servers, so that no log shows them."""
 
