@@ -209,6 +209,10 @@ async def test_a_session_of_another_machine_is_left_alone_for_a_day(
     session = await sessions.create(tmp_path, "m")
     elsewhere = {"pid": 2**22, "born": "1", "host": "another-machine"}
     await sessions.set_metadata(session.id, "owner", elsewhere)
+    if not store.report.shared:
+        # A file has no other machine; a name that changed is the same one after a restart.
+        assert await sessions.repair() == [session.id]
+        return
     assert await sessions.repair() == []
     await store.execute("UPDATE sessions SET started_at = ?", ("2020-01-01 00:00:00",))
     assert await sessions.repair() == [session.id]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import secrets
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -64,7 +63,7 @@ class SessionRepository:
         self, project: Path, model_used: str, *, user_id: str | None = None
     ) -> Session:
         """Begin a session in a project."""
-        metadata = {"owner": _owner()}
+        metadata = {"owner": owner_of(os.getpid())}
         session = Session(
             id=new_session_id(),
             project_path=real_path(project),
@@ -105,7 +104,7 @@ class SessionRepository:
         """Open it again: it has no end any more."""
         async with self._store.transaction() as writing:
             row = await writing.fetch_one("SELECT metadata FROM sessions WHERE id = ?", (id,))
-            metadata = {**_metadata(row), "owner": _owner()}
+            metadata = {**_metadata(row), "owner": owner_of(os.getpid())}
             await writing.execute(
                 "UPDATE sessions SET ended_at = NULL, metadata = ?,"
                 " model_used = coalesce(?, model_used) WHERE id = ?",
@@ -162,7 +161,8 @@ class SessionRepository:
     async def repair(self) -> list[str]:
         """End the sessions whose process died; they ended with their last message."""
         rows = await self._store.fetch_all(f"{_COLUMNS} WHERE s.ended_at IS NULL GROUP BY s.id")
-        dead = [row for row in rows if not _may_live(row)]
+        shared = self._store.report.shared
+        dead = [row for row in rows if not _may_live(row, shared)]
         for row in dead:
             await self._store.execute(
                 "UPDATE sessions SET ended_at = ? WHERE id = ? AND ended_at IS NULL",
@@ -171,17 +171,11 @@ class SessionRepository:
         return [row["id"] for row in dead]
 
 
-def _owner() -> dict[str, Any]:
-    return {**owner_of(os.getpid()), "host": platform.node()}
-
-
-def _may_live(row: Row) -> bool:
-    """Whether its process may still run; on another machine of a team that cannot be seen."""
-    owner = _metadata(row).get("owner")
-    if isinstance(owner, dict) and owner.get("host", platform.node()) != platform.node():
-        yesterday = datetime.now(UTC) - timedelta(days=1)
-        return str(row["last_at"] or row["started_at"]) > f"{yesterday:%Y-%m-%d %H:%M:%S}"
-    return is_alive(owner)
+def _may_live(row: Row, shared: bool) -> bool:
+    """Whether its process may still run; of another machine's that is believed for a day."""
+    yesterday = datetime.now(UTC) - timedelta(days=1)
+    young = str(row["last_at"] or row["started_at"]) > f"{yesterday:%Y-%m-%d %H:%M:%S}"
+    return is_alive(_metadata(row).get("owner"), elsewhere=shared and young)
 
 
 def _session(row: Row) -> Session:

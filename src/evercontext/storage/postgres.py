@@ -69,6 +69,7 @@ class PostgresStore:
             location=place_of(url),
             version=after,
             migrated_from=before if 0 < before < after else None,
+            shared=True,
         )
         return cls(url, report, busy_seconds)
 

@@ -31,6 +31,8 @@ class OpenReport:
     moved_to: str | None = None
     """Where a damaged database was put aside."""
     recovered_rows: int = 0
+    shared: bool = False
+    """Other machines may use it, too: their processes cannot be seen from here."""
     warnings: tuple[str, ...] = ()
 
 
