@@ -78,6 +78,12 @@ async def test_the_users_command_decides(tmp_path: Path) -> None:
     assert [(check.kind, check.exit_code) for check in seen] == [("lint", 0), ("test", 1)]
 
 
+async def test_a_check_that_is_not_installed_verifies_nothing(tmp_path: Path) -> None:
+    turns = [{"tool_calls": [WRITE]}, SAID]
+    outcome, verified, _ = await checked(tmp_path, None, turns, test_cmd="no-such-program-here")
+    assert (outcome, verified) == (Outcome.DONE, "not verified")
+
+
 async def test_without_a_change_nothing_is_run(tmp_path: Path) -> None:
     outcome, verified, seen = await checked(tmp_path, GOOD, [SAID])
     assert (outcome, verified, seen) == (Outcome.DONE, None, [])

@@ -6,6 +6,7 @@ says.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.failures.failure import Failure
 
 Verdict = Literal["verified", "red", "not verified"]
+_NOT_STARTED = re.compile(r"bwrap: execvp \S+: No such file or directory\s*$")
 _NO_TESTS = 5
 """What pytest says when there was nothing to run."""
 
@@ -106,6 +108,8 @@ class Checker:
         verdict: Verdict = "verified" if run["passed"] else "red"
         if run["timed_out"]:
             verdict, counts = "not verified", "not finished in time"
+        elif _NOT_STARTED.match(run["output"]):
+            verdict, counts = "not verified", "its program is not there"
         elif ended == _NO_TESTS and "pytest" in shlex.join(command):
             verdict, counts = "not verified", "there are no tests"
         self._record(kind, command, ended, counts or verdict, caller)

@@ -167,6 +167,14 @@ async def test_a_script_without_turns_leaves_the_checks_red(tmp_path: Path) -> N
     assert any("the repair stopped" in notice.text for notice in ran.bodies(Notice))
 
 
+async def test_a_model_that_leaves_it_alone_is_not_asked_again(tmp_path: Path) -> None:
+    leaves = {"role": "repair", "text": "This was red before and is not mine."}
+    ran = await run(tmp_path, write("shop/cart.py", GOOD.replace("sum(", "max(")), SAID, leaves)
+    assert [step for *_, step in ran.repairs] == ["same"]
+    assert not any("stopped" in notice.text for notice in ran.bodies(Notice))
+    assert ran.report.outcome is Outcome.RED
+
+
 async def test_it_can_be_turned_off(tmp_path: Path) -> None:
     bad = GOOD.removeprefix("import json\n\n\n")
     ran = await run(tmp_path, write("shop/cart.py", bad), SAID, repair=False)

@@ -87,6 +87,8 @@ class Attempts:
     changed: set[str] = field(default_factory=set)
     _on_trial: set[str] = field(default_factory=set)
     _number: int = 0
+    _idle: bool = False
+    """True if the last try changed nothing: a model that leaves it alone has its reasons."""
     _tried: set[str] = field(default_factory=set)
     _in_vain: list[str] = field(default_factory=list)
     _tools: Toolbox = field(init=False)
@@ -208,7 +210,7 @@ class Attempts:
             about = await describe(self.given, self.now, self._view, self._in_vain)
             toolbox = self.given.toolbox.behind(self._guard.gate)
             await self._attempt(self.given.model, lambda: self.given.ask(about, toolbox))  # noqa: B023
-            if self.now.verdict != "red":
+            if self.now.verdict != "red" or self._idle:
                 return
 
     async def _attempt(self, by: str, do: Callable[[], Awaitable[None]]) -> bool:
@@ -225,6 +227,7 @@ class Attempts:
             await self._ledger.take_back(start)
             raise
         touched = await self._ledger.touched(start)
+        self._idle = not touched
         if bad:
             return await self._reject(by, start, bad, touched)
         if not touched:
