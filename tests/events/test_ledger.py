@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from evercontext.domain.event import Audit, Final, ModelReply, Notice, Step, Task
@@ -94,3 +95,22 @@ def test_requests_without_a_task_do_not_fill_the_memory(tmp_path: Path) -> None:
     assert len(ledger.runs) == MOST_LOOSE + 1
     assert [run.trace_id for run in ledger.tasks()] == ["kept"]
     assert "request-0" not in ledger.runs
+
+
+def test_a_segment_that_came_later_is_found_though_old_ones_are_left_alone(tmp_path: Path) -> None:
+    log, ledger = EventLog(tmp_path), Ledger(tmp_path)
+    _task(log, "old")
+    assert log.segment
+    log.segment.rename(tmp_path / "2026-01-01-1-1.jsonl")
+    log.close()
+    long_ago = 1_767_225_600
+    os.utime(tmp_path, (long_ago, long_ago))
+    assert ledger.refresh() == ["old"]
+    assert ledger.refresh() == []
+    _task(log, "new")
+    assert ledger.refresh() == ["new"]
+    log.emit(STEP, trace_id="new")
+    os.utime(tmp_path, (long_ago, long_ago))
+    assert ledger.refresh() == ["new"]
+    assert [run.trace_id for run in ledger.tasks()] == ["new", "old"]
+    log.close()

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from array import array
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ _HEAD = re.compile(
     rb'"parent":(?:null|"[0-9a-f]{24}"),"v":\d+,"type":"([a-z_]{1,40})"'
 )
 _TOLD = frozenset({"task", "final", "model_reply", "approval", "audit", "step", "diff", "plan"})
+_TICK = 2_000_000_000
 _BITS = 40
 """A place is one number: the segment's above, the offset's below."""
 MOST_AUDITS = 5_000
@@ -86,6 +89,8 @@ class Ledger:
         self.runs: dict[str, Run] = {}
         """Every trace, those of single calls too; ``started`` is empty where no task began."""
         self._loose: dict[str, None] = {}
+        self._open: list[Path] = []
+        self._listed = 0
         self.audits: deque[int] = deque(maxlen=MOST_AUDITS)
         """Places of the newest requests at the doors."""
         self.calls: Counter[str] = Counter()
@@ -96,14 +101,33 @@ class Ledger:
     def refresh(self) -> list[str]:
         """Take in what was written since; return the traces that have something new."""
         touched: dict[str, None] = {}
-        for path in segments(self._directory):
+        open_still = []
+        yesterday = f"{datetime.now(UTC) - timedelta(days=1):%Y-%m-%d}"
+        for path in self._growing():
             if path not in self._numbers:
                 self._numbers[path] = len(self._paths)
                 self._paths.append(path)
             with suppress(FileNotFoundError):
-                if path.stat().st_size > self._offsets.get(path, 0):
+                size = path.stat().st_size
+                if size > self._offsets.get(path, 0):
                     touched |= dict.fromkeys(self._read_on(path))
+                # A process begins another segment when the day ends.
+                if path.name[:10] >= yesterday or self._offsets.get(path, 0) < size:
+                    open_still.append(path)
+        self._open = open_still
         return list(touched)
+
+    def _growing(self) -> list[Path]:
+        """The segments that may have grown; all of them once there may be another one."""
+        try:
+            changed = self._directory.stat().st_mtime_ns
+        except OSError:
+            return []
+        # A clock's tick is long: a file that came right after the listing may not show in it.
+        if changed != self._listed or time.time_ns() - changed < _TICK:
+            self._listed = changed
+            self._open = segments(self._directory)
+        return self._open
 
     def tasks(self) -> list[Run]:
         """The tasks, newest first."""
