@@ -98,11 +98,11 @@ function side(me) {
   ];
   const menu = button("", () => box.classList.toggle("open"), "quiet menu-btn", "menu");
   menu.setAttribute("aria-label", t("Menu"));
-  const box = h("div", { class: "side" },
+  const box = h("header", { class: "side" },
     h("div", { class: "brand" }, h("img", { src: `${BASE}static/mark.svg`, alt: "" }), h("div", {}, h("b", {}, "EverContext"), h("span", { title: me.root }, me.project))),
     menu,
     h("nav", { class: "nav", "aria-label": t("Pages") }, groups),
-    h("footer", {},
+    h("div", { class: "foot" },
       h("div", { class: "live" }, h("i", { class: "dot", id: "live-dot", "aria-hidden": "true" }), h("span", { id: "live-text", role: "status" }, t("Connecting"))),
       segments(t("Colours"), [["system", t("Auto")], ["light", t("Light")], ["dark", t("Dark")]], read("ec-theme") ?? "system", wear),
       segments(t("Language"), [["en", "English"], ["ja", "日本語"]], language(), async (chosen) => {
