@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from evercontext.errors import NotFound
 from evercontext.index.folder import FOLDER
 from evercontext.index.queue import JobQueue
 from evercontext.index.search import CodeIndex
@@ -126,3 +127,16 @@ async def test_another_branch_of_500_files_is_followed(tmp_path: Path) -> None:
     async with _watched(tree) as watched:
         git(tree, "checkout", "-q", "main")
         await watched.until(lambda rows: rows == {f"m{i}.py" for i in range(300)})
+
+
+async def test_a_tree_that_is_gone_ends_the_watch(tmp_path: Path) -> None:
+    tree = write(tmp_path / "tree", {"a.py": "x = 1\n"})
+    async with opened(tree, tmp_path / "index") as index:
+        task = asyncio.create_task(watch(index, tmp_path / "index", asyncio.Event()))
+        for _ in range(100):
+            if await index.table.rows():
+                break
+            await asyncio.sleep(0.1)
+        shutil.rmtree(tree)
+        with pytest.raises(NotFound, match="gone"):
+            await asyncio.wait_for(task, 30)

@@ -50,9 +50,10 @@ async def _index(
     settings: Settings, watch: bool, rebuild: bool, verbose: bool, as_json: bool
 ) -> int:
     async with opened_index(settings) as index:
-        if rebuild:
-            await index.table.forget()
         try:
+            if rebuild:
+                async with index.indexer.lease.hold():
+                    await index.table.forget()
             report = await index.update(progress=_progress(as_json))
         except StoreBusy as busy:
             # The other one does the same work: there is nothing left to do here.

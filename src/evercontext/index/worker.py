@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from evercontext.errors import EverContextError, ProcessProblem, StoreBusy
+from evercontext.errors import EverContextError, NotFound, ProcessProblem, StoreBusy
 from evercontext.index.commit_pass import CommitPass
 from evercontext.index.git_hook import set_marks_aside
 from evercontext.index.ignore import NAMES
@@ -90,6 +91,8 @@ async def changes(root: Path, walker: Walker, stop: asyncio.Event) -> AsyncItera
         yield_on_timeout=True,
         ignore_permission_denied=True,
     ):
+        if not os.access(root, os.F_OK):
+            raise NotFound(f"the tree is gone: {root}")
         paths = {Path(path).relative_to(root).as_posix() for _, path in found}
         if time.monotonic() - looked >= _LOOK_AGAIN or any(Path(p).name in NAMES for p in paths):
             looked = time.monotonic()
