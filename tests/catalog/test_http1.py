@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
+import ssl
+import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from evercontext.catalog.http1 import Origin
+from evercontext.catalog import http1
+from evercontext.catalog.http1 import Origin, proxy_for
 from evercontext.catalog.server_table import ServerConfig
 from evercontext.errors import ConfigError, ServerProblem
 from tests.catalog.test_http import reply
@@ -30,7 +34,9 @@ def chunked(body: bytes) -> bytes:
 
 
 @asynccontextmanager
-async def kept(frame: Frame, status: bytes = b"200 OK") -> AsyncIterator[tuple[str, list[int]]]:
+async def kept(
+    frame: Frame, status: bytes = b"200 OK", tls: ssl.SSLContext | None = None
+) -> AsyncIterator[tuple[str, list[int]]]:
     """A server that keeps its connections; and how many it was asked over each."""
     counts: list[int] = []
 
@@ -52,7 +58,7 @@ async def kept(frame: Frame, status: bytes = b"200 OK") -> AsyncIterator[tuple[s
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls)
     async with server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp", counts
 
@@ -113,3 +119,63 @@ async def test_no_redirect_is_followed(tmp_path: Path) -> None:
 def test_a_header_cannot_carry_another(value: str) -> None:
     with pytest.raises(ConfigError, match="breaks the line"):
         Origin("far", "http://localhost/mcp", {"x": value})
+
+
+@pytest.mark.parametrize(
+    ("url", "environment", "proxy"),
+    [
+        ("https://a.example/x", {"HTTPS_PROXY": "http://p:1"}, "http://p:1"),
+        ("https://a.example/x", {"https_proxy": "p:1"}, "http://p:1"),
+        ("http://a.example/x", {"HTTPS_PROXY": "http://p:1"}, None),
+        ("https://a.example/x", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "b, .example"}, None),
+        ("https://a.example/x", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "*"}, None),
+        ("https://a.example/x", {}, None),
+    ],
+)
+def test_which_proxy(url: str, environment: dict[str, str], proxy: str | None) -> None:
+    assert proxy_for(url, environment) == proxy
+
+
+async def test_a_call_through_a_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    files = ["-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "cert.pem")]
+    if not shutil.which("openssl") or subprocess.run([*made, *names, *files], check=False,
+                                                     capture_output=True).returncode:  # fmt: skip
+        pytest.skip("no openssl to make a certificate with")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
+    http1._tls.cache_clear()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    asked: list[bytes] = []
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            writer.write(data)
+        writer.close()
+
+    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        port = int(asked[-1].split(b" ")[1].rpartition(b":")[2])
+        other, far = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+        await asyncio.gather(pump(reader, far), pump(other, writer), return_exceptions=True)
+
+    try:
+        async with (
+            kept(counted, tls=context) as (url, counts),
+            await asyncio.start_server(tunnel, "127.0.0.1", 0) as proxy,
+        ):
+            place = f"http://me:pass@127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+            for name in ("https_proxy", "no_proxy", "NO_PROXY"):
+                monkeypatch.delenv(name, raising=False)
+            monkeypatch.setenv("HTTPS_PROXY", place)
+            secure = url.replace("http://127.0.0.1", "https://localhost")
+            async with servers(tmp_path, ServerConfig("far", url=secure)) as opened:
+                for _ in range(3):
+                    await run(opened, "far:echo", text="x")
+    finally:
+        http1._tls.cache_clear()
+    assert asked[0].startswith(b"CONNECT localhost:")
+    assert b"proxy-authorization: Basic bWU6cGFzcw==" in asked[0]
+    assert max(counts) >= 3

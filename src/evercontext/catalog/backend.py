@@ -16,6 +16,7 @@ from evercontext.catalog.arguments import ArgumentCheck
 from evercontext.catalog.card import Card
 from evercontext.catalog.greeting import Greeted, greet
 from evercontext.catalog.http import HttpRefused, HttpWire, SessionExpired
+from evercontext.catalog.http1 import proxy_for
 from evercontext.catalog.listing import Listed, list_all
 from evercontext.catalog.message import Answer
 from evercontext.catalog.server_log import ServerLog
@@ -256,10 +257,10 @@ class Backend:
         headers = {name: self._filled(value) for name, value in config.headers.items()}
         given = {name: self._filled(value) for name, value in config.env.items()}
         self._around.on_secrets(config.secrets(headers, given))
-        if config.url and self._old_transport:
-            return await SseWire.start(config.id, config.url, headers, self._forget_list)
         if config.url:
-            return HttpWire(config.id, config.url, headers, self._forget_list)
+            proxy = proxy_for(config.url, self._around.environment)
+            reached = (config.id, config.url, headers, self._forget_list, proxy)
+            return await SseWire.start(*reached) if self._old_transport else HttpWire(*reached)
         return await StdioWire.start(
             config.id,
             [self._filled(part) for part in config.argv],

@@ -37,13 +37,19 @@ class HttpWire:
     """One address. Carries its own credentials and no caller's."""
 
     def __init__(
-        self, name: str, url: str, headers: Mapping[str, str], on_changed: Callable[[], None]
+        self,
+        name: str,
+        url: str,
+        headers: Mapping[str, str],
+        on_changed: Callable[[], None],
+        proxy: str | None = None,
     ) -> None:
         self._name = name
         self._exchange = Exchange(on_changed)
         given = {key.lower(): value for key, value in headers.items()}
         kind = {"accept": ACCEPT, "content-type": "application/json"}
-        self._origin = Origin(name, url, {**given, **kind, "accept-encoding": "identity"})
+        sent = {**given, **kind, "accept-encoding": "identity"}
+        self._origin = Origin(name, url, sent, proxy)
         self._open = True
         self._modern = False
         self._listening: Link | None = None

@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from evercontext.errors import ConfigError, ServerGone, ServerProblem
 
@@ -144,12 +145,33 @@ class Link(asyncio.Protocol):
             reader.end(problem)
 
 
+class _Knock(asyncio.Protocol):
+    """Waits for a proxy to say yes."""
+
+    def __init__(self) -> None:
+        self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._head = b""
+
+    def data_received(self, data: bytes) -> None:
+        self._head += data
+        if not self.answer.done() and b"\r\n\r\n" in self._head:
+            self.answer.set_result(self._head)
+        elif len(self._head) > LARGEST_HEAD:
+            self.connection_lost(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(OSError("the proxy closed the connection"))
+
+
 class Origin:
     """An address and the connections to it that are not in use."""
 
-    def __init__(self, name: str, url: str, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, name: str, url: str, headers: Mapping[str, str], proxy: str | None = None
+    ) -> None:
         parts = urlsplit(url)
-        self._name = name
+        self._name, self._proxy = name, proxy
         self._secure = parts.scheme == "https"
         self._host = parts.hostname or ""
         self._port = parts.port or (443 if self._secure else 80)
@@ -215,17 +237,45 @@ class Origin:
             link.close()
 
     async def _connect(self) -> Link:
-        loop = asyncio.get_running_loop()
-        options: dict[str, Any] = {"ssl": _tls()} if self._secure else {}
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                _, link = await loop.create_connection(
-                    lambda: Link(self._name), self._host, self._port, **options
-                )
-        except (OSError, TimeoutError) as problem:
+                link = await (self._tunnel(self._proxy) if self._proxy else self._direct())
+        except (OSError, TimeoutError, ValueError, IndexError) as problem:
             said = str(problem) or "no answer in time"
             raise ServerGone(f"{self._name} cannot be reached: {said[:200]}") from None
         link.on_free = self._free
+        return link
+
+    async def _direct(self) -> Link:
+        loop = asyncio.get_running_loop()
+        options: dict[str, Any] = {"ssl": _tls()} if self._secure else {}
+        _, link = await loop.create_connection(
+            lambda: Link(self._name), self._host, self._port, **options
+        )
+        return link
+
+    async def _tunnel(self, proxy: str) -> Link:
+        """Connect through a proxy, which sees the name of the server and nothing else."""
+        parts, loop = urlsplit(proxy), asyncio.get_running_loop()
+        transport, knock = await loop.create_connection(
+            _Knock, parts.hostname or "", parts.port or 80
+        )
+        try:
+            place = f"{self._host}:{self._port}"
+            user = unquote(f"{parts.username or ''}:{parts.password or ''}")
+            given = f"proxy-authorization: Basic {b64encode(user.encode()).decode()}\r\n"
+            login = given if parts.username else ""
+            transport.write(f"CONNECT {place} HTTP/1.1\r\nhost: {place}\r\n{login}\r\n".encode())
+            status = (await knock.answer).split(b" ", 2)[1]
+            if status != b"200":
+                raise OSError(f"the proxy answered with HTTP {status.decode('latin-1')[:3]}")
+            link = Link(self._name)
+            secure = await loop.start_tls(transport, link, _tls(), server_hostname=self._host)
+        except BaseException:
+            transport.abort()
+            raise
+        assert secure is not None
+        link.connection_made(secure)
         return link
 
     def _render(self) -> str:
@@ -233,6 +283,21 @@ class Origin:
         if any(set("\r\n\0") & set(line[:-2]) for line in (*lines, f"{self._target}\r\n")):
             raise ConfigError(f"server {self._name}: a header or the address breaks the line")
         return f"{self._target} HTTP/1.1\r\n{''.join(lines)}"
+
+
+def proxy_for(url: str, environment: Mapping[str, str]) -> str | None:
+    """The proxy that the environment names for an address; plain HTTP goes its own way."""
+    parts = urlsplit(url)
+    found = environment.get("https_proxy") or environment.get("HTTPS_PROXY")
+    if parts.scheme != "https" or not found or not parts.hostname:
+        return None
+    excepted = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
+    for name in (part.strip().lstrip("*.").lower() for part in excepted.split(",")):
+        if name and (parts.hostname == name or parts.hostname.endswith(f".{name}")):
+            return None
+    if excepted.strip() == "*":
+        return None
+    return found if "://" in found else f"http://{found}"
 
 
 @cache

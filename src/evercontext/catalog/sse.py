@@ -19,13 +19,19 @@ class SseWire:
     """The stream and the place to post to. Made by ``SseWire.start``."""
 
     def __init__(
-        self, name: str, url: str, headers: Mapping[str, str], on_changed: Callable[[], None]
+        self,
+        name: str,
+        url: str,
+        headers: Mapping[str, str],
+        on_changed: Callable[[], None],
+        proxy: str | None = None,
     ) -> None:
         self._name, self._url = name, url
         self._headers = {key.lower(): value for key, value in headers.items()}
         self._exchange = Exchange(on_changed)
         self._events = EventStream(LONGEST_LINE)
-        self._stream = Origin(name, url, {**self._headers, "accept": "text/event-stream"})
+        accept = {**self._headers, "accept": "text/event-stream"}
+        self._stream = Origin(name, url, accept, proxy)
         self._post: Origin | None = None
         self._place: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._open = True
@@ -33,10 +39,15 @@ class SseWire:
 
     @classmethod
     async def start(
-        cls, name: str, url: str, headers: Mapping[str, str], on_changed: Callable[[], None]
+        cls,
+        name: str,
+        url: str,
+        headers: Mapping[str, str],
+        on_changed: Callable[[], None],
+        proxy: str | None = None,
     ) -> SseWire:
         """Open the stream and learn where to post."""
-        wire = cls(name, url, headers, on_changed)
+        wire = cls(name, url, headers, on_changed, proxy)
         try:
             async with asyncio.timeout(_SECONDS):
                 await wire._stream.get(wire)
@@ -48,7 +59,7 @@ class SseWire:
             await wire.close()
             raise
         kind = {"content-type": "application/json"}
-        wire._post = Origin(name, place, {**wire._headers, **kind})
+        wire._post = Origin(name, place, {**wire._headers, **kind}, proxy)
         return wire
 
     @property
