@@ -15,6 +15,7 @@ from evercontext.index.corpus import Corpus
 from evercontext.index.indexer import Report
 from evercontext.index.snapshot import Stamp, space_of
 from evercontext.retrieval.vectors import StaticVectors
+from evercontext.storage.remembered import Remembered
 
 _LOAD_AT_ONCE = 500
 _WORTH_KEEPING = 100
@@ -39,10 +40,11 @@ class LiveCorpus:
         self._borrowed = borrowed
         self._corpus: Corpus | None = None
         self._generation = 0
+        self._newest = Remembered(table.store, table.generation)
 
     async def get(self) -> Corpus:
         """Return the corpus as of the last batch, whoever wrote it."""
-        generation = await self._table.generation()
+        generation = await self._newest.get()
         space = await self._space()
         if self._corpus is None or not _is_same(self._corpus.vectors, space):
             self._corpus = await self._first(space, generation)
@@ -55,7 +57,7 @@ class LiveCorpus:
         """Put a small update into the corpus from memory; others are read from the table later."""
         if self._corpus is None or self._borrowed is not None:
             return
-        generation = await self._table.generation()
+        generation = await self._newest.get()
         if report.touched and report.kept and generation == self._generation + 1:
             known = await self._table.analyses({content for _, content in report.reused})
             reused = [(path, unpack(known[content])) for path, content in report.reused]
