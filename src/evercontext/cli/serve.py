@@ -59,9 +59,19 @@ def command(
     On 127.0.0.1 no token is needed unless EC_TOKEN is set; any other address needs one.
     """
     settings = settings_of(root, allow_wide_root=allow_wide_root, host=host, port=port)
-    if browse and only and "gateway" not in only:
-        raise UsageError("the console is part of the gateway", fix="Add --only gateway")
+    if browse:
+        _check_console(settings, only)
     return int(asyncio.run(_serve(settings, only or DOORS, browse)))
+
+
+def _check_console(settings: Settings, only: Sequence[str]) -> None:
+    from evercontext.server.auth import is_loopback
+
+    if only and "gateway" not in only:
+        raise UsageError("the console is part of the gateway", fix="Add --only gateway")
+    if not is_loopback(settings.host):
+        fix = "Listen on 127.0.0.1, or leave --open out"
+        raise UsageError("the console is for this machine alone", fix=fix)
 
 
 async def _serve(settings: Settings, doors: Sequence[str], browse: bool) -> Outcome:

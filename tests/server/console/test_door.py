@@ -178,6 +178,21 @@ def test_the_console_keeps_its_own_door_and_every_secret(world: World) -> None:
             assert "canary" not in str(visitor.get(path)), path
 
 
+def test_the_console_is_for_this_machine_alone(world: World) -> None:
+    token = {"EC_TOKEN": "x" * 20}
+    for more in (("--host", "0.0.0.0"), ("--only", "router")):
+        ended = evercontext("serve", "--open", *more, cwd=world.root, env=token)
+        assert ended.code == 64
+        assert ended.err.count("error: ") == 1
+    with serving(world, "--host", "0.0.0.0", open_console=False, **token) as other:
+        port = other.url.rsplit(":", 1)[1]
+        headers = {"authorization": f"Bearer {token['EC_TOKEN']}"}
+        for path in ("/console/", "/console/api/me", "/console/static/console.css"):
+            url = f"http://127.0.0.1:{port}{path}"
+            assert httpx2.get(url, verify=False).status_code == 401
+            assert httpx2.get(url, headers=headers, verify=False).status_code == 404
+
+
 @pytest.mark.case(136)
 def test_the_server_ends_while_pages_are_open(world: World) -> None:
     with serving(world) as other, Visit(other.url) as visitor:

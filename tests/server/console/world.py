@@ -211,7 +211,9 @@ class Served:
 
 
 @contextmanager
-def serving(world: World, **environment: str) -> Iterator[Served]:
+def serving(
+    world: World, *more: str, open_console: bool = True, **environment: str
+) -> Iterator[Served]:
     """Run ``evercontext serve --open`` on free ports until the block ends."""
     settings = {
         **os.environ,
@@ -224,8 +226,17 @@ def serving(world: World, **environment: str) -> Iterator[Served]:
     }
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         settings.pop(name, None)
-    command = [sys.executable, "-m", "evercontext", "serve", "--open"]
-    more = ["--only", "gateway", "--only", "router"]
+    command = [
+        sys.executable,
+        "-m",
+        "evercontext",
+        "serve",
+        "--only",
+        "gateway",
+        "--only",
+        "router",
+    ]
+    command += ["--open"] if open_console else []
     with subprocess.Popen(
         [*command, *more], env=settings, stderr=subprocess.PIPE, text=True, cwd=world.folder
     ) as process:
@@ -237,8 +248,8 @@ def serving(world: World, **environment: str) -> Iterator[Served]:
                 if line.startswith("Ctrl-C"):
                     break
             found = [re.search(rf"{word} +(http\S+)", told) for word in ("REST", "open", "router")]
-            assert all(found), told
-            rest, link, router = (one[1] for one in found if one)
+            rest, link, router = (one[1] if one else "" for one in found)
+            assert rest, told
             yield Served(rest, link, router, process)
         finally:
             process.send_signal(signal.SIGTERM)
