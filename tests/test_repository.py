@@ -38,6 +38,7 @@ TESTED_THROUGH = {
     "app/equipment.py": "app/test_house.py",
     "app/judging.py": "cli/test_evaluate.py",
     "app/models.py": "app/test_house.py",
+    "app/picking.py": "server/test_catalog_search.py",
     "app/redaction.py": "journeys/test_secrets.py",
     "app/routing.py": "server/test_router.py",
     "app/undoing.py": "server/console/test_runs.py",

@@ -5,10 +5,10 @@ real_server.py stdio | http PORT | sse PORT
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from typing import Any
 
-import anyio
 from mcp.server.mcpserver import Context, MCPServer
 
 server = MCPServer("real", log_level="ERROR")
@@ -25,7 +25,7 @@ async def count(to: int, ctx: Context[Any, Any]) -> str:
     """Count slowly, and say how far it is."""
     for number in range(to):
         await ctx.report_progress(number + 1, to, f"at {number + 1}")
-        await anyio.sleep(0.05)
+        await asyncio.sleep(0.05)
     return f"counted to {to}"
 
 
