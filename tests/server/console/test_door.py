@@ -184,7 +184,7 @@ def test_the_console_is_for_this_machine_alone(world: World) -> None:
         ended = evercontext("serve", "--open", *more, cwd=world.root, env=token)
         assert ended.code == 64
         assert ended.err.count("error: ") == 1
-    with serving(world, "--host", "0.0.0.0", open_console=False, **token) as other:
+    with serving(world, "--host", "0.0.0.0", **token) as other:
         port = other.url.rsplit(":", 1)[1]
         headers = {"authorization": f"Bearer {token['EC_TOKEN']}"}
         for path in ("/console/", "/console/api/me", "/console/static/console.css"):

@@ -211,9 +211,7 @@ class Served:
 
 
 @contextmanager
-def serving(
-    world: World, *more: str, open_console: bool = True, **environment: str
-) -> Iterator[Served]:
+def serving(world: World, *more: str, **environment: str) -> Iterator[Served]:
     """Run ``evercontext serve --open`` on free ports until the block ends."""
     settings = {
         **os.environ,
@@ -226,17 +224,8 @@ def serving(
     }
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         settings.pop(name, None)
-    command = [
-        sys.executable,
-        "-m",
-        "evercontext",
-        "serve",
-        "--only",
-        "gateway",
-        "--only",
-        "router",
-    ]
-    command += ["--open"] if open_console else []
+    command = [sys.executable, "-m", "evercontext", "serve", "--only=gateway", "--only=router"]
+    command += [] if "--host" in more else ["--open"]
     with subprocess.Popen(
         [*command, *more], env=settings, stderr=subprocess.PIPE, text=True, cwd=world.folder
     ) as process:
