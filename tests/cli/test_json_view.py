@@ -8,11 +8,13 @@ from evercontext.cli.json_view import JsonView
 from evercontext.cli.terminal import Screen
 from evercontext.domain.event import (
     Body,
+    Diff,
     Event,
     Final,
     Limit,
     ModelReply,
     Notice,
+    RepairAttempt,
     Retry,
     Step,
     StepResult,
@@ -83,3 +85,23 @@ def test_a_command_carries_its_exit_code() -> None:
     found = told((STEP, None), (result, "1"))
     assert found[2]["type"] == "command"
     assert found[2]["exit_code"] == 3
+
+
+def test_what_a_repair_took_back_is_no_change() -> None:
+    def change(path: str) -> Diff:
+        return Diff(path=path, kind="changed", added=1, removed=1, diff="+x")
+
+    def attempt(number: int, step: str) -> RepairAttempt:
+        kept = step in ("better", "other")
+        return RepairAttempt(number=number, by="typo", failures_before=2, failures_after=1,
+                             green=False, step=step, kept=kept)  # fmt: skip
+
+    check = Verification(kind="test", command=("pytest",), exit_code=1, summary="2 failed")
+    bodies: list[Body] = [change("task"), check]
+    for number, (path, step) in enumerate(
+        [("worse", "worse"), ("good", "better"), ("trial", "other"), ("same", "same")], start=1
+    ):
+        bodies += [change(path), check, attempt(number, step)]
+    found = told(*((body, None) for body in (*bodies, END)), stream=False)
+    assert [one["path"] for one in found[0]["changes"]] == ["task", "good"]
+    assert [one["step"] for one in found[0]["repairs"]] == ["worse", "better", "other", "same"]

@@ -49,7 +49,8 @@ class JsonView:
         self._changes: list[Object] = []
         self._repairs: list[Object] = []
         self._settled: int | None = None
-        """How many of the changes no repair can take back any more."""
+        """How many of the changes were there to stay, before what a repair has on trial."""
+        self._tried = 0
         self._tasks: dict[str, str] = {}
 
     def __call__(self, event: Event) -> None:
@@ -88,7 +89,7 @@ class JsonView:
                 yield {"type": "file_change", "tool_id": event.parent, **change}
             case Verification() as check:
                 if self._settled is None:
-                    self._settled = len(self._changes)
+                    self._settled = self._tried = len(self._changes)
                 yield {"type": "verification", **_check(check)}
             case RepairAttempt() as attempt:
                 yield self._repair(attempt)
@@ -116,15 +117,17 @@ class JsonView:
 
     def _repair(self, attempt: RepairAttempt) -> Object:
         if not attempt.kept:
-            del self._changes[self._settled or 0 :]
-        self._settled = len(self._changes)
+            del self._changes[self._tried :]
+        self._tried = len(self._changes)
+        if attempt.step == "better":
+            self._settled = self._tried
         self._repairs.append(dataclasses.asdict(attempt))
         return {"type": "repair", **self._repairs[-1]}
 
     def _result(self, final: Final) -> Object:
         whole: Object = {} if self._stream else {"changes": self._changes}
         if self._repairs and not self._stream:
-            whole["repairs"] = self._repairs
+            whole = {"changes": self._changes[: self._settled], "repairs": self._repairs}
         if final.tasks > 1:
             whole["tasks"] = [{"id": id, "status": how} for id, how in self._tasks.items()]
         return {

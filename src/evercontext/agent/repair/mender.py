@@ -123,13 +123,15 @@ class Attempts:
                 self._emit(error.event)
             self._say("warning", f"the repair stopped: {error}")
         finally:
-            if self.now is not self.kept:
+            on_trial = self.now is not self.kept
+            if on_trial:
                 await self._ledger.take_back(self._base)
                 self.now = self.kept
         if self._number and self.kept.verdict == "red":
             left, before = len(self.kept.failures), len(began.failures)
+            back = "; what led nowhere was taken back" if on_trial else ""
             self._say("warning", f"repair: {before - left} of {before} failures mended, {left} left"
-                                 f" after {self._number} tries")  # fmt: skip
+                                 f" after {self._number} tries{back}")  # fmt: skip
 
     async def ways(self) -> list[list[Proposal]]:
         """What the fixers propose now: allowed, in scope, and not tried before."""
