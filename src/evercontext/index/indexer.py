@@ -101,6 +101,7 @@ class Indexer:
         self._desk = Desk(lease.folder, vectors)
         self._crew: Crew | None = None
         self.on_renamed: OnRenamed | None = None
+        self._swept = False
 
     async def pending(self, paths: Sequence[str] | None = None) -> Pending:
         """Return what differs, in the whole tree or below the given paths."""
@@ -147,7 +148,9 @@ class Indexer:
         started = time.monotonic()
         report = Report(kept=keep_analyses)
         async with self.lease.hold():
-            await self.table.sweep()
+            if not self._swept:
+                await self.table.sweep()
+                self._swept = True
             todo = await self.pending() if pending is None else pending
             gone = set(todo.gone)
             batches = [todo.changed[i : i + BATCH] for i in range(0, len(todo.changed), BATCH)]
