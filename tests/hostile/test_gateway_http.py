@@ -482,7 +482,7 @@ def test_a_compressed_body_is_refused_and_never_unpacked(
 
 
 def test_a_body_that_says_it_is_as_it_is_is_read(gateway: Gateway) -> None:
-    body = {"path": "plain.txt", "content": "x", "mode": "create"}
+    body = {"path": "identity.txt", "content": "x", "mode": "create"}
     assert gateway.post("write_file", body, content_encoding="identity").status_code == 200
 
 
