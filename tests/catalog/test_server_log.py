@@ -46,6 +46,13 @@ async def test_stderr_of_a_server_is_there_after_it_ended(tmp_path: Path) -> Non
     assert read_log(tmp_path / "logs", "one")[-1].endswith("started good")
 
 
+async def test_a_server_that_prints_its_credentials_leaves_none_of_them(tmp_path: Path) -> None:
+    secret = "k3y-of-the-server-77"
+    async with servers(tmp_path, odd("one", secret, env={"API_KEY": secret})) as opened:
+        await run(opened, "one:echo", text="x")
+    assert read_log(tmp_path / "logs", "one")[-1].endswith("started [redacted]")
+
+
 def test_what_comes_later_is_read_on(tmp_path: Path) -> None:
     log = ServerLog("one", tmp_path)
     assert read_on(tmp_path, "one", end_of_log(tmp_path, "one")) == ([], (0, 0))

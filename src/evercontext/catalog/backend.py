@@ -27,6 +27,7 @@ from evercontext.catalog.stdio import StdioWire
 from evercontext.catalog.wire import Hear, Wire, escaped
 from evercontext.domain.tool import Tool
 from evercontext.errors import EverContextError, ServerGone, ServerProblem, ServerTimeout
+from evercontext.events.redact import Redactor, secret_values
 from evercontext.process.environment import filtered
 
 _LONGEST_PAUSE = 60.0
@@ -66,7 +67,9 @@ class Backend:
 
     def __init__(self, config: ServerConfig, table: ServerTable, around: Surroundings) -> None:
         self.config = config
-        self.log = ServerLog(config.id, around.logs)
+        # Servers print what they are given, and a child's words are kept like our own.
+        self._secrets = Redactor(secret_values(around.environment))
+        self.log = ServerLog(config.id, around.logs, self._secrets.masked)
         self.warnings: list[str] = []
         self.held: dict[str, str] = {}
         """Tools whose definition is not the trusted one, with the new digest."""
@@ -209,7 +212,7 @@ class Backend:
 
     def _failed(self, problem: str) -> None:
         self._failures += 1
-        self.problem = escaped(problem)[:_LONGEST_PROBLEM]
+        self.problem = escaped(self._secrets.masked(problem))[:_LONGEST_PROBLEM]
         self.next_try = time.monotonic() + self._pause()
         self._tell()
 
@@ -256,7 +259,9 @@ class Backend:
         config = self.config
         headers = {name: self._filled(value) for name, value in config.headers.items()}
         given = {name: self._filled(value) for name, value in config.env.items()}
-        self._around.on_secrets(config.secrets(headers, given))
+        secrets = config.secrets(headers, given)
+        self._secrets.learn(secrets)
+        self._around.on_secrets(secrets)
         if config.url:
             proxy = proxy_for(config.url, self._around.environment)
             reached = (config.id, config.url, headers, self._forget_list, proxy)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from evercontext.events.redact import Clean
+
 KEPT_LINES = 200
 LONGEST_LINE = 2_000
 LARGEST_FILE = 256 * 1024
@@ -17,8 +19,9 @@ LARGEST_FILE = 256 * 1024
 class ServerLog:
     """The stderr of one server. A disk that is full loses lines, never a call."""
 
-    def __init__(self, server: str, folder: Path | None = None) -> None:
+    def __init__(self, server: str, folder: Path | None = None, clean: Clean = str) -> None:
         self.lines: deque[str] = deque(maxlen=KEPT_LINES)
+        self._clean = clean
         self._path = log_path(folder, server) if folder else None
 
     def __iter__(self) -> Iterator[str]:
@@ -30,6 +33,7 @@ class ServerLog:
 
     def extend(self, lines: list[str]) -> None:
         """Keep some lines, in memory and in the file."""
+        lines = [self._clean(line) for line in lines]
         self.lines.extend(lines)
         if self._path is None or not lines:
             return
