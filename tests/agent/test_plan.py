@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from evercontext.agent.plan import MOST_TASKS, implicit, parse, validate
 from evercontext.errors import InvalidPlan
 
+HALF_A_CHARACTER = r'{"tasks": [{"id": "a", "title": "\ud800"}]}'
+
 
 def task(id: str, *needs: str, **more: Any) -> dict[str, Any]:
     return {"id": id, "title": f"do {id}", "depends_on": list(needs), **more}
@@ -57,7 +59,7 @@ def test_a_plan_is_read_out_of_what_a_model_writes(around: str) -> None:
     assert parse(text).tasks[0].id == "a"
 
 
-@pytest.mark.parametrize("text", ["", "no json", "{", "{" * 100_000])
+@pytest.mark.parametrize("text", ["", "no json", "{", "{" * 100_000, HALF_A_CHARACTER])
 def test_anything_else_is_an_invalid_plan(text: str) -> None:
     with pytest.raises(InvalidPlan):
         parse(text)

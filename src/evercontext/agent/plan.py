@@ -88,6 +88,10 @@ def parse(text: str) -> TaskPlan:
         raise InvalidPlan("the plan holds no JSON object", fix='Give {"version": 1, "tasks": […]}')
     try:
         found, _ = json.JSONDecoder().raw_decode(text[start:])
+        json.dumps(found, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        fix = "Look for \\ud800 to \\udfff"
+        raise InvalidPlan("the plan holds half a character", fix=fix) from None
     except (ValueError, RecursionError) as problem:
         raise InvalidPlan(f"the plan is not valid JSON: {problem}") from None
     return validate(found)
