@@ -60,6 +60,7 @@ def test_the_same_document_always_gets_the_same_judgement() -> None:
         ("(#usage)", "(#nowhere)", "no heading fits"),
         ("[the guide](#usage)", "[the guide]()", "has no target"),
         ("Run it in", "TODO Run it in", "stands where text should be"),
+        ("Run it in", "ここはTODOです。Run it in", "stands where text should be"),
         ("issue tracker.\n", "issue tracker and also the", "does not end"),
         ("```\n\n- `dry", "\n\n- `dry", "never closed"),
         ("## Usage\n", "## Usage\n\n## Options\n", "is empty"),
