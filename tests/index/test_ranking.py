@@ -54,19 +54,19 @@ def test_tests_are_demoted_unless_asked_for() -> None:
     assert best == ["a.py", "tests/test_a.py"]
 
 
-def test_the_last_place_of_five_goes_to_more_of_the_best_file() -> None:
+def test_the_last_place_of_ten_goes_to_more_of_the_best_file() -> None:
     parts = "".join(
         f"def parse_{kind}(text):\n    value = read(text)\n    return value.{kind}\n\n\n"
         for kind in ("number", "name", "date")
     )
-    others = {f"m{i}.py": f"def parse_m{i}(text):\n    pass\n" for i in range(9)}
+    others = {f"m{i}.py": f"def parse_m{i}(text):\n    pass\n" for i in range(12)}
     corpus = _corpus({"parse.py": parts, "empty_parse.py": "", **others})
-    paths = [corpus.path(r.slot) for r in rank(corpus, understand("parse the text"), None, 5)]
-    assert len(set(paths[:4])) == 4
-    assert paths[4] == paths[0] == "parse.py"
-    named = [corpus.path(r.slot) for r in rank(corpus, understand("parse_m3"), None, 5)]
+    paths = [corpus.path(r.slot) for r in rank(corpus, understand("parse the text"), None, 10)]
+    assert len(set(paths[:9])) == 9
+    assert paths[9] == paths[0] == "parse.py"
+    named = [corpus.path(r.slot) for r in rank(corpus, understand("parse_m3"), None, 10)]
     assert named[0] == "m3.py"
-    assert len(set(named)) == 5
+    assert len(set(named)) == 10
 
 
 def test_the_chunk_that_is_shown_is_the_function_that_is_asked_for() -> None:

@@ -26,7 +26,7 @@ from evercontext.retrieval.tokens import has_cjk, stem, whole
 
 CANDIDATES = 50
 BY_MEANING = 10
-"""Candidates that a question's meaning may add where its words find few, or are Japanese."""
+"""Candidates that a question's meaning may add to those found by its words."""
 # (k1, b) per field slot: stem, directory, parent, types, functions, others, header, body.
 _K1 = np.array([0.5, 1.0, 1.0, 1.0, 1.5, 1.5, 1.5, 2.5], np.float32)
 _B = np.array([0.6, 0.3, 0.3, 0.5, 0.5, 0.5, 0.5, 0.3], np.float32)
@@ -162,8 +162,7 @@ class Scorer:
         for name in (self.question.symbol, *self.question.names):
             definers = self.corpus.definers_of(name) if name else []
             chosen.update(slot for slot in definers[:CANDIDATES] if mask[slot])
-        few = len(chosen) < CANDIDATES or has_cjk(self.question.text)
-        if few and self.vector is not None and self._files:
+        if self.vector is not None and self._files:
             meaning = self.corpus.values("cards") @ self.vector
             chosen.update(_top(meaning * mask, BY_MEANING))
         return np.array(sorted(chosen), np.int32)

@@ -23,7 +23,7 @@ _CENTRE, _SPREAD = 6.0, 2.0
 _WORDLESS = np.float32(8.0)
 _MOST_REASONS = 4
 _MOST_PER_FILE = 3
-_ONE_MORE_IN = 5
+_ONE_MORE_IN = 10
 """Of so many places, one goes to a further chunk of the best file."""
 # What makes one chunk of a file better than another, fitted on docstrings and their functions.
 _WORDS, _MEANING = np.float32(1.6), np.float32(10.6)
