@@ -86,6 +86,17 @@ def test_servers_of_other_clients_are_shown_then_added(tmp_path: Path) -> None:
     assert [row["id"] for row in rows] == ["far", "files", "old"]
 
 
+def test_a_server_that_takes_the_name_of_another_says_so(tmp_path: Path) -> None:
+    assert "added one: first" in evercontext("servers", "add", "one", "--", "first").err
+    again = evercontext("servers", "add", "one", "--", "second")
+    assert "replaced one: second, instead of first" in again.err
+    path = tmp_path / "servers.json"
+    path.write_text(json.dumps({"mcpServers": {"one": {"command": "third"}}}))
+    shown = evercontext("servers", "import", str(path))
+    assert "~ one  third, instead of second" in shown.out
+    assert shown.code == 5
+
+
 def test_codex_writes_toml(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text('[mcp_servers.time]\ncommand = "uvx"\nargs = ["mcp-server-time"]\n')

@@ -67,8 +67,10 @@ def add(name: str, argv: tuple[str, ...], url: str | None, **given: Any) -> int:
     config = replace(config, call_seconds=given["timeout"])
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
+        before = (await _known(app)).get(name, "")
         await app.catalog.servers.table.put(config)
-        print(f"added {name}: {one_line(config.reached_by)}", file=sys.stderr)
+        verb = "replaced" if before else "added"
+        print(f"{verb} {name}: {one_line(config.reached_by)}{before}", file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)
@@ -292,23 +294,31 @@ def import_servers(source: str, project: str, dry_run: bool, yes: bool) -> int:
 
     settings = load({})
     configs, skipped = read_servers(source, settings.root, Path.home(), project)
-    screen = Screen(sys.stdout, no_color=settings.no_color)
-    for config in configs:
-        env = f"  env: {one_line(', '.join(sorted(config.env)))}" if config.env else ""
-        screen.line(f"+ {config.id}  {one_line(config.reached_by)}{env}", "green")
-    for reason in skipped:
-        screen.line(f"skipped: {one_line(reason)}", "yellow")
-    if dry_run or not configs:
-        return int(Outcome.DONE)
-    if not yes:
-        confirm(f"Add {len(configs)} servers? Their commands will run as you.")
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
+        known = await _known(app)
+        for config in configs:
+            env = f"  env: {one_line(', '.join(sorted(config.env)))}" if config.env else ""
+            before = known.get(config.id, "")
+            text = f"{config.id}  {one_line(config.reached_by)}{env}{before}"
+            screen.line(f"~ {text}" if before else f"+ {text}", "yellow" if before else "green")
+        for reason in skipped:
+            screen.line(f"skipped: {one_line(reason)}", "yellow")
+        if dry_run or not configs:
+            return Outcome.DONE
+        if not yes:
+            confirm(f"Add {len(configs)} servers? Their commands will run as you.")
         for config in configs:
             await app.catalog.servers.table.put(config)
         return Outcome.DONE
 
     return with_app(work)
+
+
+async def _known(app: EverContext) -> dict[str, str]:
+    """Every server that is there, with the words for one that takes its name."""
+    there = await app.catalog.servers.table.all()
+    return {config.id: f", instead of {one_line(config.reached_by)}" for config in there}
 
 
 def with_app(work: Work) -> int:
