@@ -22,6 +22,7 @@ class Picker:
 
     settings: Settings
     stack: AsyncExitStack
+    again_seconds: float = AGAIN_SECONDS
 
     def __post_init__(self) -> None:
         """Nothing is known yet."""
@@ -35,7 +36,7 @@ class Picker:
             if self._pick is None and time.monotonic() >= self._missing_until:
                 self._pick = await self._open()
                 if self._pick is None:
-                    self._missing_until = time.monotonic() + AGAIN_SECONDS
+                    self._missing_until = time.monotonic() + self.again_seconds
         return self._pick
 
     async def _open(self) -> ModelPick | None:
