@@ -69,8 +69,17 @@ def called(number: Any, params: dict[str, Any]) -> None:
             time.sleep(0.4)
             token = params["_meta"]["progressToken"]
             say({"method": "notifications/progress", "params": {"progressToken": token}})
+    if HOW == "asks-back" and "inputResponses" not in params:
+        question = {"mode": "form", "message": "Whose name?", "requestedSchema": SCHEMA}
+        wanted = {"who": {"method": "elicitation/create", "params": question}}
+        asked = {"resultType": "input_required", "inputRequests": wanted, "requestState": "half"}
+        return say({"id": number, "result": asked})
+    if HOW == "asks-back":
+        arguments = {"text": json.dumps([params["requestState"], params["inputResponses"]])}
     text = arguments.get("text", "") if name == "echo" else json.dumps(dict(os.environ))
     result = {"content": [{"type": "text", "text": text}], "isError": name == "fail"}
+    if HOW == "asks-back":
+        result["resultType"] = "complete"
     say({"id": number, "result": result})
     if HOW == "twice":
         say({"id": number, "result": {"content": [{"type": "text", "text": "again"}]}})
@@ -109,7 +118,7 @@ def main() -> None:
         method, number = message.get("method"), message.get("id")
         if HOW == "silent":
             continue
-        if HOW == "stateless" and not stateless(message):
+        if HOW in ("stateless", "asks-back") and not stateless(message):
             continue
         if method == "initialize":
             if HOW == "asks":

@@ -52,6 +52,28 @@ async def test_clients_without_a_handshake(tmp_path: Path) -> None:
         assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
 
 
+@pytest.mark.contract("T7")
+async def test_a_server_asks_its_client_back(tmp_path: Path) -> None:
+    call = {"toolKey": "shy:echo", "arguments": {"text": "x"}}
+    async with routed(tmp_path, odd("shy", "asks-back")) as router:
+        asked = (await router.stateless("tools/call", name="tool_execute", arguments=call)).json()
+        assert asked["result"]["resultType"] == "input_required"
+        assert asked["result"]["requestState"] == "half"
+        question = asked["result"]["inputRequests"]["who"]
+        assert question["method"] == "elicitation/create"
+        assert question["params"]["message"] == "Whose name?"
+        given = {"who": {"action": "accept", "content": {"text": "愛子"}}}
+        again = {"arguments": call, "inputResponses": given, "requestState": "half"}
+        done = (await router.stateless("tools/call", name="tool_execute", **again)).json()["result"]
+        assert done["resultType"] == "complete"
+        said = done["structuredContent"]["result"]["content"][0]["text"]
+        assert json.loads(said) == ["half", given]
+        # A client that shook hands has no way to be asked.
+        refused = await router.ask("tools/call", name="tool_execute", arguments=call)
+        assert refused["isError"]
+        assert "cannot be asked" in refused["content"][0]["text"]
+
+
 @pytest.mark.parametrize(
     ("meta", "headers", "code"),
     [

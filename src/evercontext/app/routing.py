@@ -31,11 +31,16 @@ def open_catalog(
     projects = Projects(store)
 
     async def scope_of(caller: Caller) -> Scope:
-        bound = await projects.of_directory(settings.root.resolve())
-        return Scope(bound.id if bound else None)
+        return await scope_at(settings, projects)
 
     servers = open_servers(settings, store, events, on_secrets)
     return Catalog(servers, scope_of, strategy_in(projects), cloud_of(settings))
+
+
+async def scope_at(settings: Settings, projects: Projects) -> Scope:
+    """What whoever works in this root may see: the project bound to it counts."""
+    bound = await projects.of_directory(settings.root.resolve())
+    return Scope(bound.id if bound else None)
 
 
 def cloud_of(settings: Settings) -> CloudSearch | None:

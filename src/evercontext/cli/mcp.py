@@ -34,19 +34,19 @@ def command(
 
 async def _serve(settings: Settings, router: bool) -> None:
     from evercontext.app import EverContext
-    from evercontext.catalog.tools import META
-    from evercontext.server.doors import at_the_door, at_the_router
-    from evercontext.server.mcp import McpDoor
 
     async with EverContext.open(settings) as app:
         # stdout belongs to the protocol alone.
         warn(app, Screen(sys.stderr, no_color=settings.no_color))
-        commands = settings.allow_commands
         if router:
-            tools = at_the_router(app.toolbox, app.catalog, allow_commands=commands)
-            await McpDoor(tools, app.events, listed=META).stdio()
+            from evercontext.server.router_stdio import StdioRouter
+
+            await StdioRouter(app).serve()
         else:
-            tools = at_the_door(app.toolbox, allow_commands=commands)
+            from evercontext.server.doors import at_the_door
+            from evercontext.server.mcp import McpDoor
+
+            tools = at_the_door(app.toolbox, allow_commands=settings.allow_commands)
             await McpDoor(tools, app.events).stdio()
 
 

@@ -20,6 +20,8 @@ INSTRUCTIONS = (
     "Tools of many servers behind two: find them with tool_discovery, call them with tool_execute."
 )
 _OFFERED = {"tools": {"listChanged": False}, "resources": {}, "prompts": {}}
+GREETINGS = frozenset({"initialize", "ping", "server/discover"})
+"""Says nothing about tools: a client whose token comes with each call must get this far."""
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _STATUS = {METHOD_NOT_FOUND: 404, INVALID_PARAMS: 400, HEADER_MISMATCH: 400, UNSUPPORTED: 400}
 
@@ -35,15 +37,22 @@ def is_stateless(call: Call, version: str) -> bool:
     return VERSION_KEY in meta_of(call.params) or (version != "" and version not in HANDSHAKE)
 
 
-def check_envelope(call: Call, headers: Mapping[bytes, bytes]) -> None:
-    """Raise unless a stateless question carries what it must, in its headers too."""
+def check_envelope(call: Call, headers: Mapping[bytes, bytes] | None) -> None:
+    """Raise unless a stateless question carries what it must, in its headers too if it has any."""
     meta = meta_of(call.params)
     missing = [key for key in (VERSION_KEY, CAPABILITIES_KEY) if key not in meta]
     if missing and VERSION_KEY in missing:
-        given = headers.get(b"mcp-protocol-version", b"").decode("latin-1")
+        given = (headers or {}).get(b"mcp-protocol-version", b"").decode("latin-1")
         raise _unsupported(given) if given != STATELESS else _lacking(missing)
     if missing:
         raise _lacking(missing)
+    if headers is not None:
+        _check_headers(call, meta, headers)
+    if meta[VERSION_KEY] != STATELESS:
+        raise _unsupported(str(meta[VERSION_KEY])[:32])
+
+
+def _check_headers(call: Call, meta: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> None:
     told = {
         b"mcp-protocol-version": meta[VERSION_KEY],
         b"mcp-method": call.method,
@@ -52,8 +61,6 @@ def check_envelope(call: Call, headers: Mapping[bytes, bytes]) -> None:
     for name, value in told.items():
         if value is not None and _decoded(headers.get(name)) != value:
             raise RpcError(HEADER_MISMATCH, f"the {name.decode()} header says something else")
-    if meta[VERSION_KEY] != STATELESS:
-        raise _unsupported(str(meta[VERSION_KEY])[:32])
 
 
 def _lacking(missing: list[str]) -> RpcError:
@@ -75,6 +82,13 @@ def _decoded(value: bytes | None) -> str | None:
         return base64.b64decode(text[9:-2], validate=True).decode("utf-8")
     except (binascii.Error, ValueError):
         return None
+
+
+def greeting(call: Call) -> dict[str, Any]:
+    """The answer to one of the ``GREETINGS``."""
+    if call.method == "initialize":
+        return hello(call.params)
+    return discovered() if call.method == "server/discover" else {}
 
 
 def hello(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,9 +6,8 @@ Both eras are served: clients that shake hands, and the stateless revision of 20
 from __future__ import annotations
 
 import asyncio
-import sys
 import uuid
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -30,6 +29,7 @@ from evercontext.server.asgi import NOTE, App, Note, printable
 from evercontext.server.auth import Addresses
 from evercontext.server.rest import content_size
 from evercontext.server.status import http_status
+from evercontext.server.stdin import open_stdin
 from evercontext.tools.toolbox import Toolbox
 
 INSTRUCTIONS = (
@@ -39,8 +39,6 @@ INSTRUCTIONS = (
 MOST_SESSIONS = 256
 PAUSE = 0.1
 """Seconds for a request to reach its handler, or an answer to leave."""
-LONGEST_LINE = 16 * 1024 * 1024
-"""Bytes of one message over stdio."""
 
 _Context = ServerRequestContext[Any, Any]
 
@@ -54,7 +52,6 @@ class McpDoor:
         events: EventLog,
         *,
         token_name: str | None = None,
-        listed: Collection[str] | None = None,
     ) -> None:
         self._toolbox = toolbox
         self._events = events
@@ -62,9 +59,7 @@ class McpDoor:
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        # The tools that are not listed are found through those that are.
-        shown = [t for t in toolbox.offered(Mode.AGENT, "json") if not listed or t.name in listed]
-        self._listed = [describe(tool) for tool in shown]
+        self._listed = [describe(tool) for tool in toolbox.offered(Mode.AGENT, "json")]
 
     def server(self) -> Server[Any]:
         """Return a protocol server over the tools."""
@@ -84,15 +79,9 @@ class McpDoor:
             await server.run(incoming, outgoing, server.create_initialization_options())
 
     async def _stdin_lines(self) -> Any:
-        """Lines of stdin that can be cancelled; ``None`` for a plain file, which never waits.
-
-        The SDK reads in a thread, and a thread that waits for a line outlives every signal.
-        """
-        reader = asyncio.StreamReader(limit=LONGEST_LINE)
-        loop = asyncio.get_running_loop()
-        try:
-            await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-        except ValueError:
+        """Lines of stdin that can be cancelled; ``None`` for a plain file, which never waits."""
+        reader = await open_stdin()
+        if reader is None:
             return None
 
         async def lines() -> AsyncIterator[str]:

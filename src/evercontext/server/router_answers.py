@@ -11,7 +11,7 @@ from evercontext.catalog.servers import asks_for_input
 from evercontext.domain.event import Audit
 from evercontext.domain.tool import Door, Tool, ToolResult
 from evercontext.errors import UnknownTool
-from evercontext.server import json_rpc
+from evercontext.server import eras, json_rpc
 from evercontext.server.answers import encode
 from evercontext.server.asgi import printable
 from evercontext.server.status import http_status
@@ -28,6 +28,14 @@ def shown(name: str, tool: Tool | Card) -> dict[str, Any]:
     schema = tool.arguments if isinstance(tool, Tool) else tool.schema
     shape = {"type": "object", **schema}
     return {"name": name, "description": tool.description, "inputSchema": shape}
+
+
+def whole(call: json_rpc.Call, result: dict[str, Any] | bytes, stateless: bool) -> bytes:
+    """Return the whole answer to a question; bytes are one already."""
+    if isinstance(result, bytes):
+        return result
+    shaped = eras.completed(call.method, result) if stateless else result
+    return encode({"jsonrpc": "2.0", "id": call.id, "result": shaped})
 
 
 def as_mcp(id: json_rpc.Id, result: ToolResult, trace_id: str, stateless: bool) -> bytes:
