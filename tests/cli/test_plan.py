@@ -11,7 +11,7 @@ import pytest
 
 from evercontext.cli.plan_file import LONGEST_PLAN, read_plan
 from evercontext.cli.task_text import whole_task
-from evercontext.domain.event import Evidence, Plan, Recalled
+from evercontext.domain.event import Evidence, Final, Plan, Recalled
 from evercontext.errors import InvalidPlan
 from evercontext.events.segments import read, segments
 from tests.cli.command import Ended, evercontext, home
@@ -146,6 +146,17 @@ def test_the_plan_is_edited_and_validated_again(project: Path, tmp_path: Path) -
     ended = plan(project, script, "--edit", EDITOR=broken)
     assert ended.code == 1
     assert "depends on 'model', which is not in the plan" in ended.err
+
+
+def test_an_editor_that_fails_ends_the_trace_and_names_the_fix(
+    project: Path, tmp_path: Path
+) -> None:
+    script = planner(tmp_path, {"text": json.dumps(PLAN)})
+    ended = plan(project, script, "--edit", EDITOR=editor(tmp_path, "exit 1"))
+    assert ended.code == 64
+    assert "Set EDITOR" in ended.err
+    bodies = [event.body for place in segments(home() / "traces") for event in read(place)]
+    assert isinstance(bodies[-1], Final)
 
 
 def gemini(tmp_path: Path, body: str) -> str:

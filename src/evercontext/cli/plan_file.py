@@ -51,8 +51,15 @@ def write_plan(path: Path, document: str) -> None:
 
 def edited_text(plan: TaskPlan) -> str | None:
     """What a person makes of a plan in their editor; ``None`` if it was not saved."""
-    text = json.dumps(plan.to_json(), indent=2, ensure_ascii=False) + "\n"
-    return click.edit(text, extension=".json")
+    return _edit(json.dumps(plan.to_json(), indent=2, ensure_ascii=False) + "\n")
+
+
+def _edit(text: str) -> str | None:
+    try:
+        return click.edit(text, extension=".json")
+    except click.ClickException as problem:
+        fix = "Set EDITOR to one that waits, such as nano"
+        raise UsageError(f"the editor failed ({one_line(problem.message)})", fix=fix) from None
 
 
 def editing(screen: Screen) -> Callable[[TaskPlan], Awaitable[TaskPlan]]:
@@ -62,7 +69,7 @@ def editing(screen: Screen) -> Callable[[TaskPlan], Awaitable[TaskPlan]]:
     async def edit(plan: TaskPlan) -> TaskPlan:
         text = json.dumps(plan.to_json(), indent=2, ensure_ascii=False) + "\n"
         while True:
-            written = await asyncio.to_thread(click.edit, text, extension=".json")
+            written = await asyncio.to_thread(_edit, text)
             if written is None:
                 return plan
             if not written.strip():
