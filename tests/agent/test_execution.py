@@ -28,6 +28,7 @@ class Parallel:
         self.tree: dict[str, str] = {}
         self.writing = 0
         self.meeting = asyncio.Barrier(2)
+        self.checking = asyncio.Event()
         self.heard: list[Event] = []
         self.log = EventLog(tmp_path / "traces")
         self.log.subscribe(self.heard.append)
@@ -53,7 +54,14 @@ class Parallel:
             self.writing -= 1
             return ToolResult("ok", changes=(FileChange(path, None, "x"),))
 
-        return [meet, put]
+        @tool(Effect.EXECUTE)
+        async def run_command(command: str) -> ToolResult:
+            """A check that never ends."""
+            self.checking.set()
+            await asyncio.Event().wait()
+            return ToolResult(command)
+
+        return [meet, put, run_command]
 
     async def run(self, plan: dict[str, Any], width: int = 2) -> TaskReport:
         async def make_plan(text: str, failure: str, caller: Caller) -> Planned:
@@ -124,6 +132,20 @@ async def test_a_failure_lets_what_runs_end_and_begins_nothing_more(tmp_path: Pa
     ended = {e.body.id: e.body.status for e in house.heard if isinstance(e.body, TaskEnded)}
     assert ended == {"a": "failed", "b": "done", "c": "skipped"}
     assert (report.final.tasks_done, report.final.tasks) == (1, 3)
+
+
+async def test_a_task_that_is_stopped_among_its_checks_is_not_done(tmp_path: Path) -> None:
+    house = Parallel(tmp_path, *turns("a", ("put", "a.py")), *turns("b"))
+    plan = {"tasks": [task("a", "a.py", checks=["test"]), task("b", depends_on=["a"])]}
+    work = asyncio.create_task(house.run(plan))
+    async with asyncio.timeout(20):
+        await house.checking.wait()
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    house.log.close()
+    ended = {e.body.id: e.body.status for e in house.heard if isinstance(e.body, TaskEnded)}
+    assert ended == {"a": "cancelled"}
 
 
 async def test_cancelling_ends_every_part_and_keeps_what_each_had_done() -> None:

@@ -209,12 +209,14 @@ class TaskRun:
             part.error = error
             if isinstance(error, LimitHit):
                 self._emit(error.event, parent)
-        part.outcome = judge(part.progress, part.error)
-        if part.done and part.task.checks and self.caller.mode is Mode.AGENT:
+        outcome = judge(part.progress, part.error)
+        if outcome is Outcome.DONE and part.task.checks and self.caller.mode is Mode.AGENT:
             caller = dataclasses.replace(self.caller, parent=parent)
             async with self._turnstile:
                 green = await all_green(part.task.checks, box, self.events, caller)
-            part.outcome = Outcome.DONE if green else Outcome.RED
+            outcome = Outcome.DONE if green else Outcome.RED
+        # Not before its checks ended: a part that is stopped among them is not done.
+        part.outcome = outcome
 
     async def _converse(
         self,
