@@ -18,6 +18,7 @@ from mcp.client.context import ClientRequestContext
 from mcp_types import ElicitRequestParams, ElicitResult
 
 from evercontext.catalog.server_log import read_log
+from evercontext.server.stdin import LONGEST_LINE
 from tests.catalog.world import ODD_SERVER
 from tests.cli.command import EVERCONTEXT, evercontext, home
 from tests.server.routed import REAL_SERVER
@@ -182,6 +183,19 @@ def test_requests_may_lie_in_a_file(tmp_path: Path) -> None:
             check=True,
         )
     assert json.loads(done.stdout) == {"jsonrpc": "2.0", "id": 1, "result": {}}
+
+
+@pytest.mark.parametrize("door", [[], ["--router"]])
+def test_nothing_on_stdin_is_the_end(tmp_path: Path, door: list[str]) -> None:
+    done = evercontext("mcp", *door, cwd=tmp_path)
+    assert (done.code, done.out) == (0, "")
+    assert "Traceback" not in done.err
+
+
+def test_a_message_without_end_is_refused(tmp_path: Path) -> None:
+    done = evercontext("mcp", "--router", stdin=b"x" * (LONGEST_LINE + 1), cwd=tmp_path)
+    assert done.code == 1
+    assert "longer than 16 MiB" in done.err
 
 
 def piped(folder: Path, *lines: dict[str, Any], before: str = "") -> dict[Any, dict[str, Any]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import stat
 import sys
 from collections.abc import AsyncIterator
 
@@ -13,16 +15,16 @@ LONGEST_LINE = 16 * 1024 * 1024
 
 
 async def open_stdin() -> asyncio.StreamReader | None:
-    """Connect stdin to the loop; ``None`` for a plain file, which never waits.
+    """Connect stdin to the loop; ``None`` for a file or ``/dev/null``, which never wait.
 
     A thread that waits for a line outlives every signal.
     """
+    kind = os.fstat(sys.stdin.fileno()).st_mode
+    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or sys.stdin.isatty()):
+        return None
     reader = asyncio.StreamReader(limit=LONGEST_LINE)
     loop = asyncio.get_running_loop()
-    try:
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    except ValueError:
-        return None
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     return reader
 
 
