@@ -69,21 +69,29 @@ def called(number: Any, params: dict[str, Any]) -> None:
             time.sleep(0.4)
             token = params["_meta"]["progressToken"]
             say({"method": "notifications/progress", "params": {"progressToken": token}})
-    if HOW == "asks-back" and "inputResponses" not in params:
-        question = {"mode": "form", "message": "Whose name?", "requestedSchema": SCHEMA}
-        wanted = {"who": {"method": "elicitation/create", "params": question}}
-        asked = {"resultType": "input_required", "inputRequests": wanted, "requestState": "half"}
-        return say({"id": number, "result": asked})
-    if HOW == "asks-back":
-        arguments = {"text": json.dumps([params["requestState"], params["inputResponses"]])}
     text = arguments.get("text", "") if name == "echo" else json.dumps(dict(os.environ))
     result = {"content": [{"type": "text", "text": text}], "isError": name == "fail"}
-    if HOW == "asks-back":
-        result["resultType"] = "complete"
     say({"id": number, "result": result})
     if HOW == "twice":
         say({"id": number, "result": {"content": [{"type": "text", "text": "again"}]}})
     return None
+
+
+def asks_back(number: Any, method: str, params: dict[str, Any]) -> None:
+    """Ask the client for a name first; then show what it brought."""
+    if "inputResponses" not in params:
+        question = {"mode": "form", "message": "Whose name?", "requestedSchema": SCHEMA}
+        wanted = {"who": {"method": "elicitation/create", "params": question}}
+        asked = {"resultType": "input_required", "inputRequests": wanted, "requestState": "half"}
+        return say({"id": number, "result": asked})
+    text = json.dumps([params["requestState"], params["inputResponses"]])
+    block = {"type": "text", "text": text}
+    result: dict[str, Any] = {
+        "tools/call": {"content": [block]},
+        "resources/read": {"contents": [{"uri": params.get("uri"), "text": text}]},
+        "prompts/get": {"messages": [{"role": "user", "content": block}]},
+    }[method]
+    return say({"id": number, "result": {"resultType": "complete", **result}})
 
 
 def stateless(message: dict[str, Any]) -> bool:
@@ -134,6 +142,8 @@ def main() -> None:
             say({"id": number, "result": listed(message.get("params", {}))})
         elif method == "notifications/cancelled":
             print("cancelled", file=sys.stderr, flush=True)
+        elif HOW == "asks-back" and number is not None:
+            asks_back(number, method, message["params"])
         elif method == "tools/call":
             called(number, message["params"])
 

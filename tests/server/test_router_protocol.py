@@ -68,6 +68,16 @@ async def test_a_server_asks_its_client_back(tmp_path: Path) -> None:
         assert done["resultType"] == "complete"
         said = done["structuredContent"]["result"]["content"][0]["text"]
         assert json.loads(said) == ["half", given]
+        memo = {"uri": "evercontext://shy/memo://x"}
+        for method, params in (("resources/read", memo), ("prompts/get", {"name": "shy:greet"})):
+            asked = (await router.stateless(method, **params)).json()["result"]
+            assert asked["resultType"] == "input_required"
+            back = {**params, "inputResponses": given, "requestState": "half"}
+            done = (await router.stateless(method, **back)).json()["result"]
+            assert done["resultType"] == "complete"
+            assert "half" in json.dumps(done)
+            refused = (await router.post(method, params)).json()
+            assert "cannot be asked" in refused["error"]["message"]
         # A client that shook hands has no way to be asked.
         refused = await router.ask("tools/call", name="tool_execute", arguments=call)
         assert refused["isError"]

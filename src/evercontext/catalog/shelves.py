@@ -14,12 +14,14 @@ from evercontext.catalog.adopt import LONGEST_DESCRIPTION, MOST_TOOLS
 from evercontext.catalog.backend import Backend
 from evercontext.catalog.listing import Listed
 from evercontext.catalog.message import Answer
-from evercontext.catalog.servers import PATIENCE, Scope, Servers
+from evercontext.catalog.servers import PATIENCE, Scope, Servers, asks_for_input
+from evercontext.catalog.wire import Params
 from evercontext.errors import ServerProblem
 
 SCHEME = "evercontext://"
 LONGEST_NAME = 128
 LONGEST_ADDRESS = 2_048
+NO_MORE: Params = {}
 _Rename = Callable[[str, dict[str, Any]], dict[str, Any] | None]
 
 
@@ -47,22 +49,37 @@ class Shelves:
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return task
 
-    async def read(self, address: str, scope: Scope) -> Answer | None:
-        """Read a resource; ``None`` if it is not there for this caller."""
+    async def read(self, address: str, scope: Scope, more: Params = NO_MORE) -> Answer | None:
+        """Read a resource; ``None`` if it is not there for this caller.
+
+        ``more`` is what a stateless client brings along; only such a client can be asked back.
+        """
         server, _, own = address.removeprefix(SCHEME).partition("/")
         backend = await self._servers.backend(server, scope)
         if not address.startswith(SCHEME) or backend is None or not own:
             return None
-        answer = await backend.ask("resources/read", {"uri": own})
+        answer = await _asked(backend, "resources/read", {"uri": own, **more}, bool(more))
+        if asks_for_input(answer.value):
+            return answer
         return Answer(_readdressed(server, answer.value), "")
 
-    async def get(self, name: str, arguments: Mapping[str, Any], scope: Scope) -> Answer | None:
+    async def get(
+        self, name: str, arguments: Params, scope: Scope, more: Params = NO_MORE
+    ) -> Answer | None:
         """Fill a prompt in; ``None`` if it is not there for this caller."""
         server, _, own = name.partition(":")
         backend = await self._servers.backend(server, scope)
         if backend is None or not own:
             return None
-        return await backend.ask("prompts/get", {"name": own, "arguments": arguments})
+        wanted = {"name": own, "arguments": arguments, **more}
+        return await _asked(backend, "prompts/get", wanted, bool(more))
+
+
+async def _asked(backend: Backend, method: str, params: Params, can_be_asked: bool) -> Answer:
+    answer = await backend.ask(method, params)
+    if asks_for_input(answer.value) and not can_be_asked:
+        raise ServerProblem(f"{backend.config.id} asks for input, and who called cannot be asked")
+    return answer
 
 
 def _shown(what: str, server: str, task: asyncio.Task[Listed]) -> list[dict[str, Any]]:

@@ -116,6 +116,8 @@ def discovered() -> dict[str, Any]:
 
 def completed(method: str, result: dict[str, Any]) -> dict[str, Any]:
     """A result as the stateless revision wants it."""
+    if result.get("resultType") == "input_required":
+        return result
     cached = {"ttlMs": 0, "cacheScope": "private"} if method.endswith(("/list", "/read")) else {}
     return {"resultType": "complete", **cached, **result}
 

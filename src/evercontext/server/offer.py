@@ -114,12 +114,14 @@ class Offer:
         wanted = call.params.get("uri" if call.method == "resources/read" else "name")
         if not isinstance(wanted, str):
             raise RpcError(json_rpc.INVALID_PARAMS, "say what is wanted")
-        given = call.params.get("arguments", {})
+        given = call.params.get("arguments")
+        filled = given if isinstance(given, dict) else {}
+        more = _continued(call.params) if question.stateless else {}
         started = time.monotonic()
         answer = await (
-            self._shelves.read(wanted, visitor.sight)
+            self._shelves.read(wanted, visitor.sight, more)
             if call.method == "resources/read"
-            else self._shelves.get(wanted, given if isinstance(given, dict) else {}, visitor.sight)
+            else self._shelves.get(wanted, filled, visitor.sight, more)
         )
         if answer is None:
             raise RpcError(json_rpc.INVALID_PARAMS, f"there is no {printable(wanted, 140)!r}")
