@@ -86,12 +86,12 @@ def asks_back(number: Any, method: str, params: dict[str, Any]) -> None:
         return say({"id": number, "result": asked})
     text = json.dumps([params["requestState"], params["inputResponses"]])
     block = {"type": "text", "text": text}
-    result: dict[str, Any] = {
+    shapes: dict[str, dict[str, Any]] = {
         "tools/call": {"content": [block]},
         "resources/read": {"contents": [{"uri": params.get("uri"), "text": text}]},
         "prompts/get": {"messages": [{"role": "user", "content": block}]},
-    }[method]
-    return say({"id": number, "result": {"resultType": "complete", **result}})
+    }
+    return say({"id": number, "result": {"resultType": "complete", **shapes[method]}})
 
 
 def stateless(message: dict[str, Any]) -> bool:
