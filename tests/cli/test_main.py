@@ -93,6 +93,14 @@ def test_a_closed_pipe_is_quiet() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("more", ["", "--json"])
+def test_a_full_disk_behind_the_output_is_one_line(more: str) -> None:
+    shell = f"{EVERCONTEXT} config show {more} > /dev/full"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "No space left on device" in done.stderr
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
 def test_a_closed_stream_stops_nothing(closed: str, tmp_path: Path) -> None:
     script = tmp_path / "turns.jsonl"

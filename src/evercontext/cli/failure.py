@@ -33,6 +33,9 @@ def report(problem: BaseException, arguments: Sequence[str] = ()) -> int:
         _show_origin(problem)
     except BrokenPipeError:
         _reader_left()
+    except OSError:
+        # A full disk behind the output: what could be said is said, the exit code says the rest.
+        pass
     return int(outcome)
 
 
@@ -94,10 +97,11 @@ def _say(error: errors.EverContextError, outcome: Outcome, arguments: Sequence[s
     from evercontext.settings import process_environment
 
     redactor = Redactor(secret_values(process_environment()))
+    # People first: the output of a program may be what failed.
+    print(f"error: {one_line(redactor.text(str(error)))}", file=sys.stderr, flush=True)
     if wants_json(arguments):
         told = redactor.value(envelope(error, outcome))
         print(json.dumps(told, ensure_ascii=False), flush=True)
-    print(f"error: {one_line(redactor.text(str(error)))}", file=sys.stderr, flush=True)
 
 
 def _show_origin(problem: BaseException) -> None:
