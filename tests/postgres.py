@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,16 @@ def _run(started: Any, sql: str, database: str = "postgres") -> list[Any]:
     with psycopg.connect(started.get_uri(database), autocommit=True) as link:
         found = link.execute(sql)
         return found.fetchall() if found.description else []
+
+
+@contextmanager
+def away() -> Iterator[None]:
+    """Stop the server, and start it again at the end."""
+    server().stop()
+    try:
+        yield
+    finally:
+        server().start()
 
 
 def new_database() -> str:

@@ -50,6 +50,7 @@
     │   ├── StoreCorrupt
     │   ├── StoreTooNew
     │   ├── StoreBusy
+    │   │   └── StoreClash        another writer came first: may be done again
     │   ├── StoreGone             the database server does not answer: may be tried again
     │   ├── StoreTimeout          a query ran too long and was stopped
     │   └── StoreConflict         a row contradicts another one
@@ -379,6 +380,12 @@ class StoreBusy(StoreProblem):
     """Another process holds the database."""
 
     code = "store_busy"
+
+
+class StoreClash(StoreBusy):
+    """Another writer came first and this transaction was rolled back: it can be done again."""
+
+    code = "store_clash"
 
 
 class StoreGone(StoreProblem):

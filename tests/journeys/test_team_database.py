@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -15,7 +19,7 @@ from evercontext.access.tokens import Tokens
 from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.storage.postgres import PostgresStore
 from tests import postgres
-from tests.cli.command import evercontext, home
+from tests.cli.command import EVERCONTEXT, Ended, evercontext, home
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +53,60 @@ def test_a_team_works_on_one_database(url: str, tmp_path: Path) -> None:
 @pytest.mark.case(122)
 def test_a_database_that_is_away_is_named_without_its_password(tmp_path: Path) -> None:
     env = {"EC_DATABASE_URL": "postgresql://me:hunter2secret@127.0.0.1:9/none"}
-    ended = evercontext("memory", "add", "anything", cwd=tmp_path, env=env)
+    ended = evercontext("memory", "search", "anything", cwd=tmp_path, env=env)
     assert ended.code == 1
     assert "EC_DATABASE_URL" in ended.err
-    assert "hunter2secret" not in ended.err + ended.out
+    queued = evercontext("memory", "add", "anything", cwd=tmp_path, env=env)
+    assert "queued: PostgreSQL is away" in queued.err
+    assert "hunter2secret" not in ended.err + ended.out + queued.err + queued.out
+    files = [one for one in home().rglob("*") if one.is_file()]
+    assert files
+    assert all(b"hunter2secret" not in one.read_bytes() for one in files)
+
+
+def kill_as_soon_as_something_is_stored(url: str, folder: Path) -> None:
+    def stored() -> int:
+        return int(postgres.run("SELECT count(*) FROM memories", urlsplit(url).path[1:])[0][0])
+
+    before = stored()
+    env = {**os.environ, "EC_DATABASE_URL": url}
+    begun = subprocess.Popen(
+        [EVERCONTEXT, "memory", "list"], cwd=folder, env=env, stdout=subprocess.DEVNULL
+    )
+    while begun.poll() is None and stored() == before:
+        time.sleep(0.005)
+    begun.kill()
+    begun.wait()
+
+
+@pytest.mark.case(122)
+def test_what_is_added_while_the_server_is_away_is_queued_then_stored_once(
+    url: str, tmp_path: Path
+) -> None:
+    def memory(*words: str, stdin: str | None = None) -> Ended:
+        env = {"EC_DATABASE_URL": url}
+        return evercontext(*words, cwd=tmp_path, env=env, stdin=stdin)
+
+    lines = [json.dumps({"id": f"turn-{n}", "content": f"Said as number {n}"}) for n in range(600)]
+    with postgres.away():
+        added = memory("memory", "add", "木曜日に公開する", "--json", "--user", "ann")
+        assert (added.code, json.loads(added.out)["queued"]) == (75, True)
+        dropped = memory("memory", "add", "Not this one")
+        assert memory("memory", "forget", dropped.out.strip()).code == 0
+        read = memory("memory", "import", "-", stdin="\n".join(lines))
+        assert read.code == 75
+        assert "queued: PostgreSQL is away; 600 memories kept here" in read.err
+        assert memory("memory", "list").code == 1
+        assert "not yet stored: 601" in memory("doctor").out
+    for _ in range(3):
+        kill_as_soon_as_something_is_stored(url, tmp_path)
+    found = json.loads(memory("memory", "list", "--json", "-n", "10000").out)
+    assert [one["id"] for one in reversed(found)] == [f"turn-{n}" for n in range(600)]
+    assert {one["seen"] for one in found} == {1}
+    assert "not yet stored" not in memory("doctor").out
+    # It was queued first, and so it is the oldest.
+    everything = json.loads(memory("memory", "list", "--json", "-n", "9999", "--user", "ann").out)
+    assert (everything[-1]["content"], len(everything)) == ("木曜日に公開する", 601)
 
 
 async def test_every_room_keeps_its_rows_there(url: str) -> None:

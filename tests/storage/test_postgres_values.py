@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evercontext.errors import DiskFull, EverContextError, StoreBusy, StoreGone, StoreTimeout
+from evercontext.errors import DiskFull, EverContextError, StoreClash, StoreGone, StoreTimeout
 from evercontext.storage.postgres_values import incoming, meaning_of, numbered, outgoing
 
 
@@ -33,8 +33,8 @@ def test_truth_is_a_number_and_no_number_is_too_large() -> None:
 @pytest.mark.parametrize(
     ("error", "meant"),
     [
-        (psycopg.errors.SerializationFailure(), StoreBusy),
-        (psycopg.errors.DeadlockDetected(), StoreBusy),
+        (psycopg.errors.SerializationFailure(), StoreClash),
+        (psycopg.errors.DeadlockDetected(), StoreClash),
         (psycopg.errors.AdminShutdown(), StoreGone),
         (psycopg.errors.CannotConnectNow(), StoreGone),
         (psycopg.errors.QueryCanceled(), StoreTimeout),

@@ -77,6 +77,7 @@ class EverContext:
             history = EvaluationHistory(store, settings.home, secrets.masked)
             workspace, tools = equip(settings, stack, events, history)
             memory = Recollection.of(store, settings.root, secrets.masked, events)
+            await memory.catch_up()
             catalog = open_catalog(settings, store, events, secrets.learn)
             stack.push_async_callback(catalog.servers.close)
             # Two more tools are worth their tokens only where they lead somewhere.

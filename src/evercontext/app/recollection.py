@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from evercontext.events.redact import Clean, unchanged
 from evercontext.memory.messages import MessageRepository
 from evercontext.memory.orchestrator import RetrievalOrchestrator
 from evercontext.memory.sessions import Session, SessionRepository, real_path
-from evercontext.memory.store import MemoryStore
+from evercontext.memory.store import QUEUED, MemoryStore
 from evercontext.memory.tools import memory_tools
 from evercontext.storage.store import Store
 
@@ -114,7 +115,7 @@ class Recollection:
         if caller.mode is not Mode.AGENT or not report.final.changed:
             return
         try:
-            await self.memories.save_memory(
+            kept = await self.memories.save_memory(
                 # Cleaned while whole: half a secret would not be known for one.
                 summary(self.clean(text), report),
                 MemoryType.LONGTERM,
@@ -125,6 +126,14 @@ class Recollection:
             )
         except StoreProblem:
             return
+        if kept.queued and self.events:
+            said = f"{QUEUED}; what this task did is not yet stored"
+            self.events.emit(Notice(level="warning", text=said), trace_id=caller.trace_id)
+
+    async def catch_up(self) -> None:
+        """Store what waited for the server, if it answers."""
+        with suppress(StoreProblem):
+            await self.memories.deliver()
 
     async def close(self, session: Session, model: Model | None, window: Window | None) -> None:
         """Keep what a session was about, in its model's words where that is worth asking for."""

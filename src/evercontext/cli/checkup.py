@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from evercontext.errors import EverContextError
+from evercontext.errors import EverContextError, StoreGone
 from evercontext.settings import Settings, process_environment
 
 State = Literal["ok", "warn", "bad"]
@@ -107,11 +107,24 @@ async def _server(settings: Settings) -> Check:
     from evercontext.storage.choose import open_store
 
     try:
+        waiting = await _queued(settings)
         store = await open_store(settings.database, settings.database_url)
+    except StoreGone as error:
+        return Check("database", "bad", f"{error.message}{waiting}", error.fix)
     except EverContextError as error:
         return Check("database", "bad", error.message, error.fix)
     await store.close()
-    return Check("database", "ok", f"{store.report.location}, schema {store.report.version}")
+    said = f"{store.report.location}, schema {store.report.version}{waiting}"
+    return Check("database", "ok", said)
+
+
+async def _queued(settings: Settings) -> str:
+    from evercontext.storage.choose import outbox_path
+    from evercontext.storage.outbox import Outbox
+
+    path = outbox_path(settings.database, settings.database_url or "")
+    number = await asyncio.to_thread(Outbox(path).count)
+    return f"; queued on this machine and not yet stored: {number:,}" if number else ""
 
 
 async def _database(settings: Settings) -> Check:

@@ -15,7 +15,7 @@ from evercontext.cli.options import json_option, root_option, settings_of
 from evercontext.cli.terminal import Screen, one_line
 from evercontext.domain.memory import MemoryType, RetrievalOptions, SourceType
 from evercontext.domain.outcome import Outcome
-from evercontext.errors import NotFound, UsageError
+from evercontext.errors import NotFound, StoreGone, UsageError
 
 if TYPE_CHECKING:
     from evercontext.app.recollection import Recollection
@@ -49,7 +49,7 @@ def add(content: str, replaces: str | None, user: str | None, as_json: bool, **p
             user_id=user, project=memory.project, supersedes=replaces, origin={"door": "cli"},
         )  # fmt: skip
         print(json.dumps(kept.to_json(), ensure_ascii=False) if as_json else kept.id)
-        return Outcome.DONE
+        return _told_queued(1) if kept.queued else Outcome.DONE
 
     return _with_memory(work, place)
 
@@ -186,15 +186,28 @@ def import_memories(file: BinaryIO, user: str | None, **place: Any) -> int:
         from evercontext.memory.intake import read_memories
 
         lines = _batches(read_memories(file, memory.project, user))
-        taken = read = 0
+        taken = read = queued = 0
         for batch in lines:
-            taken += await memory.memories.take_in(batch)
-            read += len(batch)
+            try:
+                taken += await memory.memories.take_in(batch)
+                read += len(batch)
+            except StoreGone:
+                if not await memory.memories.put_off(batch):
+                    raise
+                queued += len(batch)
         known = f", {read - taken} known already" if read > taken else ""
         screen.line(f"{_counted(taken)} taken in{known}")
-        return Outcome.DONE
+        return _told_queued(queued) if queued else Outcome.DONE
 
     return _with_memory(work, place)
+
+
+def _told_queued(number: int) -> Outcome:
+    from evercontext.memory.store import QUEUED
+
+    told = f"{QUEUED}; {_counted(number)} kept here, not yet stored (see `evercontext doctor`)"
+    print(told, file=sys.stderr)
+    return Outcome.UNREACHABLE
 
 
 def _counted(number: int) -> str:
@@ -222,15 +235,17 @@ def _with_memory(work: Work, place: dict[str, Any]) -> int:
     async def opened() -> Outcome:
         from evercontext.app.house import check_root, make_home, redactor
         from evercontext.app.recollection import Recollection
-        from evercontext.storage.choose import open_store
+        from evercontext.storage.choose import open_or_wait
 
         check_root(settings)
         make_home(settings.home)
-        store = await open_store(settings.database, settings.database_url)
+        store = await open_or_wait(settings.database, settings.database_url)
         try:
             screen = Screen(sys.stdout, no_color=settings.no_color)
             clean = redactor(settings).masked
-            return await work(Recollection.of(store, Path(settings.root), clean), screen)
+            memory = Recollection.of(store, Path(settings.root), clean)
+            await memory.catch_up()
+            return await work(memory, screen)
         finally:
             await store.close()
 

@@ -24,7 +24,7 @@ class Outcome(IntEnum):
     """Turns, time, tokens or money ran out."""
     USAGE = 64
     UNREACHABLE = 75
-    """The provider did not answer, nor after its retry."""
+    """The provider did not answer, nor after its retry; or a memory waits for the database."""
     CANCELLED = 130
     TERMINATED = 143
 

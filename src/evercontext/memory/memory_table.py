@@ -39,6 +39,13 @@ def seen_by(scope: Scope) -> tuple[str, str, str, str]:
     return scope.project, scope.project, scope.user, scope.user
 
 
+def is_visible(project: str, user: str, scope: Scope) -> bool:
+    """``VISIBLE`` for what is in no table of memories yet."""
+    if project == scope.project and user in ("", scope.user):
+        return True
+    return project == "" and user == scope.user and user != ""
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """One memory as it is kept."""
@@ -64,6 +71,8 @@ class Memory:
     state: str = "active"
     seen: int = 1
     """How often it was told."""
+    queued: bool = False
+    """It waits on this machine for the database server and is not stored yet."""
 
     def to_json(self) -> dict[str, Any]:
         """The memory as plain JSON, without what is empty."""

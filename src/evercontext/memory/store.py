@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import secrets
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from evercontext.domain.memory import MemoryType, SourceType
-from evercontext.errors import UsageError
+from evercontext.errors import StoreClash, StoreGone, UsageError
 from evercontext.events.redact import Clean, cleaned, unchanged
 from evercontext.memory.memory_table import (
     COLUMNS,
@@ -24,12 +26,15 @@ from evercontext.memory.memory_table import (
     seen_by,
     stamp,
 )
+from evercontext.memory.queue import MemoryQueue
 from evercontext.storage.checksum import checksum
 from evercontext.storage.store import Queries, Store
 
 LONGEST = 100_000
 """Characters of one memory."""
+QUEUED = "queued: PostgreSQL is away"
 _BATCH = 500
+_ATTEMPTS = 3
 _NEXT_CHANGE = "(SELECT coalesce(max(change), 0) + 1 FROM memories)"
 # The class below has a method called ``list``, which hides the type inside it.
 Memories = list[Memory]
@@ -41,11 +46,24 @@ def new_memory_id() -> str:
     return f"m{datetime.now(UTC):%Y%m%d%H%M%S%f}{secrets.token_hex(3)}"
 
 
+@dataclass(slots=True)
+class _Draft:
+    """A memory on its way."""
+
+    memory: Memory
+    rows: Rows
+    supersedes: str | None
+    sent: bool = False
+    """The server may have it, whatever becomes of its answer."""
+
+
 class MemoryStore:
     """The memories of one database; every call says for whom."""
 
     def __init__(self, store: Store, clean: Clean = unchanged) -> None:
         self._store, self._clean = store, clean
+        waiting = store.report.outbox
+        self._queue = MemoryQueue(waiting) if waiting else None
 
     async def save_memory(
         self,
@@ -68,7 +86,8 @@ class MemoryStore:
         """Keep one memory; the same words again are one memory told twice.
 
         What a tool said is always ``untrusted``. ``supersedes`` ends an older memory's validity
-        at this moment: it is kept, and no longer found.
+        at this moment: it is kept, and no longer found. While the database server is away it is
+        kept on this machine and comes back as ``queued``: not stored yet.
         """
         source = SourceType(source_type)
         memory = Memory(
@@ -86,21 +105,65 @@ class MemoryStore:
             origin=origin or {},
             expires_at=stamp(expires_at) if expires_at else None,
         )
-        rows = await self._rows([memory])
+        draft = _Draft(memory, await self._rows([memory]), supersedes)
+        try:
+            await self.deliver()
+            return await self._written(draft)
+        except (StoreGone, StoreClash):
+            if self._queue is None:
+                raise
+            kept = self._without_secrets(memory)
+            await self._queue.put([(kept, supersedes)], sent=draft.sent)
+            return replace(kept, queued=True)
+
+    async def _written(self, draft: _Draft) -> Memory:
+        for attempt in range(1, _ATTEMPTS):
+            try:
+                return await self._write(draft)
+            except StoreClash:
+                await asyncio.sleep(attempt * random.uniform(0.05, 0.2))  # noqa: S311 - a pause
+        return await self._write(draft)
+
+    async def _write(self, draft: _Draft) -> Memory:
+        memory = draft.memory
         async with self._store.transaction() as writing:
-            if supersedes:
-                await _supersede(writing, supersedes, memory)
-            await writing.execute_many(INSERT, rows)
+            draft.sent = True
+            if draft.supersedes:
+                await _supersede(writing, draft.supersedes, memory)
+            await writing.execute_many(INSERT, draft.rows)
             kept = await writing.fetch_one(
                 f"SELECT {COLUMNS} FROM memories WHERE project = ? AND user_id = ?"  # noqa: S608 - made of fixed words
                 " AND digest = ? AND state = 'active'",
-                (project or "", user_id or "", rows[0][8]),
+                (memory.project or "", memory.user_id or "", draft.rows[0][8]),
             )
         assert kept is not None
         return memory_of(kept)
 
+    async def deliver(self) -> int:
+        """Store what waits for the server; ``StoreGone`` if something does and it is away."""
+        return await self._queue.deliver(self._store, self._take) if self._queue else 0
+
+    async def _take(self, writing: Queries, memory: Memory, supersedes: str | None) -> None:
+        # The older one may have been forgotten meanwhile: the new words are kept all the same.
+        if supersedes:
+            with suppress(UsageError):
+                await _supersede(writing, supersedes, memory)
+        await writing.execute_many(INSERT, await self._rows([memory]))
+
+    async def put_off(self, memories: Sequence[Memory]) -> bool:
+        """Queue what ``take_in`` could not; ``False`` where there is no queue."""
+        if self._queue is None:
+            return False
+        for memory in memories:
+            _check(memory)
+        # One of a known id is left as it is, and whether it is known only the server can say.
+        waiting = [(self._without_secrets(memory), None) for memory in memories]
+        await self._queue.put(waiting, sent=True)
+        return True
+
     async def save_many(self, memories: Sequence[Memory]) -> int:
         """Keep many memories, such as the turns of a conversation; return how many were new."""
+        await self.deliver()
         before = await self._count()
         for at in range(0, len(memories), _BATCH):
             await self._store.execute_many(INSERT, await self._rows(memories[at : at + _BATCH]))
@@ -126,6 +189,8 @@ class MemoryStore:
         self, beginning: str, *, user_id: str | None = None, project: str | None = None
     ) -> str | None:
         """Return the one id that is this or begins so; ``UsageError`` if several do."""
+        if self._queue and await self._queue.holds(beginning, Scope(project or "", user_id or "")):
+            return beginning
         rows = await self._store.fetch_all(
             f"SELECT id FROM memories WHERE substr(id, 1, ?) = ? AND state <> 'forgotten'"  # noqa: S608 - made of fixed words
             f" AND {VISIBLE} ORDER BY number LIMIT 50",
@@ -177,6 +242,10 @@ class MemoryStore:
         self, id: str, *, user_id: str | None = None, project: str | None = None
     ) -> bool:
         """Wipe one memory's words for good; ``False`` if there is none such to be seen."""
+        scope = Scope(project or "", user_id or "")
+        if self._queue and await self._queue.take_back(id, scope):
+            return True
+        await self.deliver()
         blank = digest_of("", id)
         wiped = checksum((id, SourceType.THOUGHT.value, "", 0))
         changed = await self._store.execute(
@@ -184,7 +253,7 @@ class MemoryStore:
             " vector = NULL, origin = NULL, speaker = NULL, source_type = 'thought', untrusted = 0,"
             f" checksum = ?, change = {_NEXT_CHANGE}"
             f" WHERE id = ? AND state <> 'forgotten' AND {VISIBLE}",
-            (blank, wiped, id, *seen_by(Scope(project or "", user_id or ""))),
+            (blank, wiped, id, *seen_by(scope)),
         )
         if changed:
             await self._store.wipe_deleted()

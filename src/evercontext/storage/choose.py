@@ -2,29 +2,64 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 
-from evercontext.errors import ConfigError
+from evercontext.errors import ConfigError, StoreGone
 from evercontext.storage.sqlite import SqliteStore
-from evercontext.storage.store import Store
+from evercontext.storage.store import OpenReport, Store
 
 _SCHEMES = ("postgresql://", "postgres://")
+_SECRET = ("password", "sslpassword")
 
 
 async def open_store(path: Path, url: str | None = None) -> Store:
     """Open the database at ``url``, or the file ``path`` where none is named."""
     if not url:
         return await SqliteStore.open(path)
+    _check(url)
+    from evercontext.storage.postgres import PostgresStore
+
+    return await PostgresStore.open(url, outbox=outbox_path(path, url))
+
+
+async def open_or_wait(path: Path, url: str | None = None) -> Store:
+    """Open it; a server that is away gives a store that says so, beside its outbox."""
+    try:
+        return await open_store(path, url)
+    except StoreGone as problem:
+        from evercontext.storage.away import AwayStore
+        from evercontext.storage.postgres import place_of
+
+        place = place_of(url or "")
+        return AwayStore(problem, OpenReport(place, 0, outbox=outbox_path(path, url or "")))
+
+
+def outbox_path(path: Path, url: str) -> Path:
+    """Where things wait for the server: a file per address, whatever its password."""
+    _check(url)
+    from psycopg.conninfo import conninfo_to_dict
+
+    from evercontext.storage.postgres_values import translated
+
+    with translated():
+        parts = conninfo_to_dict(url)
+    plain = {name: str(value) for name, value in parts.items() if name not in _SECRET}
+    digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+    return path.parent / "outbox" / f"{digest[:24]}.db"
+
+
+def _check(url: str) -> None:
     if not url.startswith(_SCHEMES):
         raise ConfigError(
             "EC_DATABASE_URL is no address of a PostgreSQL database",
             fix="Write it like postgresql://user:password@host/name",
         )
     try:
-        from evercontext.storage.postgres import PostgresStore
+        import psycopg as psycopg
     except ImportError:
         raise ConfigError(
             "EC_DATABASE_URL needs the PostgreSQL driver",
             fix="Run: pip install 'evercontext[postgres]'",
         ) from None
-    return await PostgresStore.open(url)

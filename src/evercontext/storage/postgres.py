@@ -11,6 +11,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -53,6 +54,7 @@ class PostgresStore:
         *,
         migrations: Sequence[Migration] | None = None,
         busy_seconds: float = BUSY_SECONDS,
+        outbox: Path | None = None,
     ) -> PostgresStore:
         """Connect and bring the schema up to date."""
         steps = postgres_migrations() if migrations is None else migrations
@@ -70,6 +72,7 @@ class PostgresStore:
             version=after,
             migrated_from=before if 0 < before < after else None,
             shared=True,
+            outbox=outbox,
         )
         return cls(url, report, busy_seconds)
 

@@ -14,6 +14,7 @@ from evercontext.errors import (
     DiskFull,
     EverContextError,
     StoreBusy,
+    StoreClash,
     StoreConflict,
     StoreGone,
     StoreProblem,
@@ -77,11 +78,9 @@ def meaning_of(error: psycopg.Error) -> EverContextError:
             return StoreTimeout(f"the query took too long ({told})", fix="Narrow it")
         case psycopg.errors.DiskFull():
             return DiskFull(f"no space left for the database ({told})", fix="Free some space")
-        case (
-            psycopg.errors.LockNotAvailable()
-            | psycopg.errors.SerializationFailure()
-            | psycopg.errors.DeadlockDetected()
-        ):
+        case psycopg.errors.SerializationFailure() | psycopg.errors.DeadlockDetected():
+            return StoreClash(f"another writer came first ({told})", fix="Try again")
+        case psycopg.errors.LockNotAvailable():
             return StoreBusy(f"another process holds the database ({told})", fix="Try again")
         case psycopg.IntegrityError():
             return StoreConflict(f"the row contradicts another one ({told})")

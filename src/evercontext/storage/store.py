@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 Row = dict[str, Any]
@@ -33,6 +34,8 @@ class OpenReport:
     recovered_rows: int = 0
     shared: bool = False
     """Other machines may use it, too: their processes cannot be seen from here."""
+    outbox: Path | None = None
+    """Where on this machine things wait while the server is away."""
     warnings: tuple[str, ...] = ()
 
 
