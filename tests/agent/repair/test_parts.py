@@ -58,6 +58,7 @@ def test_better_means_less_of_the_old_and_nothing_new(
         "src/__tests__/a.js", "a.test.ts", "a.spec.tsx", "pkg/a_test.go", "tests/it.rs",
         "pyproject.toml", "setup.cfg", "package.json", "Cargo.toml", "Makefile", "ruff.toml",
         "vitest.config.ts", ".github/workflows/ci.yml", "x/__snapshots__/a.snap",
+        ".pytest.ini", "pytest.toml", "sitecustomize.py", "vite.config.ts", ".eslintignore",
     ],
 )  # fmt: skip
 def test_tests_and_settings_of_checks_are_protected(path: str) -> None:

@@ -24,11 +24,13 @@ _TESTS = """
     *.test.[cm][jt]s *.spec.[cm][jt]s *_test.go *_test.rs *_spec.rb *.snap
 """
 _SETTINGS = """
-    pyproject.toml pytest.ini tox.ini setup.cfg noxfile.py mypy.ini .mypy.ini ruff.toml .ruff.toml
-    .flake8 .pylintrc .coveragerc package.json tsconfig*.json jsconfig.json vitest.config.*
-    jest.config.* eslint.config.* .eslintrc* .prettierrc* prettier.config.* Cargo.toml clippy.toml
-    .clippy.toml rustfmt.toml .rustfmt.toml go.mod go.work .golangci.* Makefile makefile GNUmakefile
-    justfile Taskfile.* .pre-commit-config.yaml
+    pyproject.toml pytest.ini .pytest.ini pytest.toml .pytest.toml sitecustomize.py usercustomize.py
+    .ignore .eslintignore .prettierignore .mocharc* vite.config.* tox.ini setup.cfg noxfile.py
+    mypy.ini .mypy.ini ruff.toml .ruff.toml .flake8 .pylintrc .coveragerc package.json
+    tsconfig*.json jsconfig.json vitest.config.* jest.config.* eslint.config.* .eslintrc*
+    .prettierrc* prettier.config.* Cargo.toml clippy.toml .clippy.toml rustfmt.toml .rustfmt.toml
+    go.mod go.work .golangci.* Makefile makefile GNUmakefile justfile Taskfile.*
+    .pre-commit-config.yaml
 """
 _DECIDING = (*_TESTS.split(), *_SETTINGS.split())
 _SILENCERS = re.compile(
