@@ -37,6 +37,8 @@ def test_tasks_come_in_dependency_order_and_otherwise_as_written() -> None:
         ({"tasks": [task("a", surprise=1)]}, "unknown key 'surprise'"),
         ({"tasks": [task("a", on_error="ignore")]}, "on_error must be one of"),
         ({"tasks": [task("a", files="main.py")]}, "files must be a list"),
+        ({"tasks": [task("a", files=["/etc/passwd"])]}, "'/etc/passwd' is not inside the root"),
+        ({"tasks": [task("a", files=["x/../.."])]}, "'x/../..' is not inside the root"),
         ({"tasks": [task("a"), task("a")]}, "'a' is used more than once"),
         ({"tasks": [task("a", "z")]}, "depends on 'z'"),
         ({"tasks": [task("a", "b"), task("b", "a"), task("c")]}, "wait for each other: a, b"),

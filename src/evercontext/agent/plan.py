@@ -121,7 +121,12 @@ def _places(task: PlanTask) -> list[str]:
     """The files in one spelling; none where a pattern leaves open which they are."""
     if any(_OPEN & set(path) for path in task.files):
         return []
-    return [posixpath.normpath(path.replace("\\", "/")).casefold() for path in task.files]
+    return [_plain(path).rstrip("/").casefold() for path in task.files]
+
+
+def _plain(path: str) -> str:
+    """One spelling of a path; the slash at its end lets ``..`` be told like what is below it."""
+    return posixpath.normpath(path.replace("\\", "/")) + "/"
 
 
 def _meet(one: str, other: str) -> bool:
@@ -147,6 +152,8 @@ def _task(item: Any, number: int, problems: list[str]) -> PlanTask:
             problems.append(f"{where}.{key} must be a text")
     lists = {key: _texts(item.get(key), f"{where}.{key}", problems)
              for key in ("depends_on", "files", "checks")}  # fmt: skip
+    outside = [path for path in lists["files"] if _plain(path).startswith(("/", "../"))]
+    problems += [f"{where}.files: {path!r} is not inside the root" for path in outside]
     return PlanTask(
         id=str(item.get("id", "")).strip(),
         title=str(item.get("title", "")).strip(),
