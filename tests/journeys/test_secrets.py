@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from evercontext.app.redaction import redactor
+from evercontext.settings import Settings
 from tests.cli.command import evercontext, home
 from tests.journeys.person import Person
 from tests.journeys.story import call, script, write
@@ -96,3 +98,12 @@ def test_a_saved_memory_holds_no_secret(project: Path) -> None:
     ended = evercontext(*told, cwd=project, env=ENVIRONMENT)
     assert ended.code == 0, ended.err
     assert found() == []
+
+
+@pytest.mark.case(135)
+def test_the_login_of_a_database_is_masked_and_its_words_are_not() -> None:
+    address = "postgresql://shop:postgres@127.0.0.1/shop"
+    known = redactor(Settings(database_url=address))
+    assert known.text(f"it is {address}") == "it is postgresql://[redacted]@127.0.0.1/shop"
+    assert known.text("the shop runs on postgres") == "the shop runs on postgres"
+    assert redactor(Settings(database_url="postgresql://me@here/shop")).text("me@here") == "me@here"

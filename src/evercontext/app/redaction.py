@@ -10,4 +10,11 @@ def redactor(settings: Settings) -> Redactor:
     """Every secret in the environment, and those of the settings."""
     given = (settings.openai_api_key, settings.anthropic_api_key, settings.token)
     known = [secret for secret in (*given, settings.catalog_token) if secret]
-    return Redactor([*secret_values(process_environment()), *known])
+    login = _login(settings.database_url or "")
+    return Redactor([*secret_values(process_environment()), *known, *login])
+
+
+def _login(address: str) -> list[str]:
+    """Name and password of a database together: a password alone is often a common word."""
+    login = address.partition("//")[2].rpartition("@")[0]
+    return [login] if ":" in login else []
