@@ -86,10 +86,13 @@ def test_what_is_imported_twice_is_there_once_and_comes_out_as_it_was(
     assert json.loads(whole)["seen"] == 2
     other = tmp_path / "other"
     other.mkdir()
-    for said in ("1 memory taken in\n", "0 memories taken in, 1 known already\n"):
+    for said in ("1 memory taken in\n", "0 memories taken in, 1 known already or forgotten\n"):
         assert evercontext("memory", "import", "-", cwd=other, stdin=whole).out == said
     again = json.loads(evercontext("memory", "export", cwd=other).out)
     assert again == json.loads(whole) | {"project": str(other.resolve())}
+    assert evercontext("memory", "forget", again["id"], cwd=other).code == 0
+    assert evercontext("memory", "import", "-", cwd=other, stdin=whole).out == said
+    assert evercontext("memory", "export", cwd=other).out == ""
 
 
 def test_one_user_of_a_project_does_not_see_the_other(project: Path) -> None:

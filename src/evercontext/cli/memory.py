@@ -179,7 +179,7 @@ def import_memories(file: BinaryIO, user: str | None, **place: Any) -> int:
     """Take in FILE: JSON lines {id, content, speaker?, created_at?, session?}, - for stdin.
 
     Lines that `export` made come back as they were; others are turns of a conversation. What has
-    an id that is known already is left as it is.
+    an id that is known already is left as it is, and what was forgotten stays so.
     """
 
     async def work(memory: Recollection, screen: Screen) -> Outcome:
@@ -195,7 +195,7 @@ def import_memories(file: BinaryIO, user: str | None, **place: Any) -> int:
                 if not await memory.memories.put_off(batch):
                     raise
                 queued += len(batch)
-        known = f", {read - taken} known already" if read > taken else ""
+        known = f", {read - taken} known already or forgotten" if read > taken else ""
         screen.line(f"{_counted(taken)} taken in{known}")
         return _told_queued(queued) if queued else Outcome.DONE
 
