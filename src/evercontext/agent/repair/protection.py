@@ -46,6 +46,9 @@ REASON = "tests and the settings of checks stay as they are during a repair; men
 def is_protected(path: str) -> bool:
     """True for tests, what they compare with, and what configures a check."""
     folders = PurePosixPath(path).parts[:-1]
+    # Linters leave out what git ignores. Caches bring one of their own, further down.
+    if _plain(path) == ".gitignore":
+        return True
     return decides(path) or bool(_FOLDERS & set(folders)) or ".github" in folders
 
 
