@@ -232,6 +232,8 @@ def test_stopped_in_the_middle(number: int, code: int, project: Path, tmp_path: 
         with subprocess.Popen(
             command, cwd=project, env=environment, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            # what runs the tests may ignore it (nohup does), and children inherit that
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
         ) as child:  # fmt: skip
             assert Silent.asked.wait(30)
             told = time.monotonic()

@@ -284,7 +284,7 @@ async def _backend(app: EverContext, name: str) -> Backend:
 
 
 @command.command("import")
-@click.argument("source", metavar="claude|cursor|vscode|codex|gemini|FILE")
+@click.argument("source", metavar="claude|cursor|vscode|codex|gemini|zed|FILE")
 @click.option("--project", default="", metavar="ID", help="Whose they will be.")
 @click.option("--dry-run", is_flag=True, help="Show what would be added; add nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Add without asking.")
