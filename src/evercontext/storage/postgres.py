@@ -18,11 +18,12 @@ from urllib.parse import urlsplit
 import psycopg
 from psycopg.rows import dict_row
 
-from evercontext.errors import StoreBusy, StoreGone, StoreProblem
+from evercontext.errors import StoreGone, StoreProblem
 from evercontext.storage.migrate import Migration, postgres_migrations
 from evercontext.storage.postgres_migrate import migrate
 from evercontext.storage.postgres_values import incoming, numbered, outgoing, translated
 from evercontext.storage.store import READ_SECONDS, OpenReport, Parameters, Queries, Row
+from evercontext.storage.turn import WritersTurn
 from evercontext.storage.words import for_postgres
 
 BUSY_SECONDS = 10.0
@@ -42,8 +43,7 @@ class PostgresStore:
         self._url, self._report, self._busy_seconds = url, report, busy_seconds
         self._closed = False
         self._writer: Link | None = None
-        self._writing = asyncio.Lock()
-        self._holder: asyncio.Task[object] | None = None
+        self._turn = WritersTurn(busy_seconds)
         self._reading = asyncio.Semaphore(_READERS)
         self._readers: list[tuple[Link, float]] = []
 
@@ -85,7 +85,7 @@ class PostgresStore:
         self, sql: str, parameters: Parameters = (), *, seconds: float = READ_SECONDS
     ) -> list[Row]:
         """Return every row as of the last commit."""
-        self._refuse_holder()
+        self._turn.refuse_holder()
         self._refuse_closed()
         return await _again(lambda: self._read(sql, parameters, seconds))
 
@@ -112,7 +112,7 @@ class PostgresStore:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Queries]:
         """Open a write transaction; other writers, here and elsewhere, wait."""
-        async with self._turn():
+        async with self._turn.taken():
             # Nothing was sent yet: a server that has just restarted is simply asked again.
             link = await _again(self._begun)
             transaction = _Transaction(link)
@@ -135,8 +135,7 @@ class PostgresStore:
 
     async def close(self) -> None:
         """Give every connection back."""
-        self._refuse_holder()
-        async with self._writing:
+        async with self._turn.last():
             self._closed = True
             links = [link for link, _ in self._readers]
             links += [self._writer] if self._writer else []
@@ -194,26 +193,6 @@ class PostgresStore:
         with translated():
             await link.execute("SET default_transaction_read_only = on")
         return link
-
-    @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        """Wait for the writer; refuse a task that already has it, for it would wait for ever."""
-        self._refuse_holder()
-        try:
-            async with asyncio.timeout(self._busy_seconds):
-                await self._writing.acquire()
-        except TimeoutError:
-            raise StoreBusy("a transaction of this process holds the database") from None
-        self._holder = asyncio.current_task()
-        try:
-            yield
-        finally:
-            self._holder = None
-            self._writing.release()
-
-    def _refuse_holder(self) -> None:
-        if self._holder is not None and self._holder is asyncio.current_task():
-            raise StoreProblem("a transaction is open in this task: use it, not the store")
 
     def _refuse_closed(self) -> None:
         if self._closed:

@@ -24,6 +24,7 @@ from evercontext.storage.connect import (
 from evercontext.storage.migrate import Migration, home_migrations, migrate, refuse_newer
 from evercontext.storage.recover import find_damage, put_aside, salvage
 from evercontext.storage.store import READ_SECONDS, OpenReport, Parameters, Queries, Row
+from evercontext.storage.turn import WritersTurn
 from evercontext.storage.words import CATCH_UP, for_sqlite
 
 _Result = TypeVar("_Result")
@@ -48,8 +49,7 @@ class SqliteStore:
         self._report = report
         self._busy_seconds = busy_seconds
         self._in_memory = location == ":memory:"
-        self._writing = asyncio.Lock()
-        self._holder: asyncio.Task[object] | None = None
+        self._turn = WritersTurn(busy_seconds)
         self._write_thread = ThreadPoolExecutor(1, thread_name_prefix="store-write")
         self._read_threads = ThreadPoolExecutor(_READERS, thread_name_prefix="store-read")
         self._readers: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
@@ -120,7 +120,7 @@ class SqliteStore:
             with _whole(link):
                 return _execute(link, sql, parameters)
 
-        async with self._turn():
+        async with self._turn.taken():
             return await self.write(job)
 
     async def execute_many(self, sql: str, rows: Sequence[Parameters]) -> None:
@@ -130,7 +130,7 @@ class SqliteStore:
             with _whole(link):
                 link.executemany(sql, rows)
 
-        async with self._turn():
+        async with self._turn.taken():
             await self.write(job)
 
     async def holding(self, words: Sequence[str]) -> tuple[str, list[str]]:
@@ -141,7 +141,7 @@ class SqliteStore:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Queries]:
         """Open the one write transaction; other writers, in this process and others, wait."""
-        async with self._turn():
+        async with self._turn.taken():
             transaction = _Transaction(self)
             try:
                 await self.write(lambda link: link.execute("BEGIN IMMEDIATE"))
@@ -154,13 +154,12 @@ class SqliteStore:
 
     async def wipe_deleted(self) -> None:
         """Leave no word of deleted rows in the file or its log."""
-        async with self._turn():
+        async with self._turn.taken():
             await self.write(wipe_deleted)
 
     async def close(self) -> None:
         """Finish what is queued, then close every connection."""
-        self._refuse_holder()
-        async with self._writing:
+        async with self._turn.last():
             writer, self._writer = self._writer, None
             if writer is None:
                 return
@@ -175,26 +174,6 @@ class SqliteStore:
             self._watcher.close()
         writer.close()
 
-    @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        """Wait for the writer; refuse a task that already has it, for it would wait for ever."""
-        self._refuse_holder()
-        try:
-            async with asyncio.timeout(self._busy_seconds):
-                await self._writing.acquire()
-        except TimeoutError:
-            raise StoreBusy("a transaction of this process holds the database") from None
-        self._holder = asyncio.current_task()
-        try:
-            yield
-        finally:
-            self._holder = None
-            self._writing.release()
-
-    def _refuse_holder(self) -> None:
-        if self._holder is not None and self._holder is asyncio.current_task():
-            raise StoreProblem("a transaction is open in this task: use it, not the store")
-
     async def write(self, job: Callable[[sqlite3.Connection], _Result]) -> _Result:
         """Run ``job`` on the writer thread, after everything that was queued before it."""
         writer = self._open_writer()
@@ -206,7 +185,7 @@ class SqliteStore:
         return await asyncio.get_running_loop().run_in_executor(self._write_thread, run)
 
     async def _read(self, job: Callable[[sqlite3.Connection], _Result]) -> _Result:
-        self._refuse_holder()
+        self._turn.refuse_holder()
         self._open_writer()
         if self._in_memory:
             return await self._read_in_memory(job)
@@ -222,7 +201,7 @@ class SqliteStore:
             with _reading_only(link):
                 return job(link)
 
-        async with self._turn():
+        async with self._turn.taken():
             return await self.write(guarded)
 
     @contextmanager
