@@ -6,12 +6,12 @@ The tree is copied first. Prints CPU ms of "a file was changed → the next sear
 index (paths given, as a watcher does), and for a whole scan, and query CPU p50/p95.
 """
 
+import argparse
 import asyncio
 import pathlib
 import random
 import shutil
 import statistics
-import sys
 import tempfile
 import time
 
@@ -68,7 +68,9 @@ async def measure(tree):
 
 
 def main():
-    for name in sys.argv[1:]:
+    parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
+    parser.add_argument("trees", nargs="+", type=pathlib.Path)
+    for name in parser.parse_args().trees:
         with tempfile.TemporaryDirectory() as folder:
             tree = pathlib.Path(folder) / "tree"
             shutil.copytree(name, tree, symlinks=True)
