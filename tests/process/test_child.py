@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -34,6 +36,26 @@ async def test_closing_twice_is_harmless(tmp_path: Path) -> None:
     await child.close()
     await child.close()
     assert child.exit_code == -9
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts descriptors in /proc")
+@pytest.mark.parametrize("steps", range(12))
+async def test_a_start_that_is_given_up_at_any_step_keeps_no_descriptor(
+    tmp_path: Path, steps: int
+) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    starting = asyncio.create_task(start(["sleep", "60"], cwd=tmp_path))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    if starting.done():
+        await starting.result().close()
+    else:
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert set(os.listdir("/proc/self/fd")) == before
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the supervisor needs Linux")

@@ -144,7 +144,12 @@ class Child:
             self.kill_group()
             await self.wait()
         for transport in self._transports:
+            if isinstance(transport, asyncio.WriteTransport) and transport.get_write_buffer_size():
+                transport.abort()  # nobody will read the rest
             transport.close()
+        for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
+            if pipe is not None:  # one whose start was cancelled belongs to no transport
+                pipe.close()
         self._popen.wait()
         self.report = _read_report(self._launch.control)
         if self._pidfd is not None:
