@@ -133,5 +133,7 @@ def test_last_is_the_last_task_of_this_project_that_did_not_end_well(
     rest = script(tmp_path / "4", *part("b", write("b.txt", "b\n")))
     ended = evercontext("run", "--resume", "last", "-m", rest, "--no-auto-test", cwd=project)
     assert ended.code == 0, ended.err
+    assert "is done, so an older one is taken up" in ended.err
+    assert "all of it" in ended.err.splitlines()[1]
     listed = json.loads(evercontext("trace", "list", "--json", cwd=project).out)
     assert [one["status"] for one in listed if one["root"] == str(project)] == ["done", "done"]

@@ -2,11 +2,15 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
 from evercontext.domain.event import Diff, Final, ModelReply, Notice, Plan, Step, StepResult, Task
 from evercontext.events.log import EventLog
+from evercontext.files.policy import FilePolicy
+from evercontext.files.tree import WriteMode
+from evercontext.workspace.workspace import LocalWorkspace
 from tests.cli.command import evercontext, home
 
 FIRST = "11111111-aaaa-4aaa-8aaa-000000000001"
@@ -100,6 +104,24 @@ def test_a_task_whose_process_is_gone_is_cut_off(log: EventLog) -> None:
     day, rest = segment.name[:11], segment.name[11:].partition("-")[2]
     segment.rename(segment.with_name(f"{day}4194305-{rest}"))
     assert json.loads(evercontext("trace", "list", "--json").out)[0]["status"] == "cut off"
+
+
+def test_a_task_that_told_no_ending_lists_what_the_journal_knows(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    workspace = LocalWorkspace.open(root, home(), gateway=FilePolicy(), agent=FilePolicy())
+    write = workspace.tree.write
+    write("a.txt", "a\n", WriteMode.CREATE, trace_id=FIRST)
+    write("a.txt", "a\n", WriteMode.OVERWRITE, trace_id=FIRST)
+    write("日本.txt", "b\n", WriteMode.CREATE, trace_id=FIRST)
+    write("other.txt", "c\n", WriteMode.CREATE, trace_id=SECOND)
+    workspace.close()
+    log = EventLog(home() / "traces")
+    task = Task(text="killed", root=str(root), model="scripted:x", mode="agent", door="run")
+    log.emit(task, trace_id=FIRST)
+    log.close()
+    assert "2 files  killed" in evercontext("trace", "list").out
+    assert json.loads(evercontext("trace", "list", "--json").out)[0]["changed"] == 2
 
 
 def test_nothing_to_list_is_said_on_stderr() -> None:

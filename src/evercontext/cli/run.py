@@ -173,7 +173,7 @@ async def _run(order: _Order, settings: Settings) -> Outcome:
     from evercontext.tools.approval import Gate
 
     err = Screen(sys.stderr, no_color=settings.no_color)
-    before = await _interrupted(order.resume, settings) if order.resume else None
+    before = _interrupted(order.resume, settings, err) if order.resume else None
     trace_id = before.trace_id if before else new_trace_id()
     view = _view(settings, order.style, err, trace_id)
     gate = asking_gate(err, view.pause) if order.ask else Gate()
@@ -196,14 +196,17 @@ async def _run(order: _Order, settings: Settings) -> Outcome:
     return report.outcome
 
 
-async def _interrupted(prefix: str, settings: Settings) -> Interrupted:
+def _interrupted(prefix: str, settings: Settings, err: Screen) -> Interrupted:
     from evercontext.app.resumption import take_up
-    from evercontext.cli.traces import cut_off, events_of, resolve
+    from evercontext.cli.resume import latest
+    from evercontext.cli.traces import events_of
 
-    traces = settings.traces
-    trace_id = cut_off(traces, settings.root) if prefix == "last" else resolve(traces, prefix)
-    found = take_up(trace_id, events_of(settings.traces, trace_id))
-    found.check(settings.root)
+    if prefix == "last":
+        found = latest(settings, err)
+    else:
+        events = events_of(settings.traces, prefix)
+        found = take_up(events[0].trace_id, events)
+        found.check(settings.root)
     return found
 
 

@@ -32,6 +32,7 @@ def list_traces(limit: int, as_json: bool) -> None:
     """List the newest tasks."""
     settings = settings_of()
     found = traces.newest(settings.traces, limit)
+    traces.count_written(found, settings.home)
     if as_json:
         print(json.dumps([summary.to_json() for summary in found], indent=2, ensure_ascii=False))
         return

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from evercontext.domain.event import Event, Final, Task
+from evercontext.domain.tool import Mode
 from evercontext.errors import NotFound, UsageError
 from evercontext.events.segments import read, read_trace, segments
 
@@ -40,27 +42,58 @@ class Summary:
 def newest(directory: Path, limit: int) -> list[Summary]:
     """The newest tasks first."""
     found: dict[str, Summary] = {}
-    # A task begins and ends in one segment; segments are read until enough tasks are known. One
-    # that was taken up again is in two, and the later one says how it ended.
+    later: dict[str, Final] = {}
     for segment in reversed(segments(directory)):
-        found = {summary.trace_id: summary for summary in _summaries(segment)} | found
-        if len(found) >= limit:
+        if _enough(found, limit, segment):
             break
+        # A task that was taken up again is in two segments, and the later one says how it ended.
+        # One that ran past midnight begins in one and ends in the next.
+        found = _summaries(segment, later) | found
     return sorted(found.values(), key=lambda one: one.started, reverse=True)[:limit]
 
 
-def _summaries(segment: Path) -> Iterator[Summary]:
-    open_tasks: dict[str, Summary] = {}
+def _enough(found: Mapping[str, Summary], limit: int, segment: Path) -> bool:
+    """True if no task of this segment can be among the newest ones."""
+    if len(found) < limit:
+        return False
+    oldest = sorted((one.started for one in found.values()), reverse=True)[limit - 1]
+    try:
+        return segment.stat().st_mtime < datetime.fromisoformat(oldest).timestamp()
+    except FileNotFoundError:
+        return False
+
+
+def _summaries(segment: Path, later: dict[str, Final]) -> dict[str, Summary]:
+    """The tasks begun in a segment; ``later`` holds the endings that newer segments told."""
+    tasks: dict[str, Summary] = {}
+    endings: dict[str, Final] = {}
     for event in read(segment, Task.type, Final.type):
         match event.body:
             case Task() as task:
-                open_tasks[event.trace_id] = _begun(event, task)
-            case Final() as final if event.trace_id in open_tasks:
-                _end(open_tasks[event.trace_id], final)
-    for summary in open_tasks.values():
-        if summary.exit_code is None and not _is_written(segment):
+                tasks[event.trace_id] = _begun(event, task)
+                endings.pop(event.trace_id, None)
+            case Final() as final:
+                endings[event.trace_id] = final
+    later.update({trace: final for trace, final in endings.items() if trace not in later})
+    for trace_id, summary in tasks.items():
+        if ended := later.pop(trace_id, None):
+            _end(summary, ended)
+        elif not _is_written(segment):
             summary.status = "cut off"
-        yield summary
+    return tasks
+
+
+def count_written(found: Iterable[Summary], home: Path) -> None:
+    """Count the files of tasks that told no ending: the journal knows what they wrote."""
+    open_tasks = [one for one in found if one.exit_code is None and one.mode == Mode.AGENT]
+    if not open_tasks:
+        return
+    from evercontext.files.journal import written
+
+    roots = {one.root for one in open_tasks}
+    known = {root: written(home, Path(root).resolve()) for root in roots}
+    for one in open_tasks:
+        one.changed = len(known[one.root].get(one.trace_id, ()))
 
 
 def _is_written(segment: Path) -> bool:
@@ -94,13 +127,14 @@ def resolve(directory: Path, prefix: str | None) -> str:
     return only({event.trace_id for event in read_trace(directory, prefix.lower())}, prefix)
 
 
-def cut_off(directory: Path, root: Path) -> str:
-    """The newest task of this project that was to change something and did not end well."""
-    for one in newest(directory, _LOOKED_AT):
-        here = Path(one.root).resolve() == root.resolve()
-        if here and one.door == "run" and one.mode != "plan" and one.status != "done":
-            return one.trace_id
-    raise NotFound("no task was cut off here", fix="See `evercontext trace list`")
+def resumable(directory: Path, root: Path) -> list[Summary]:
+    """The newest tasks of this project first that were to change something."""
+    return [
+        one
+        for one in newest(directory, _LOOKED_AT)
+        if one.door == "run" and one.mode == Mode.AGENT
+        if Path(one.root).resolve() == root.resolve()
+    ]
 
 
 def events_of(directory: Path, prefix: str | None) -> list[Event]:

@@ -155,8 +155,7 @@ class Journal:
 
     def segments(self) -> list[Path]:
         """The segment files, oldest first."""
-        found = [p for p in self.directory.iterdir() if p.suffix in (LIVE, CLOSED)]
-        return sorted(found, key=lambda file: file.stem)
+        return _segments(self.directory)
 
     def roll_back(self, entries: Sequence[Entry], history: History) -> list[Entry]:
         """Take back entries, newest first, where the file is still as they left it.
@@ -253,6 +252,19 @@ class Journal:
             return self._segment
 
 
+def written(home: Path, root: Path) -> dict[str, set[str]]:
+    """Return the files that each trace changed below a root, without opening the root."""
+    directory = home / "journal" / _key(root)
+    history = History(_segments(directory) if directory.is_dir() else ())
+    open_steps = {entry.id for entry in history.unfinished()}
+    found: dict[str, set[str]] = {}
+    for entry in history.entries:
+        # A step cut off in the middle is taken back whole at the next opening.
+        if entry.before != entry.after and not entry.unsure and entry.id not in open_steps:
+            found.setdefault(entry.trace_id, set()).add(entry.path)
+    return found
+
+
 def parts_of(path: str) -> tuple[str, ...]:
     """Return the components of a path that the journal wrote itself."""
     parts = tuple(path.split("/"))
@@ -278,6 +290,11 @@ def _put(change: Change, entry: Entry) -> None:
         io.put(change.path, entry.temporary, seen)
     elif seen is not None:
         io.take(change.path, entry.temporary, seen)
+
+
+def _segments(directory: Path) -> list[Path]:
+    found = [path for path in directory.iterdir() if path.suffix in (LIVE, CLOSED)]
+    return sorted(found, key=lambda file: file.stem)
 
 
 def _key(root: Path) -> str:
