@@ -10,7 +10,7 @@ import pytest
 from evercontext.agent.hooked import MOST_STOPS
 from evercontext.app import EverContext
 from evercontext.app.hooking import MOST_OUTPUT
-from evercontext.domain.event import HookRan
+from evercontext.domain.event import Diff, Event, HookRan
 from evercontext.domain.tool import Mode
 from evercontext.events.segments import read, segments
 from evercontext.process.sandbox import Layer, choose
@@ -47,6 +47,7 @@ class Told:
     code: int
     out: str
     err: str = ""
+    changed: tuple[str, ...] = ()
 
 
 async def run(
@@ -60,12 +61,15 @@ async def run(
     async with EverContext.open(load({"root": str(root), "auto_test": False})) as app:
         report = await app.run_task("do it", model_name=model, mode=mode, gate=gate)
     said = " ".join([*app.notices, report.final.error or ""])
-    return Told(int(report.outcome), report.text, said)
+    return Told(int(report.outcome), report.text, said, report.final.changed)
+
+
+def every_event() -> list[Event]:
+    return [event for place in segments(home() / "traces") for event in read(place)]
 
 
 def ran() -> list[HookRan]:
-    bodies = [event.body for place in segments(home() / "traces") for event in read(place)]
-    return [body for body in bodies if isinstance(body, HookRan)]
+    return [event.body for event in every_event() if isinstance(event.body, HookRan)]
 
 
 async def test_exit_2_blocks_the_call_and_tells_the_model_why(
@@ -179,6 +183,25 @@ async def test_a_stop_hook_sends_the_model_back_but_not_for_ever(
     assert ended.out.strip() == f"done {MOST_STOPS}"
 
 
+async def test_what_hooks_write_counts_and_is_taken_back(project: Path, tmp_path: Path) -> None:
+    (project / "old.txt").write_text("旧\n")
+    configure({"UserPromptSubmit": claude("printf 新 > old.txt"),
+               "PreToolUse": claude("touch empty.txt; exit 2", "Write"),
+               "PostToolUse": claude("printf 'x = 1\n' > a.py", "write_*|list_files"),
+               "Stop": claude("rm -f gone.txt; printf '旧\n' > same.txt")})  # fmt: skip
+    (project / "gone.txt").write_text("gone\n")
+    (project / "same.txt").write_text("旧\n")
+    turns = [write("a.py", "x=1\n"), {"tool_calls": [call("list_files", path=".")]}]
+    ended = await run(project, tmp_path, *turns, {"text": "ok"})
+    assert sorted(ended.changed) == ["a.py", "empty.txt", "gone.txt", "old.txt"]
+    parents = {event.id for event in every_event() if isinstance(event.body, HookRan)}
+    diffs = [event for event in every_event() if isinstance(event.body, Diff)]
+    assert {event.parent for event in diffs} <= parents
+    assert evercontext("undo", cwd=project).code == 0
+    left = {path.name: path.read_text() for path in project.iterdir() if path.is_file()}
+    assert left == {"old.txt": "旧\n", "gone.txt": "gone\n", "same.txt": "旧\n"}
+
+
 @pytest.mark.case(100)
 async def test_a_hook_sees_no_secret_of_the_environment(project: Path, tmp_path: Path) -> None:
     seen = tmp_path / "env"
@@ -211,7 +234,8 @@ async def test_hooks_of_a_project_run_only_trusted_and_only_in_the_cage(
     assert "untrusted, project" in evercontext("hooks", "list", cwd=project).out
     assert evercontext("hooks", "trust", cwd=project).code == 5
     assert evercontext("hooks", "trust", "--yes", cwd=project).code == 0
-    assert (await run(project, tmp_path, *turns)).code == 0
+    done = await run(project, tmp_path, *turns)
+    assert (done.code, done.changed) == (0, ("from-the-hook",))
     assert (project / "from-the-hook").exists()
     assert not (tmp_path / "outside").exists()
     assert evercontext("undo", cwd=project).code == 0

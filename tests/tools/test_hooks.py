@@ -12,7 +12,7 @@ from evercontext.events.log import EventLog
 from evercontext.process.run import Completed
 from evercontext.settings.hooks import Hook
 from evercontext.tools.decorate import tool
-from evercontext.tools.hooks import Hooks, Verdict, judge
+from evercontext.tools.hooks import Hooks, Ran, Verdict, judge
 from evercontext.tools.toolbox import Toolbox
 
 
@@ -70,12 +70,12 @@ async def test_hooks_run_in_order_each_with_what_the_one_before_made_of_it(tmp_p
     log = EventLog(tmp_path)
     log.subscribe(heard.append)
 
-    async def run(hook: Hook, stdin: bytes, caller: Caller) -> Completed:
+    async def run(hook: Hook, stdin: bytes, caller: Caller) -> Ran:
         given = json.loads(stdin)
         seen.append(given)
         if hook.command == "rename":
-            return said(updatedInput={"path": given["tool_input"]["path"] + "+"})
-        return ended(2, err="full") if len(given["tool_input"]["path"]) > 3 else ended()
+            return Ran(said(updatedInput={"path": given["tool_input"]["path"] + "+"}))
+        return Ran(ended(2, err="full") if len(given["tool_input"]["path"]) > 3 else ended())
 
     hooks = [Hook("PreToolUse", "rename"), Hook("PreToolUse", "check"), Hook("Stop", "never")]
     calls: list[str] = []
@@ -94,8 +94,8 @@ async def test_hooks_run_in_order_each_with_what_the_one_before_made_of_it(tmp_p
 
 
 async def test_arguments_of_a_hook_that_make_no_sense_are_refused(tmp_path: Path) -> None:
-    async def run(hook: Hook, stdin: bytes, caller: Caller) -> Completed:
-        return said(updatedInput={"nonsense": 1})
+    async def run(hook: Hook, stdin: bytes, caller: Caller) -> Ran:
+        return Ran(said(updatedInput={"nonsense": 1}))
 
     calls: list[str] = []
     log = EventLog(tmp_path)
@@ -106,8 +106,8 @@ async def test_arguments_of_a_hook_that_make_no_sense_are_refused(tmp_path: Path
 
 
 async def test_what_is_said_afterwards_is_added_but_not_in_a_dry_run(tmp_path: Path) -> None:
-    async def run(hook: Hook, stdin: bytes, caller: Caller) -> Completed:
-        return ended(2, err="line 3 is too long")
+    async def run(hook: Hook, stdin: bytes, caller: Caller) -> Ran:
+        return Ran(ended(2, err="line 3 is too long"))
 
     log = EventLog(tmp_path)
     calls: list[str] = []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from evercontext.domain.event import Diff, Event, HookRan
 from evercontext.domain.message import Message, user
 from evercontext.domain.tool import Caller
 from evercontext.errors import HookBlocked
@@ -19,7 +20,21 @@ class HookedTask:
 
     hooks: Hooks | None
     caller: Caller
+    changed: dict[str, bool] = field(default_factory=dict)
+    """Files that hooks wrote; ``False``: only with the content they had."""
+    _ran: set[str] = field(default_factory=set)
     _stops: int = 0
+
+    def hear(self, event: Event) -> None:
+        """Take in what the log says of hooks: they run inside calls too, unseen by the task."""
+        if event.trace_id != self.caller.trace_id:
+            return
+        match event.body:
+            case HookRan():
+                self._ran.add(event.id)
+            case Diff(path=path, kind=kind, diff=diff) if event.parent in self._ran:
+                real = kind != "changed" or bool(diff)
+                self.changed[path] = real or self.changed.get(path, False)
 
     async def begin(self, text: str, session: str | None) -> Message | None:
         """Return what hooks want the model to know; raise if one does not want the task."""

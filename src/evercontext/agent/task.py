@@ -111,6 +111,7 @@ class TaskRun:
         self._hooked = HookedTask(
             self.toolbox.hooks, dataclasses.replace(self.caller, parent=began)
         )
+        stop_hearing = self.events.subscribe(self._hooked.hear)
         try:
             self._advice = await self._hooked.begin(text, self.session)
             await self._carry_out(text, began)
@@ -125,6 +126,8 @@ class TaskRun:
             await self._end(began, Terminated("stopped by the system") if by_system
                             else Cancelled("stopped by the user"))  # fmt: skip
             raise
+        finally:
+            stop_hearing()
 
     async def _check(self, text: str, began: str) -> None:
         caller = dataclasses.replace(self.caller, parent=began)
@@ -362,7 +365,8 @@ class TaskRun:
         for part in self._parts():
             whole.add(part.progress)
         whole.refusals += self._mended.refusals
-        whole.changed |= self._mended.changed
+        for changed in (self._mended.changed, self._hooked.changed):
+            whole.changed |= {path: real for path, real in changed.items() if real}
         return whole
 
     def _changed(self) -> tuple[str, ...]:

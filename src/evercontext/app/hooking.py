@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 
 from evercontext.domain.tool import Caller, Mode
 from evercontext.events.log import EventLog
 from evercontext.files.policy import agent_policy
 from evercontext.process.environment import filtered
-from evercontext.process.run import Completed, run
+from evercontext.process.run import run
 from evercontext.settings import Hook, Settings
-from evercontext.tools.hooks import Hooks
+from evercontext.tools.hooks import Hooks, Ran
 from evercontext.workspace.commands import CommandRunner, Recorder
 
 SHELL = ("/bin/sh", "-c")
@@ -31,20 +32,22 @@ def open_hooks(
     policy = agent_policy(settings.allow_ext, settings.max_bytes)
     cage = CommandRunner(root, environment, settings.home, settings.sandbox, policy, recorder)
 
-    async def run_hook(hook: Hook, stdin: bytes, caller: Caller) -> Completed:
+    async def run_hook(hook: Hook, stdin: bytes, caller: Caller) -> Ran:
         argv = ("env", *told, *SHELL, hook.command)
         # What a repository brought runs in the cage, because the agent may write the scripts it
         # names; and where nothing may be written, that holds for everybody.
         if hook.origin == "project" or caller.mode is not Mode.AGENT:
             outcome = await cage.run(argv, caller, timeout=hook.timeout, stdin=stdin)
-            return outcome.completed
-        return await run(
-            argv,
-            cwd=root,
-            timeout=hook.timeout,
-            env=filtered(environment),
-            stdin=stdin,
-            max_output=MOST_OUTPUT,
-        )
+            return Ran(outcome.completed, outcome.changes)
+        async with recorder.recording(caller) if recorder else nullcontext() as recorded:
+            completed = await run(
+                argv,
+                cwd=root,
+                timeout=hook.timeout,
+                env=filtered(environment),
+                stdin=stdin,
+                max_output=MOST_OUTPUT,
+            )
+        return Ran(completed, recorded.changes if recorded else ())
 
     return Hooks(settings.hooks, run_hook, events, str(root))

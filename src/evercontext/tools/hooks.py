@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from evercontext.domain.event import HookRan
-from evercontext.domain.tool import Arguments, Caller, Mode, Tool, ToolResult
+from evercontext.domain.tool import Arguments, Caller, FileChange, Mode, Tool, ToolResult
 from evercontext.errors import EverContextError, HookBlocked
 from evercontext.events.log import EventLog
 from evercontext.process.run import Completed
 from evercontext.settings.hooks import Hook
+from evercontext.tools.diff import describe
 
 FAMILIES = (
     ("write_file", "writeFile", "Write"),
@@ -36,7 +37,16 @@ BLOCKS = 2
 _LONGEST = 10_000
 _LONGEST_RESPONSE = 50_000
 
-RunHook = Callable[[Hook, bytes, Caller], Awaitable[Completed]]
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a hook ended, and what it wrote."""
+
+    completed: Completed
+    changes: tuple[FileChange, ...] = ()
+
+
+RunHook = Callable[[Hook, bytes, Caller], Awaitable[Ran]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +126,15 @@ class Hooks:
         started = time.monotonic()
         stdin = json.dumps(given, ensure_ascii=False, default=str).encode("utf-8", "replace")
         try:
-            ended = await self.run(hook, stdin, caller)
+            ran = await self.run(hook, stdin, caller)
         except EverContextError as problem:
             self._tell(hook, None, "error", str(problem), started, caller)
             return Verdict()
+        ended = ran.completed
         verdict, decision = judge(hook.event, ended)
-        self._tell(hook, ended.exit_code, decision, _said(ended, verdict), started, caller)
+        told = self._tell(hook, ended.exit_code, decision, _said(ended, verdict), started, caller)
+        for change in ran.changes:
+            self.events.emit(describe(change), trace_id=caller.trace_id, parent=told)
         return verdict
 
     def _tell(
@@ -132,7 +145,7 @@ class Hooks:
         text: str,
         started: float,
         caller: Caller,
-    ) -> None:
+    ) -> str:
         body = HookRan(
             event=hook.event,
             command=hook.command,
@@ -142,7 +155,7 @@ class Hooks:
             text=text[:500],
             duration_ms=round((time.monotonic() - started) * 1000),
         )
-        self.events.emit(body, trace_id=caller.trace_id, parent=caller.parent)
+        return self.events.emit(body, trace_id=caller.trace_id, parent=caller.parent).id
 
     def _given(self, event: str, facts: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
         return {
