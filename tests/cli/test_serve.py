@@ -74,6 +74,12 @@ def test_run_uses_the_gateway_it_is_told_of(tmp_path: Path) -> None:
     assert (ended.code, ended.out) == (0, "read back\n"), ended.err
     assert (there / "a.txt").read_text() == "over the wire\n"
     assert list(here.iterdir()) == []
+    assert f"files behind {url}\n" in ended.err
+    assert str(here) not in ended.err
+    assert "take it back, where the files are" in ended.err
+    short = ended.err.partition("evercontext undo ")[2].split()[0]
+    assert evercontext("undo", short, cwd=there).code == 0
+    assert not (there / "a.txt").exists()
 
 
 @pytest.mark.case(136)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
 
@@ -75,6 +76,14 @@ def json_option(function: F) -> F:
 def settings_of(root: str | None = None, **flags: Any) -> Settings:
     """Load the settings with these flags on top."""
     return load({"root": root, **flags})
+
+
+def gateway_of(settings: Settings) -> str | None:
+    """Where the files are if not here, without a login that its address may carry."""
+    if not settings.mcp_url:
+        return None
+    parts = urlsplit(settings.mcp_url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def confirm(question: str) -> None:

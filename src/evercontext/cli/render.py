@@ -40,8 +40,9 @@ _COLOURS = {"done": "green", "red": "yellow", "limit": "yellow", "cancelled": "y
 class TextView:
     """Shows one task to a person as it happens."""
 
-    def __init__(self, out: Screen, err: Screen, trace_id: str) -> None:
+    def __init__(self, out: Screen, err: Screen, trace_id: str, gateway: str | None = None) -> None:
         self._out, self._err, self._trace_id = out, err, trace_id
+        self._gateway = gateway
         self._dry = False
         self._patched = False
         self._streamed = ""
@@ -109,7 +110,8 @@ class TextView:
 
     def _task(self, task: Task) -> None:
         self._dry = task.mode == Mode.DRY_RUN
-        what = [f"model {task.model}", f"root {task.root}"]
+        place = f"files behind {self._gateway}" if self._gateway else f"root {task.root}"
+        what = [f"model {task.model}", place]
         what += ["dry run: nothing is written"] if self._dry else []
         for text in what:
             self._err.line(one_line(text), "dim")
@@ -238,7 +240,8 @@ class TextView:
         short = self._trace_id[:_SHORT_ID]
         hints = [(f"evercontext trace show {short}", "what happened")]
         if final.changed and not self._dry:
-            hints.append((f"evercontext undo {short}", "take it back"))
+            where = ", where the files are" if self._gateway else ""
+            hints.append((f"evercontext undo {short}", f"take it back{where}"))
         if final.tasks_done < final.tasks and not self._dry and not final.rolled_back:
             hints.append((f"evercontext run --resume {short}", "go on where it stopped"))
         width = max(len(command) for command, _ in hints)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
-from evercontext.cli.options import checks_options, root_option, settings_of, warn
+from evercontext.cli.options import checks_options, gateway_of, root_option, settings_of, warn
 from evercontext.cli.plan_file import editing, read_plan
 from evercontext.cli.task_text import whole_task
 from evercontext.cli.terminal import Screen, one_line
@@ -235,7 +235,7 @@ def _view(settings: Settings, style: str, err: Screen, trace_id: str) -> View:
 
     out = Screen(sys.stdout, no_color=settings.no_color)
     if style == "text":
-        return TextView(out, err, trace_id)
+        return TextView(out, err, trace_id, gateway_of(settings))
     return JsonView(out, trace_id, stream=style == "stream-json")
 
 

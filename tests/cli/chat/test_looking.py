@@ -17,3 +17,11 @@ def test_servers_and_memories_can_be_looked_at(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert "on   clock  clock-server --utc" in done.out + done.err
     assert (done.out + done.err).count("blue shelf") >= 2
+
+
+def test_status_names_the_gateway_without_its_login(tmp_path: Path) -> None:
+    model = write_script(tmp_path / "s.jsonl", [{"text": "ok"}])
+    given = {"EC_MCP_URL": "http://me:secret@127.0.0.1:9"}
+    ended = evercontext("chat", "-m", model, cwd=tmp_path, stdin="/status\n", env=given)
+    assert "files     behind http://127.0.0.1:9" in ended.out
+    assert "secret" not in ended.out

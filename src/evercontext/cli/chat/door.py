@@ -13,7 +13,7 @@ import click
 
 from evercontext import __version__
 from evercontext.cli.interrupt import run_until_stopped
-from evercontext.cli.options import checks_options, root_option, settings_of, warn
+from evercontext.cli.options import checks_options, gateway_of, root_option, settings_of, warn
 from evercontext.cli.terminal import Screen, one_line
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import UsageError
@@ -143,7 +143,9 @@ async def _greet(dialogue: Dialogue) -> None:
     if not screen.is_terminal:
         return
     screen.line(f"EverContext {__version__}", "bold")
-    screen.line(one_line(f"{talk.model.info.name} in {talk.root}"), "dim")
+    gateway = gateway_of(dialogue.app.settings)
+    place = f"on the files behind {gateway}" if gateway else f"in {talk.root}"
+    screen.line(one_line(f"{talk.model.info.name} {place}"), "dim")
     if talk.history:
         screen.line(f"back in: {one_line(talk.session.title or talk.session.id)}", "bold")
         past.show_end(dialogue)

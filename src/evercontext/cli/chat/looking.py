@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from evercontext.access.rules import parse
 from evercontext.cli.chat.view import show_diff
+from evercontext.cli.options import gateway_of
 from evercontext.cli.render import describe_diff
 from evercontext.cli.terminal import one_line
 from evercontext.domain.event import Diff
@@ -106,9 +107,11 @@ async def show_status(dialogue: Dialogue, given: str) -> None:
     """Where the conversation stands."""
     talk = dialogue.talk
     rules = len(dialogue.permissions.stored) + len(dialogue.permissions.session)
+    gateway = gateway_of(dialogue.app.settings)
     facts = {
         "session": talk.session.id,
         "root": talk.root,
+        **({"files": f"behind {gateway}"} if gateway else {}),
         "model": talk.model.info.name,
         "mode": str(talk.mode),
         "messages": str(len(talk.history)),
