@@ -46,6 +46,34 @@ def test_a_grown_corpus_has_the_signals_of_a_built_one() -> None:
             assert values == pytest.approx(rows["built"][path], abs=1e-5)
 
 
+def test_the_dear_signals_of_files_out_of_reach_are_left_out_and_change_nothing() -> None:
+    files = {
+        f"{'tests/' if i % 3 else ''}cart_{i}.py": f"def cart_{i}(price):\n    return {i}\n"
+        * (1 + i)
+        for i in range(30)
+    }
+    corpus, question = _corpus(files), understand("cart price")
+    whole = Scorer(corpus, question, None).run()
+    scores = whole.features @ weights()
+    expected = whole.slots[np.argsort(-scores, kind="stable")[:5]].tolist()
+    ranked = rank(corpus, question, None, 5)
+    assert [found.slot for found in ranked] == expected
+    by_slot = dict(zip(whole.slots.tolist(), whole.features * weights(), strict=True))
+    for found in ranked:
+        assert found.shares == pytest.approx(by_slot[found.slot], abs=1e-5)
+
+
+def test_candidates_are_narrowed_with_their_chunks() -> None:
+    found = Scorer(_corpus(SHOP), understand("cart total price"), None).run()
+    kept = np.array([1, 0])
+    narrow = found.narrowed(kept)
+    ends = np.cumsum(found.chunk_counts)
+    pieces = [found.chunks[ends[i] - found.chunk_counts[i] : ends[i]] for i in kept.tolist()]
+    assert narrow.slots.tolist() == found.slots[kept].tolist()
+    assert narrow.chunks.tolist() == np.concatenate(pieces).tolist()
+    assert narrow.features.tolist() == found.features[kept].tolist()
+
+
 def test_tests_are_demoted_unless_asked_for() -> None:
     files = {"a.py": "def parse(): pass\n", "tests/test_a.py": "def parse(): pass\n" * 3}
     corpus = _corpus(files)
@@ -132,7 +160,7 @@ def test_paths_tell_what_they_are(path: str, test: bool, example: bool, generate
 
 def test_sums_by_owner() -> None:
     values = np.array([1.0, 5.0, 2.0, 4.0, 3.0], np.float32)
-    best, top3, total = by_owner(values, np.array([0, 0, 0, 0, 2], np.int32), 3)
+    best, top3, total = by_owner(values, np.array([4, 0, 1], np.int32))
     assert best.tolist() == [5.0, 0.0, 3.0]
     assert top3.tolist() == [11.0, 0.0, 3.0]
     assert total.tolist() == [12.0, 0.0, 3.0]

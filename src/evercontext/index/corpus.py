@@ -7,7 +7,7 @@ is flat numbers, so that a snapshot of it can be mapped from a file instead of b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -85,6 +85,7 @@ class Corpus:
         self._later_symbols: dict[int, list[int]] = {}
         self._paths: list[str] = []
         self._at: dict[str, int] | None = None
+        self._facts: dict[int, PathFacts] = {}
 
     @classmethod
     def build(
@@ -182,11 +183,21 @@ class Corpus:
 
     def term(self, term: str) -> int | None:
         """Return the number of a term, or ``None`` if no file ever had it."""
-        key = key_of(term)
-        at = int(np.searchsorted(self.terms, np.uint64(key)))
-        if at < len(self.terms) and int(self.terms[at]) == key:
-            return at
-        return self._later_terms.get(key)
+        return self.numbers([term])[0]
+
+    def numbers(self, terms: Sequence[str]) -> list[int | None]:
+        """Return the numbers of terms, each ``None`` if no file ever had it."""
+        keys = [key_of(term) for term in terms]
+        later = self._later_terms.get
+        if not len(self.terms):
+            return [later(key) for key in keys]
+        wanted = np.array(keys, np.uint64)
+        at = np.minimum(np.searchsorted(self.terms, wanted), len(self.terms) - 1)
+        known = (self.terms[at] == wanted).tolist()
+        return [
+            number if is_known else later(key)
+            for number, is_known, key in zip(at.tolist(), known, keys, strict=True)
+        ]
 
     def definers_of(self, name: str) -> list[int]:
         """Return the files that define a name, whatever its case."""
@@ -233,7 +244,10 @@ class Corpus:
 
     def facts(self, slot: int) -> PathFacts:
         """Return what the path of a file says."""
-        return facts_of(self.path(slot))
+        known = self._facts.get(slot)
+        if known is None:
+            known = self._facts[slot] = facts_of(self.path(slot))
+        return known
 
     def paths(self) -> list[str]:
         """Return the paths of all slots, dead ones included."""

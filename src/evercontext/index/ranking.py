@@ -13,6 +13,7 @@ import numpy as np
 from evercontext.index.analysis import FUNCTION
 from evercontext.index.corpus import Corpus
 from evercontext.index.features import COLUMN, NAMES, Candidates, Scorer
+from evercontext.index.names import shares as shares_of
 from evercontext.index.question import Question
 from evercontext.retrieval.postings import Floats, Ints
 from evercontext.retrieval.ragged import Long, spread
@@ -21,6 +22,8 @@ from evercontext.retrieval.tokens import whole
 _CENTRE, _SPREAD = 6.0, 2.0
 """Maps the model's sum to a score between 0 and 1; measured on the development set."""
 _WORDLESS = np.float32(8.0)
+_OUT_OF_REACH = np.float32(2.5)
+"""So far below the last place of a page, no file was ever lifted onto it by its dear signals."""
 _MOST_REASONS = 4
 _MOST_PER_FILE = 3
 _ONE_MORE_IN = 10
@@ -80,48 +83,62 @@ def rank(
     allowed = None
     if prefix:
         allowed = np.array([path.startswith(prefix) for path in corpus.paths()], np.bool_)
-    found = Scorer(corpus, question, vector).run(allowed)
-    if not len(found.slots):
-        return []
     given = weights()
     if question.asks_tests:
         given = given.copy()
         given[COLUMN["test"]] = 0.0
-    scores = found.features @ given
+
+    def worth_more(found: Candidates) -> Long:
+        scores = _sums(found, given)
+        shown = scores[found.chunk_counts > 0]
+        if len(shown) <= limit:
+            return np.arange(len(scores))
+        last = np.partition(shown, len(shown) - limit)[len(shown) - limit]
+        return np.flatnonzero(scores >= last - _OUT_OF_REACH)
+
+    found = Scorer(corpus, question, vector).run(allowed, worth_more)
+    if not len(found.slots):
+        return []
+    return _pick(corpus, question, found, _sums(found, given), limit, given)
+
+
+def _sums(found: Candidates, given: Floats) -> Floats:
+    scores: Floats = found.features @ given
     # A file without a single word of the question never stands before one that has some.
     scores -= _WORDLESS * (found.features[:, COLUMN["bm25f"]] <= 0)
-    return _pick(corpus, question, found, scores, limit, given)
+    return scores
 
 
 def _pick(
     corpus: Corpus, question: Question, found: Candidates, scores: Floats, limit: int, given: Floats
 ) -> list[Ranked]:
     # An empty file may be named like the question, but has nothing to show.
-    shown = np.flatnonzero(corpus.values("chunk_count")[found.slots] > 0)
-    order = shown[np.argsort(-scores[shown], kind="stable")[:limit]].tolist()
-    if not order:
+    shown = np.flatnonzero(found.chunk_counts)
+    order = shown[np.argsort(-scores[shown], kind="stable")[:limit]]
+    if not len(order):
         return []
-    orders = _best_chunks(corpus, question, found, order)
+    best = found.narrowed(order)
+    places = _best_chunks(corpus, question, best)
+    values = [_between(total) for total in scores[order].tolist()]
     chunks = [
-        (_between(float(scores[i])) / (1 + depth), i, orders[i][depth])
+        (values[i] / (1 + depth), i, own[depth])
         for depth in range(_MOST_PER_FILE)
-        for i in order
-        if depth < len(orders[i])
+        for i, own in enumerate(places)
+        if depth < len(own)
     ]
     # The first places go to different files, the last to what else the best file has to show.
     more = 0 if question.symbol else limit // _ONE_MORE_IN
     first, rest = chunks[: limit - more], chunks[limit - more :]
     rest.sort(key=lambda found: -found[0])
-    further = [found for found in rest if found[1] == order[0]][:more]
+    further = [found for found in rest if found[1] == 0][:more]
     rest = further + [found for found in rest if found not in further]
+    shares = best.features * given
+    reasons, slots = _reasons(shares), best.slots.tolist()
     ranked: list[Ranked] = []
     lowest = 1.0
     for value, i, chunk in (first + rest)[:limit]:
         lowest = min(lowest, value)
-        shares = found.features[i] * given
-        ranked.append(
-            Ranked(int(found.slots[i]), chunk, round(lowest, 4), _reasons(shares), shares)
-        )
+        ranked.append(Ranked(slots[i], chunk, round(lowest, 4), reasons[i], shares[i]))
     return ranked
 
 
@@ -130,36 +147,27 @@ def _between(total: float) -> float:
     return 1.0 / (1.0 + math.exp(-(total - _CENTRE) / _SPREAD))
 
 
-def _best_chunks(
-    corpus: Corpus, question: Question, found: Candidates, files: list[int]
-) -> dict[int, list[int]]:
-    """Return for each of some candidates its best chunks, best first."""
-    bounds = np.searchsorted(found.chunk_owner, np.arange(len(found.slots) + 1)).tolist()
-    sizes = np.array([bounds[i + 1] - bounds[i] for i in files])
-    places = spread(np.array([bounds[i] for i in files]), sizes)
+def _best_chunks(corpus: Corpus, question: Question, found: Candidates) -> list[list[int]]:
+    """Return for each candidate its best chunks, best first."""
+    sizes = found.chunk_counts
     first = np.cumsum(sizes) - sizes
-    quality = _quality(corpus, question, found, places, first)
+    quality = _quality(corpus, question, found, first)
     # One sort for all files: each has a range of its own, best chunks first.
-    largest = np.float32(max(float(np.abs(quality).max(initial=0.0)), 1e-6))
-    order = np.argsort(np.repeat(np.arange(len(files)) * 4.0, sizes) - quality / largest)
-    return {
-        i: (order[start : start + min(size, _MOST_PER_FILE)] - start).tolist()
-        for i, size, start in zip(files, sizes.tolist(), first.tolist(), strict=True)
-    }
+    largest = max(float(quality.max()), -float(quality.min()), 1e-6)
+    order = np.argsort(np.repeat(np.arange(len(sizes)) * 4.0, sizes) - quality / largest)
+    return [
+        (order[start : start + min(size, _MOST_PER_FILE)] - start).tolist()
+        for start, size in zip(first.tolist(), sizes.tolist(), strict=True)
+    ]
 
 
-def _quality(
-    corpus: Corpus, question: Question, found: Candidates, places: Long, first: Long
-) -> Floats:
+def _quality(corpus: Corpus, question: Question, found: Candidates, first: Long) -> Floats:
     """How well chunks answer: their words, their meaning, their symbol; ``first`` starts files."""
-    words = found.chunk_words[places]
-    sizes = np.diff(first, append=len(places))
-    best = np.repeat(np.maximum.reduceat(words, first), sizes)
-    quality: Floats = _WORDS * words / np.maximum(best, np.float32(1e-6))
-    quality += _MEANING * found.chunk_meaning[places]
-    chunks = found.chunks[places]
-    quality += _FUNCTION * (corpus.values("chunk_kind")[chunks] == FUNCTION)
-    shown = corpus.values("chunk_name")[chunks]
+    best = np.maximum(np.maximum.reduceat(found.chunk_words, first), np.float32(1e-6))
+    quality: Floats = _WORDS * found.chunk_words / np.repeat(best, found.chunk_counts)
+    quality += _MEANING * found.chunk_meaning
+    quality += _FUNCTION * (corpus.values("chunk_kind")[found.chunks] == FUNCTION)
+    shown = corpus.values("chunk_name")[found.chunks]
     named = np.flatnonzero(shown >= 0)
     if len(named):
         quality[named] += _name_gain(corpus, question, found, shown[named])
@@ -169,22 +177,27 @@ def _quality(
 def _name_gain(corpus: Corpus, question: Question, found: Candidates, names: Ints) -> Floats:
     """What chunks gain by the names that they show."""
     sizes = corpus.values("part_count")[names]
-    owner = np.repeat(np.arange(len(names)), sizes)
     parts = corpus.values("part_term")[spread(corpus.values("first_part")[names], sizes)]
-    share = found.worth[parts]
-    met = np.bincount(owner, share > 0, len(names)) / np.maximum(sizes, 2)
-    gain: Floats = _NAMED * met + _COVERED * np.bincount(owner, share, len(names))
+    share = shares_of(parts, found.asked)
+    met = np.flatnonzero(share)
+    owner = np.repeat(np.arange(len(names)), sizes)[met]
+    gain: Floats = _NAMED * np.bincount(owner, minlength=len(names)) / np.maximum(sizes, 2)
+    gain += _COVERED * np.bincount(owner, share[met], len(names))
     for name in (question.symbol,) if question.symbol else question.names:
         gain[corpus.values("name_term")[names] == corpus.term(whole(name))] += _ASKED
     return gain
 
 
-def _reasons(shares: Floats) -> tuple[str, ...]:
-    """Name what spoke for a file, strongest first, each thing once."""
-    reasons: dict[str, float] = {}
-    for i in np.flatnonzero(shares > _SHOWN).tolist():
-        spoken = _SPOKEN.get(NAMES[i])
+def _reasons(shares: Floats) -> list[tuple[str, ...]]:
+    """Name for each file what spoke for it, strongest first, each thing once."""
+    found: list[dict[str, float]] = [{} for _ in shares]
+    rows, columns = np.nonzero(shares > _SHOWN)
+    strength = shares[rows, columns].tolist()
+    for row, column, share in zip(rows.tolist(), columns.tolist(), strength, strict=True):
+        spoken = _SPOKEN.get(NAMES[column])
         if spoken:
-            reasons[spoken] = reasons.get(spoken, 0.0) + float(shares[i])
-    best = sorted(reasons.items(), key=lambda item: -item[1])[:_MOST_REASONS]
-    return tuple(name for name, _ in best)
+            found[row][spoken] = found[row].get(spoken, 0.0) + share
+    return [
+        tuple(sorted(reasons, key=reasons.__getitem__, reverse=True)[:_MOST_REASONS])
+        for reasons in found
+    ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from evercontext.index.paths import PathFacts
 from evercontext.retrieval.postings import Floats
+from evercontext.retrieval.ragged import Long
 from evercontext.retrieval.tokens import stem
 
 _TELLING = 3
@@ -60,65 +61,74 @@ class StemMatcher:
 
     def rows(self, paths: Sequence[PathFacts]) -> Floats:
         """Return the signals of paths, in the order of ``STEM_NAMES``."""
-        place: dict[str, int] = {}
-        stems = [
-            (i, place.setdefault(part, len(place)), len(part))
-            for i, facts in enumerate(paths)
-            for part in facts.stem_words
-        ]
-        wholes = [place.setdefault(facts.stem, len(place)) for facts in paths]
-        parents = [
-            (i, place.setdefault(part, len(place)))
-            for i, facts in enumerate(paths)
-            for part in facts.parent_terms
-        ]
-        fits = self._fits(list(place))
+        stems = [part for facts in paths for part in facts.stem_words]
+        parents = [part for facts in paths for part in facts.parent_terms]
+        wholes = [facts.stem for facts in paths]
+        unique = dict.fromkeys((*stems, *wholes, *parents))
+        parts = dict(zip(unique, range(len(unique)), strict=True))
+        fits = self._fits(parts)
         out = np.zeros((len(paths), 8), np.float32)
-        self._compare_stems(out, fits, stems, wholes)
         out[:, 2:4] = [self._whole(facts.stem, facts.stem_term) for facts in paths]
-        if parents and len(self._words):
-            owner, part = np.array(parents).T
-            near = np.bincount(owner, fits.max(axis=1)[part] >= 0.8, len(paths))
-            out[:, 7] = near / np.maximum(np.bincount(owner, minlength=len(paths)), 1)
+        if not self._words:
+            return out
+        if stems:
+            sizes = np.array([len(facts.stem_words) for facts in paths])
+            letters = np.array([len(part) for part in stems])
+            self._compare_stems(out, fits[[parts[part] for part in stems]], letters, sizes)
+        edges = (fits[:, self._edges] * self._edge_weights)[[parts[name] for name in wholes]]
+        out[:, 4:6] = np.maximum(out[:, 4:6], edges)
+        if parents:
+            sizes = np.array([len(facts.parent_terms) for facts in paths])
+            near = fits.max(axis=1)[[parts[part] for part in parents]] >= 0.8
+            found = np.bincount(np.repeat(np.arange(len(paths)), sizes), near, len(paths))
+            out[:, 7] = found / np.maximum(sizes, 1)
         return out
 
-    def _fits(self, parts: list[str]) -> Floats:
-        """Return how well each part fits each word; nearly all pairs begin otherwise: those are
-        only asked whether one holds the other."""
-        words = [(word, word[:_TELLING], len(word)) for word in self._words]
-        found = np.zeros((len(parts), len(words)), np.float32)
-        for i, part in enumerate(parts):
-            begins, size = part[:_TELLING], len(part)
-            for j, (word, start, length) in enumerate(words):
-                if begins == start:
-                    found[i, j] = overlap(word, part)
-                elif size >= _HELD <= length and (word in part or part in word):
-                    found[i, j] = _INSIDE
+    def _fits(self, parts: dict[str, int]) -> Floats:
+        """Return how well each part fits each word.
+
+        Nearly all pairs have nothing in common, so pairs are found by what they share: the same
+        beginning, or one held in the other. Those alone are compared.
+        """
+        found = np.zeros((len(parts), len(self._words)), np.float32)
+        alike: dict[str, list[str]] = {}
+        for part in parts:
+            alike.setdefault(part[:_TELLING], []).append(part)
+        text, asked = "\n".join(parts), "\n".join(self._words)
+        held = [part for part in parts if len(part) >= _HELD and part in asked]
+        for j, word in enumerate(self._words):
+            if len(word) >= _HELD:
+                for part in (*_lines_with(word, text), *(p for p in held if p in word)):
+                    found[parts[part], j] = _INSIDE
+            for part in alike.get(word[:_TELLING], ()):
+                found[parts[part], j] = overlap(word, part)
         return found
 
-    def _compare_stems(
-        self, out: Floats, fits: Floats, stems: list[tuple[int, int, int]], wholes: list[int]
-    ) -> None:
-        if not stems or not self._words:
-            return
-        owner, part, letters = np.array(stems).T
-        mine = fits[part]
-        best, word = mine.max(axis=1), mine.argmax(axis=1)
-        gained = np.zeros((len(out), len(self._words)), np.float32)
-        np.maximum.at(gained, (owner, word), best)
-        out[:, 0] = gained @ self._weights / np.float32(self._total)
-        total = np.maximum(np.bincount(owner, letters, len(out)), 1.0)
-        out[:, 1] = np.bincount(owner, best * letters, len(out)) / total
-        edges = fits[:, self._edges] * self._edge_weights
-        near = np.zeros((len(out), 2), np.float32)
-        np.maximum.at(near, owner, edges[part])
-        out[:, 4:6] = np.maximum(near, edges[wholes])
-        lowest = np.ones(len(out), np.float32)
-        np.minimum.at(lowest, owner, best)
-        has_parts = np.bincount(owner, minlength=len(out)) > 0
-        out[:, 6] = has_parts & (lowest >= 0.7)
+    def _compare_stems(self, out: Floats, fits: Floats, letters: Long, sizes: Long) -> None:
+        """Compare the parts of stems, file after file, given by how well each fits each word."""
+        has = np.flatnonzero(sizes)
+        first = (np.cumsum(sizes) - sizes)[has]
+        best, word = fits.max(axis=1), fits.argmax(axis=1)
+        gained = np.zeros(len(out) * len(self._words), np.float32)
+        owner = np.repeat(np.arange(len(out)), sizes)
+        np.maximum.at(gained, owner * len(self._words) + word, best)
+        out[:, 0] = gained.reshape(len(out), -1) @ self._weights / np.float32(self._total)
+        out[has, 1] = np.add.reduceat(best * letters, first) / np.add.reduceat(letters, first)
+        out[has, 4:6] = np.maximum.reduceat(fits[:, self._edges] * self._edge_weights, first)
+        out[has, 6] = np.minimum.reduceat(best, first) >= 0.7
 
     def _whole(self, name: str, term: str) -> tuple[float, float]:
         """Return whether a name is words of the question written together, or inside them."""
         equals = self._joined.get(name) or self._joined.get(term, 0)
         return min(equals, 3) ** 0.5, float(len(name) >= 4 and name in self._squeezed)
+
+
+def _lines_with(word: str, text: str) -> Iterator[str]:
+    """Yield the lines of a text that hold a word."""
+    at = text.find(word)
+    while at >= 0:
+        start = text.rfind("\n", 0, at) + 1
+        end = text.find("\n", at)
+        end = end if end >= 0 else len(text)
+        yield text[start:end]
+        at = text.find(word, end)

@@ -7,7 +7,7 @@ the owner is built again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,37 +88,43 @@ class Postings:
             np.concatenate([counts, np.array(later[1], np.float32)]),
         )
 
+    def joined(self, terms: Sequence[int]) -> tuple[Ints, Floats, list[int]]:
+        """Return what ``of`` gives for terms, one after another, and how much is of each."""
+        found = [self.of(term) for term in terms]
+        if not found:
+            return _NONE, np.zeros(0, np.float32), []
+        documents = np.concatenate([documents for documents, _ in found])
+        counts = np.concatenate([counts for _, counts in found], dtype=np.float32)
+        return documents, counts, [len(documents) for documents, _ in found]
+
 
 class Column:
     """A growing array: appending costs what is appended, on average."""
 
     def __init__(self, dtype: type[np.generic], width: int | None = None) -> None:
         self._data = np.zeros(64 if width is None else (64, width), dtype)
-        self._size = 0
+        self.values: NDArray[Any] = self._data[:0]
+        """The filled part: a view, good until the next ``extend``."""
 
     @classmethod
     def of(cls, values: NDArray[Any]) -> Column:
         """Return a column over an array that is there already."""
         column = cls(values.dtype.type)
-        column._data, column._size = values, len(values)
+        column._data = column.values = values
         return column
 
     def __len__(self) -> int:
-        return self._size
-
-    @property
-    def values(self) -> NDArray[Any]:
-        """The filled part: a view, good until the next ``extend``."""
-        return self._data[: self._size]
+        return len(self.values)
 
     def extend(self, values: NDArray[Any]) -> None:
         """Append values (rows, if the column has a width)."""
-        needed = self._size + len(values)
+        size = len(self.values)
+        needed = size + len(values)
         if needed > len(self._data):
             grown = np.zeros(
                 (max(needed, 2 * len(self._data)), *self._data.shape[1:]), self._data.dtype
             )
-            grown[: self._size] = self.values
+            grown[:size] = self.values
             self._data = grown
-        self._data[self._size : needed] = values
-        self._size = needed
+        self._data[size:needed] = values
+        self.values = self._data[:needed]

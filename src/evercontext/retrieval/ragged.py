@@ -19,6 +19,20 @@ def spread(starts: NDArray[Any], sizes: NDArray[Any]) -> Long:
     return np.repeat(starts - (ends - sizes), sizes) + np.arange(total)
 
 
+def gather(
+    values: NDArray[Any],
+    starts: NDArray[Any],
+    sizes: NDArray[Any],
+    dtype: type[np.generic] | None = None,
+) -> NDArray[Any]:
+    """Return the elements of slices one after another: quicker than by their places if few."""
+    parts = [
+        values[start : start + size]
+        for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)
+    ]
+    return np.concatenate(parts, dtype=dtype) if parts else values[:0].astype(dtype or values.dtype)
+
+
 class Ragged:
     """Rows that are appended and fetched many at once."""
 

@@ -1,0 +1,103 @@
+"""What the names that files define say about a question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from evercontext.index.analysis import TYPE
+from evercontext.index.corpus import Corpus
+from evercontext.index.lexicon import key_of
+from evercontext.retrieval.postings import Floats, Ints
+from evercontext.retrieval.ragged import Long, gather
+
+
+class Definers:
+    """The candidates that define one name, whatever its case."""
+
+    def __init__(self, corpus: Corpus, name: str, places: Mapping[int, int]) -> None:
+        self._corpus = corpus
+        self._key = np.uint64(key_of(name))
+        slots = corpus.definers_of(name)
+        self.count = len(slots)
+        """How many files of the whole corpus do."""
+        self._slots = [slot for slot in slots if slot in places]
+        self.at = [places[slot] for slot in self._slots]
+        """Their places among the candidates."""
+
+    def exact(self) -> Floats:
+        """Return 1 for each of ``at`` that defines the name as it is written."""
+        first, defined = self._corpus.values("first_name"), self._corpus.values("defined")
+        written = self._corpus.values("name_written")
+        return np.array(
+            [
+                bool((written[first[slot] : first[slot] + defined[slot]] == self._key).any())
+                for slot in self._slots
+            ],
+            np.float32,
+        )
+
+    def typed(self) -> Floats:
+        """Return 1 for each of ``at`` that shows the name as a class, a struct or the like."""
+        return np.array([self._shows_type(slot) for slot in self._slots], np.float32)
+
+    def _shows_type(self, slot: int) -> bool:
+        corpus = self._corpus
+        start = int(corpus.values("first_chunk")[slot])
+        chunks = slice(start, start + int(corpus.values("chunk_count")[slot]))
+        shown = corpus.values("chunk_name")[chunks]
+        typed = shown[(corpus.values("chunk_kind")[chunks] == TYPE) & (shown >= 0)]
+        return bool((corpus.values("name_written")[typed] == self._key).any())
+
+
+class DefinedNames:
+    """All names that some files define, file after file."""
+
+    def __init__(self, corpus: Corpus, slots: Ints) -> None:
+        self._corpus = corpus
+        self._files = len(slots)
+        self._sizes = corpus.values("defined")[slots]
+        self._first = corpus.values("first_name")[slots]
+        self._owner: Long = np.repeat(np.arange(len(slots)), self._sizes)
+
+    def covered(self, asked: Mapping[int, float]) -> tuple[Floats, Floats]:
+        """Return per file the best share of the question that one name covers.
+
+        The second counts a name by how much of it was asked for, too.
+        """
+        corpus, out = self._corpus, np.zeros((2, self._files), np.float32)
+        sizes = gather(corpus.values("part_count"), self._first, self._sizes)
+        has = np.flatnonzero(sizes)
+        if not len(has):
+            return out[0], out[1]
+        sizes, owner = sizes[has], self._owner[has]
+        files = np.flatnonzero(self._sizes)
+        last = self._first[files] + self._sizes[files] - 1
+        begins = corpus.values("first_part")[self._first[files]]
+        ends = corpus.values("first_part")[last] + corpus.values("part_count")[last]
+        share = shares(gather(corpus.values("part_term"), begins, ends - begins), asked)
+        starts = np.cumsum(sizes) - sizes
+        covered = np.add.reduceat(share, starts)
+        exact = np.add.reduceat((share > 0).astype(np.float32), starts) / sizes
+        first = np.flatnonzero(np.diff(owner, prepend=-1))
+        out[0, owner[first]] = np.maximum.reduceat(covered, first)
+        out[1, owner[first]] = np.maximum.reduceat(covered * exact, first)
+        return out[0], out[1]
+
+    def used_elsewhere(self) -> Floats:
+        """Return per file how often other files use a name that is defined there alone."""
+        corpus = self._corpus
+        terms = gather(corpus.values("name_term"), self._first, self._sizes)
+        alone = corpus.values("definers")[terms] == 1
+        used = (corpus.values("frequency")[terms] - 1) * alone
+        total = np.bincount(self._owner, used, self._files)
+        return np.maximum(total, 0.0).astype(np.float32)
+
+
+def shares(parts: Ints, asked: Mapping[int, float]) -> Floats:
+    """Return for each part of a name its share of the question: few terms, so each is sought."""
+    out = np.zeros(len(parts), np.float32)
+    for term, share in asked.items():
+        out[parts == term] = share
+    return out

@@ -1,0 +1,127 @@
+"""How often the words of a question occur: in every file at first, then in chunks and fields.
+
+Each step takes the posting lists of all words at once. What lies in files that are no candidates
+is only counted, never looked at further.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from evercontext.index.block import SLOTS
+from evercontext.index.corpus import Corpus
+from evercontext.index.question import Question, word_weight
+from evercontext.retrieval.postings import Floats, Ints
+from evercontext.retrieval.ragged import Long
+from evercontext.retrieval.tokens import has_cjk, stem
+
+# What one occurrence in a field is worth next to one in the body (BM25F); the body last.
+_WORTH = np.array([12.0, 3.0, 0.0, 6.0, 3.0, 1.0, 2.0, 0.0], np.float32)
+_MOST = np.float32(3.0)
+_BODY_FLOOR, _BODY_SLOPE, _SATURATION = np.float32(0.4), np.float32(0.6), np.float32(6.0)
+_CHUNK_K1, _CHUNK_B = np.float32(1.2), np.float32(0.8)
+
+
+class Words:
+    """The words of one question, looked up in one corpus."""
+
+    def __init__(self, corpus: Corpus, question: Question) -> None:
+        self._corpus = corpus
+        self._frequency = corpus.values("frequency")
+        stems = [stem(word) for word in question.words]
+        found = corpus.numbers([*question.terms, *stems])
+        self._unseen = math.log(2.0 * corpus.live_files + 2.0)
+        self._take_terms(question, found)
+        numbers = found[len(question.terms) :]
+        self.word_weights: dict[str, float] = {}
+        """What each word of the question counts, by how rare it is."""
+        for word, number in zip(question.words, numbers, strict=True):
+            value = self._unseen if number is None else self.rarity(number)
+            self.word_weights[word] = value * word_weight(word)
+        whole = sum(self.word_weights.values()) or 1.0
+        self.asked = {
+            number: self.word_weights[word] / whole
+            for word, number in zip(question.words, numbers, strict=True)
+            if number is not None
+        }
+        """For each term that a name may share with the question: its share of the question."""
+
+    def _take_terms(self, question: Question, found: list[int | None]) -> None:
+        terms, weights, total = [], [], 0.0
+        for (term, weight), number in zip(question.terms.items(), found, strict=False):
+            if number is None or not self._frequency[number]:
+                # Japanese that no file holds was asked in translation.
+                total += 0.0 if has_cjk(term) else 0.5 * weight * self._unseen
+                continue
+            terms.append(number)
+            weights.append(weight * self.rarity(number))
+        self.weights: Floats = np.array(weights, np.float32)
+        self.total = max(total + float(self.weights.sum()), 1e-6)
+        """What a file would have that holds every word."""
+        self._body, self._counts, sizes = self._corpus.body.joined(terms)
+        self._body_term = np.repeat(np.arange(len(terms), dtype=np.int32), sizes)
+        self._fields, self._field_counts, sizes = self._corpus.fields.joined(terms)
+        self._field_term = np.repeat(np.arange(len(terms), dtype=np.int32), sizes)
+        self._file = self._corpus.values("chunk_file")[self._body]
+
+    def rarity(self, term: int) -> float:
+        """Return the inverse document frequency of a term over files."""
+        frequency = int(self._frequency[term])
+        return math.log(1.0 + (self._corpus.live_files - frequency + 0.5) / (frequency + 0.5))
+
+    def bm25f(self) -> Floats:
+        """Return how well the words are met by each file of the corpus."""
+        corpus, files = self._corpus, self._corpus.file_count
+        average = np.float32(corpus.average_lengths[-1])
+        norm = _BODY_FLOOR + _BODY_SLOPE * (corpus.lengths[:, -1] / average)
+        body = self._counts / norm[self._file]
+        fields = _WORTH[self._fields % SLOTS] * np.minimum(self._field_counts, _MOST)
+        places = (
+            self._body_term * files + self._file,
+            self._field_term * files + self._fields // SLOTS,
+        )
+        size = len(self.weights) * files
+        found = np.bincount(np.concatenate(places), np.concatenate((body, fields)), size)
+        frequency = found.astype(np.float32).reshape(len(self.weights), files)
+        scores: Floats = self.weights @ (frequency / (frequency + _SATURATION))
+        return scores / np.float32(self.total)
+
+    def in_candidates(self, slots: Ints) -> tuple[Floats, Floats]:
+        """Return the BM25 of all chunks of some files, file after file, and what fields hold.
+
+        The second has one number for each word, file and field.
+        """
+        corpus, size = self._corpus, len(slots)
+        place = np.full(corpus.file_count, -1, np.int32)
+        place[slots] = np.arange(size, dtype=np.int32)
+        counts = np.zeros(len(self.weights) * size * SLOTS, np.float32)
+        at = place[self._fields // SLOTS]
+        kept = np.flatnonzero(at >= 0)
+        fields = self._fields[kept] % SLOTS
+        counts[(self._field_term[kept] * size + at[kept]) * SLOTS + fields] = self._field_counts[
+            kept
+        ]
+        at = place[self._file]
+        kept = np.flatnonzero(at >= 0)
+        at, term, often = at[kept], self._body_term[kept], self._counts[kept]
+        table = counts.reshape(-1, SLOTS)
+        table[:, -1] = np.bincount(term * size + at, often, len(table))
+        words = self._chunks(slots, at, self._body[kept], often, self.weights[term])
+        return words, counts.reshape(len(self.weights), size, SLOTS)
+
+    def _chunks(
+        self, slots: Ints, at: Ints, chunks: Ints, often: Floats, weights: Floats
+    ) -> Floats:
+        corpus = self._corpus
+        sizes = corpus.values("chunk_count")[slots]
+        ends: Long = np.cumsum(sizes, dtype=np.int64)
+        offset = ends - sizes - corpus.values("first_chunk")[slots]
+        norm = corpus.values("chunk_length")[chunks]
+        norm *= _CHUNK_K1 * _CHUNK_B / np.float32(corpus.average_chunk)
+        norm += _CHUNK_K1 * (1 - _CHUNK_B)
+        norm += often
+        values = often / norm * weights
+        total = int(ends[-1]) if len(ends) else 0
+        return np.bincount(chunks + offset[at], values, total).astype(np.float32)
