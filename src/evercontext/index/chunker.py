@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evercontext.index.hollow import hollow
 from evercontext.index.languages import DATA, PROSE, grammar_of
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ SHORTEST = 3
 DEEPEST_LINE = 20_000
 """A longer line is data: parsing it would cost much and tell nothing."""
 
+_OFTEN_WRONG = frozenset({"c"})
+"""What macros make of a text is often no sentence of the grammar, with or without its bodies."""
 _ABOVE = re.compile(r"\s*(#|//|/\*|\*|--|;;|%|@|\{-|-\||\"\"\"|\[<|#\[|\[)")
 _HEADING = re.compile(r"#{1,6}\s+\S|[=\-~^\"]{4,}\s*$")
 _SECTION = re.compile(
@@ -67,28 +70,35 @@ def find_definitions(text: str, language: str) -> list[Definition]:
     from tree_sitter import QueryCursor
 
     parser, query = grammar
-    tree = parser.parse(text.encode("utf-8", "surrogatepass"))
+    parsed = hollow(text, language)
+    data = parsed.encode("utf-8", "surrogatepass")
+    tree = parser.parse(data)
+    if parsed is not text and language not in _OFTEN_WRONG and tree.root_node.has_error:
+        data = text.encode("utf-8", "surrogatepass")
+        tree = parser.parse(data)
     found: dict[tuple[int, int, str], Definition] = {}
     for _, captures in QueryCursor(query).matches(tree.root_node):
-        definition = _definition(captures)
+        definition = _definition(captures, data)
         if definition is not None:
             key = (definition.start, definition.end, definition.name)
             found.setdefault(key, definition)
     return sorted(found.values(), key=lambda d: (d.start, -d.end))
 
 
-def _definition(captures: dict[str, list[Node]]) -> Definition | None:
+def _definition(captures: dict[str, list[Node]], data: bytes) -> Definition | None:
     whole = captures["def"][0]
     for kind in ("type", "function", "other", "impl"):
         if kind in captures:
-            name = captures[kind][0].text
+            node = captures[kind][0]
+            name = data[node.start_byte : node.end_byte]
             if not name:
                 return None  # the parser supposes a name where none is written
+            end = whole.end_point
             return Definition(
                 name.decode("utf-8", "replace")[:200],
                 kind,
                 whole.start_point[0] + 1,
-                whole.end_point[0] + (1 if whole.end_point[1] else 0),
+                end[0] + (1 if end[1] else 0),
             )
     return None
 

@@ -1,0 +1,237 @@
+"""Take out, before a text is parsed, what cannot hold a definition: most bodies of functions.
+
+Parsing is the dearest step of an index, and most of what is parsed are statements that no query
+asks for. A body counts as dull if its lines hold no word that begins a definition. It is replaced
+by as many empty lines, so that everything around it stays on its line; what is found is the same.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import lru_cache
+
+_PATIENCE = 12
+"""How often a text may be looked through; nesting that is made to be slow ends it."""
+_INDENT = re.compile(r"[ \t]*")
+_COMMENTED = frozenset("/*#")
+_HEAD_LINES = 40
+"""Lines that a signature may take."""
+
+_CALL = r"\)[^(){};\n]*(?:\n[ \t]*)?\{[ \t]*\n"
+"""The end of a signature or of a condition, and a brace."""
+_BRACE = r"\{[ \t]*\n"
+_TYPES = re.compile(
+    r"\b(?:class|interface|object|record|enum|struct|trait|extension|actor|protocol|union|namespace"
+    r"|impl|module|new)\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """How bodies look in a language."""
+
+    opener: re.Pattern[str]
+    """What stands before a body, up to the end of its line."""
+    closer: str
+    """What stands behind it, as far indented as the line of the opener."""
+    holds: re.Pattern[str]
+    """What begins a definition. It need not be a whole word: without a look back, which costs
+    more than the search, too much is kept now and then, and never too little."""
+    pairs: tuple[tuple[str, str], ...] = ()
+    """Come equally often in a body that ends where it seems to."""
+    fences: tuple[str, ...] = ()
+    """Come an even number of times in such a body."""
+    only_calls: bool = False
+    """True if what a type holds counts although no word begins it."""
+
+
+def _shape(
+    opener: str, closer: str, holds: str, fences: str = "", *, only_calls: bool = False
+) -> _Shape:
+    braces = (("{", "}"), ("/*", "*/")) if closer == "}" else ()
+    return _Shape(
+        re.compile(opener, re.M), closer, re.compile(holds, re.M), braces, tuple(fences.split()),
+        only_calls,
+    )  # fmt: skip
+
+
+_SHAPES = {
+    "c": _shape(
+        r"(?:\)[^(){};\n]*(?:\n[ \t]*)?|=[ \t]*)\{[ \t]*\n", "}",
+        r"(?:struct|union|enum)\b\s{0,9}\w*\s{0,9}\{|typedef\b|#[ \t]*define",
+    ),
+    "java": _shape(
+        _CALL, "}",
+        r"(?:class|interface|enum|record)\s{1,9}\w|new\b[^;{}]{0,300}\)\s{0,9}\{", '"""',
+        only_calls=True,
+    ),
+    "csharp": _shape(
+        _CALL, "}",
+        r"(?:class|interface|enum|record|struct|delegate|static|public|private|protected"
+        r"|internal)\b|^[ \t]*(?:async[ \t]+)?[\w<>\[\],.?]+[ \t]+(?!(?:if|for|while|switch|catch"
+        r"|using|lock|foreach|fixed)\b)\w+\([^()]{0,300}\)\s{0,9}(?:\{|=>)", '"""',
+        only_calls=True,
+    ),
+    "php": _shape(
+        _CALL, "}", r"(?:class|interface|trait|enum|const)\b|function[ \t]+\w", only_calls=True
+    ),
+    "go": _shape(_BRACE, "}", r"^[ \t]*type\b|^func\b", "`"),
+    "zig": _shape(
+        _BRACE, "}",
+        r"fn[ \t]+\w|=[ \t]*(?:packed[ \t]+|extern[ \t]+)?(?:struct|enum|union|opaque)\b"
+        r"|test[ \t]",
+    ),
+    "rust": _shape(
+        _BRACE, "}",
+        r"(?:fn|struct|enum|union|trait|type|impl|mod|macro_rules|const|static)\b",
+    ),
+    "lua": _shape(
+        r"\bfunction\b[^\n()]*\([^()]*\)[ \t]*\n", "end", r"function[ \t]+\w|=[ \t]*function"
+    ),
+    "elixir": _shape(
+        r"^[ \t]*(?:def|defp|defmacro|defmacrop|test)\b[^\n]*\bdo[ \t]*\n", "end",
+        r"def(?:p|macrop?|module|impl|protocol|guard|delegate|callback)?\b", '"""',
+    ),
+    "ruby": _shape(
+        r"^[ \t]*def\b[^\n;]*\n", "end",
+        r"(?:def|class|module|attr_\w+|scope|has_many|belongs_to|has_one|define_method|delegate"
+        r"|alias_method|class_attribute|mattr_accessor|cattr_accessor)\b|[A-Z]\w{0,80}[ \t]*="
+        r"|<<[-~]?[\"'A-Z]",
+    ),
+}  # fmt: skip
+
+
+def hollow(text: str, language: str) -> str:
+    """Return the text without dull bodies; the text itself if there are none."""
+    if language == "haskell":
+        return _without_equations(text)
+    shape, suite = _SHAPES.get(language), _SUITES.get(language)
+    if shape is not None:
+        text = _without_bodies(text, shape)
+    return text if suite is None else _without_suites(text, suite)
+
+
+def _without_bodies(text: str, shape: _Shape) -> str:
+    kept: list[str] = []
+    done = at = 0
+    unclosed: set[str] = set()
+    held = [found.start() for found in shape.holds.finditer(text)]
+    work = _PATIENCE * len(text)
+    while work > 0 and (found := shape.opener.search(text, at)):
+        at = first = found.end()
+        line = text.rfind("\n", 0, first - 1) + 1
+        indent = _INDENT.match(text, line)[0]  # type: ignore[index]
+        if indent in unclosed or text[line + len(indent)] in _COMMENTED:
+            continue
+        end = text.find(f"\n{indent}{shape.closer}", first - 1)
+        if end < 0:
+            unclosed.add(indent)
+        work -= max(end - first, 0)
+        if end <= first or _is_between(held, first, end) or not _is_whole(text, first, end, shape):
+            continue
+        if shape.only_calls and _TYPES.search(text, _head(text, line, indent), first):
+            continue
+        kept += (text[done:first], "\n" * text.count("\n", first, end))
+        done = at = end
+    return "".join((*kept, text[done:])) if kept else text
+
+
+def _is_between(places: list[int], first: int, end: int) -> bool:
+    """True if one of the ordered places lies there."""
+    next_one = bisect_left(places, first)
+    return next_one < len(places) and places[next_one] < end
+
+
+def _is_whole(text: str, first: int, end: int, shape: _Shape | _Suite) -> bool:
+    """True if nothing begins there that ends elsewhere."""
+    return all(text.count(a, first, end) == text.count(b, first, end) for a, b in shape.pairs) and (
+        not any(text.count(fence, first, end) % 2 for fence in shape.fences)
+    )
+
+
+def _head(text: str, line: int, indent: str) -> int:
+    """Return where a signature begins that ends on a line: at the line above as far indented."""
+    for _ in range(_HEAD_LINES):
+        if not line or text[line + len(indent)] not in "){ \t\n":
+            break
+        line = text.rfind("\n", 0, line - 1) + 1
+        if not text.startswith(indent, line):
+            break
+    return line
+
+
+@dataclass(frozen=True, slots=True)
+class _Suite:
+    """How bodies look that only their indentation tells apart."""
+
+    opener: re.Pattern[str]
+    """What stands before a body; its first group is the indentation."""
+    holds: re.Pattern[str]
+    filler: str
+    """The shortest body."""
+    pairs: tuple[tuple[str, str], ...]
+    fences: tuple[str, ...]
+
+
+_SUITES = {
+    "python": _Suite(
+        re.compile(
+            r"^([ \t]*)(?:async[ \t]+)?def\b[^\n()]*\([^()]*(?:\([^()]*\)[^()]*)*\)[^\n:]*:[ \t]*"
+            r"(?:#[^\n]*)?\n",
+            re.M,
+        ),
+        re.compile(r"(?:def|class)[ \t]+\w"),
+        "pass",
+        (("(", ")"), ("[", "]")),
+        ('"""', "'''"),
+    ),
+}
+
+
+@lru_cache(maxsize=256)
+def _less_indented(than: int) -> re.Pattern[str]:
+    return re.compile(rf"^[ \t]{{0,{than}}}[^ \t\n]", re.M)
+
+
+def _without_suites(text: str, suite: _Suite) -> str:
+    kept: list[str] = []
+    done = at = 0
+    held = [found.start() for found in suite.holds.finditer(text)]
+    work = _PATIENCE * len(text)
+    while work > 0 and (found := suite.opener.search(text, at)):
+        at = first = found.end()
+        behind = _less_indented(len(found[1])).search(text, first)
+        end = first + len(text[first : behind.start() if behind else len(text)].rstrip())
+        work -= end - first
+        if end == first or _is_between(held, first, end) or not _is_whole(text, first, end, suite):
+            continue
+        blank = "\n" * text.count("\n", first, end)
+        kept += (text[done:first], blank, found[1], " ", suite.filler)
+        done = at = end
+    return "".join((*kept, text[done:])) if kept else text
+
+
+_EQUATION = re.compile(
+    r"^(?!(?:module|import|data|type|newtype|class|instance|infix[lr]?|foreign|deriving|pattern"
+    r"|default|where)\b)([a-z_][\w']*)(?:[ \t]+(?:[\w'~!@]+|\([^()\n]*\)|\[[^\[\]\n]*\]))*"
+    r"(?:[ \t]*(=|\||::)(?=[ \t\n])[^\n]*|(?=\n[ \t]+[=|][ \t]))"
+    r"(?:\n[ \t]+[^\n]+|\n(?=[\n \t]))*",
+    re.M,
+)
+
+
+def _without_equations(text: str) -> str:
+    """Return a Haskell text with the shortest equation or signature for each at its top level."""
+    return _EQUATION.sub(_shorten, text)
+
+
+def _shorten(found: re.Match[str]) -> str:
+    whole = found[0]
+    if "{-" in whole or "-}" in whole:
+        return whole
+    kept = whole.rstrip()
+    lines = "\n" * kept.count("\n") + " "
+    tail = whole[len(kept) :]
+    return f"{found[1]} :: {lines}T{tail}" if found[2] == "::" else f"{found[1]} = {lines}x{tail}"
