@@ -27,7 +27,7 @@ async def checked(
     folder: Path, tests: str | None, turns: list[dict[str, Any]], **flags: Any
 ) -> tuple[Outcome, str | None, list[Verification]]:
     project = folder / "project"
-    project.mkdir()
+    project.mkdir(exist_ok=True)
     if tests is not None:
         (project / "test_it.py").write_text(tests)
     name = testing.write_script(folder / "s.jsonl", turns)
@@ -87,3 +87,44 @@ async def test_a_check_that_is_not_installed_verifies_nothing(tmp_path: Path) ->
 async def test_without_a_change_nothing_is_run(tmp_path: Path) -> None:
     outcome, verified, seen = await checked(tmp_path, GOOD, [SAID])
     assert (outcome, verified, seen) == (Outcome.DONE, None, [])
+
+
+def edited(path: str, content: str) -> dict[str, Any]:
+    arguments = {"path": path, "content": content, "mode": "overwrite"}
+    return {"tool_calls": [{"name": "write_file", "arguments": arguments}]}
+
+
+BOTH = GOOD + GOOD.replace("test_one", "test_two")
+SKIPPING = "import pytest\n\n\n@pytest.mark.skip\n" + BOTH
+
+
+@pytest.mark.parametrize("weaker", [GOOD, SKIPPING], ids=["fewer", "skipped"])
+async def test_green_with_fewer_tests_than_the_time_before_is_said(
+    tmp_path: Path, weaker: str
+) -> None:
+    _, verified, _ = await checked(tmp_path, BOTH, [edited("a.py", "x = 1\n"), SAID])
+    assert verified == "verified"
+    turns = [edited("test_it.py", weaker), SAID]
+    outcome, verified, seen = await checked(tmp_path, None, turns)
+    assert (outcome, verified) == (Outcome.DONE, "verified with fewer tests")
+    assert seen[0].summary.endswith("; 2 ran before")
+    assert seen[0].counts["passed"] == 1
+    # As many as the last time again: that is what was said then.
+    _, verified, _ = await checked(tmp_path, None, [edited("b.py", "y = 1\n"), SAID])
+    assert verified == "verified"
+
+
+async def test_where_every_test_is_skipped_nothing_is_verified(tmp_path: Path) -> None:
+    skipped = SKIPPING.replace(BOTH, GOOD)
+    outcome, verified, seen = await checked(tmp_path, skipped, [edited("a.py", "x = 1\n"), SAID])
+    assert (outcome, verified) == (Outcome.DONE, "not verified")
+    assert seen[0].summary == "1 skipped"
+
+
+async def test_the_tests_of_another_project_are_no_measure(tmp_path: Path) -> None:
+    await checked(tmp_path, BOTH, [edited("a.py", "x = 1\n"), SAID])
+    (tmp_path / "project").rename(tmp_path / "elsewhere")
+    elsewhere = tmp_path / "other"
+    elsewhere.mkdir()
+    _, verified, _ = await checked(elsewhere, GOOD, [edited("a.py", "x = 1\n"), SAID])
+    assert verified == "verified"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from evercontext.workspace.outcomes import counts, plain, tail
+from evercontext.workspace.outcomes import counts, plain, ran, tail
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,10 @@ from evercontext.workspace.outcomes import counts, plain, tail
         ("===== 5 passed, 2 skipped in 1.20s (0:00:01) =====", {"passed": 5, "skipped": 2}),
         ("no tests ran in 0.01s", {"passed": 0}),
         ("Ran 3 tests in 0.001s\n\nOK\n", {"passed": 3, "failed": 0, "skipped": 0}),
+        (
+            "Ran 3 tests in 0.001s\n\nOK (skipped=2)\n",
+            {"passed": 1, "failed": 0, "skipped": 2},
+        ),
         (
             "Ran 5 tests in 0.1s\n\nFAILED (failures=1, errors=1, skipped=1)",
             {"passed": 2, "failed": 2, "skipped": 1},
@@ -38,6 +42,12 @@ from evercontext.workspace.outcomes import counts, plain, tail
 )
 def test_counts_are_read_from_known_summaries_only(said: str, found: dict[str, int]) -> None:
     assert counts(said) == found
+
+
+def test_skipped_tests_did_not_run() -> None:
+    assert ran({"passed": 5, "failed": 1, "xfailed": 1, "skipped": 9, "deselected": 9}) == 7
+    assert ran({"packages_passed": 2, "packages_failed": 1}) == 3
+    assert ran({"problems": 3}) == ran({}) == 0
 
 
 @pytest.mark.case(95)

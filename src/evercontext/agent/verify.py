@@ -18,13 +18,23 @@ from evercontext.events.log import EventLog
 from evercontext.tools.approval import Gate
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.failures.failure import Failure
+from evercontext.workspace.outcomes import ran
 
-Verdict = Literal["verified", "red", "not verified"]
+Verdict = Literal["verified", "verified with fewer tests", "red", "not verified"]
+FEWER: Verdict = "verified with fewer tests"
+GREEN: tuple[Verdict, ...] = ("verified", FEWER)
 _NOT_STARTED = re.compile(r"bwrap: execvp \S+: No such file or directory\s*$")
 _NO_TESTS = 5
 """What pytest says when there was nothing to run."""
 
 Verify = Callable[[Caller], Awaitable[Verdict]]
+Earlier = Callable[[tuple[str, ...], Caller], Awaitable[int]]
+"""How many tests a command ran before, here; 0 where nobody knows."""
+
+
+async def never(command: tuple[str, ...], caller: Caller) -> int:
+    """Where nothing was written down."""
+    return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,7 @@ class Checker:
     events: EventLog
     kinds: Callable[[], Sequence[str]]
     """Asked after the change: the task may have brought the first test."""
+    earlier: Earlier = never
 
     async def __call__(self, caller: Caller) -> Verdict:
         """Run them all; one red check makes the whole red."""
@@ -86,8 +97,9 @@ class Checker:
         runs = [run for kind in self.kinds() for run in await self._run(kind, caller)]
         verdicts = [verdict for verdict, _ in runs]
         red = [run for verdict, run in runs if verdict == "red"]
+        order: tuple[Verdict, ...] = ("red", FEWER, "verified")
         return Findings(
-            "red" if red else "verified" if "verified" in verdicts else "not verified",
+            next((word for word in order if word in verdicts), "not verified"),
             tuple(Failure.from_json(one) for run in red for one in run["failures"]),
             sum(run["counts"].get("passed", 0) for _, run in runs),
             "\n\n".join(run["output"] for run in red),
@@ -100,9 +112,9 @@ class Checker:
         runs = data.get("runs") or []
         if not runs:
             self._record(kind, (), None, result.text.strip().splitlines()[0][:200], caller)
-        return [(self._judge(kind, run, caller), run) for run in runs]
+        return [(await self._judge(kind, run, caller), run) for run in runs]
 
-    def _judge(self, kind: str, run: Mapping[str, Any], caller: Caller) -> Verdict:
+    async def _judge(self, kind: str, run: Mapping[str, Any], caller: Caller) -> Verdict:
         counts = ", ".join(f"{number} {word}" for word, number in run["counts"].items())
         ended, command = run["exit_code"], tuple(run["command"])
         verdict: Verdict = "verified" if run["passed"] else "red"
@@ -112,11 +124,24 @@ class Checker:
             verdict, counts = "not verified", "its program is not there"
         elif ended == _NO_TESTS and "pytest" in shlex.join(command):
             verdict, counts = "not verified", "there are no tests"
-        self._record(kind, command, ended, counts or verdict, caller)
+        elif verdict == "verified" and kind == "test" and run["counts"]:
+            before, now = await self.earlier(command, caller), ran(run["counts"])
+            if now < before:
+                counts += f"; {before} ran before"
+            verdict = "not verified" if not now else FEWER if now < before else verdict
+        self._record(kind, command, ended, counts or verdict, caller, run["counts"])
         return verdict
 
     def _record(
-        self, kind: str, command: tuple[str, ...], ended: int | None, said: str, caller: Caller
+        self,
+        kind: str,
+        command: tuple[str, ...],
+        ended: int | None,
+        said: str,
+        caller: Caller,
+        counts: Mapping[str, int] | None = None,
     ) -> None:
-        body = Verification(kind=kind, command=command, exit_code=ended, summary=said)
+        body = Verification(
+            kind=kind, command=command, exit_code=ended, summary=said, counts=counts or {}
+        )
         self.events.emit(body, trace_id=caller.trace_id, parent=caller.parent)

@@ -15,6 +15,7 @@ from evercontext.agent.skills import Skills, listed, skill_tool
 from evercontext.agent.task import Rollback, TaskReport, TaskRun, new_trace_id
 from evercontext.agent.verify import Checker
 from evercontext.app.calibrations import Calibrations
+from evercontext.app.checked_before import CheckedBefore
 from evercontext.app.equipment import ESSENTIAL, equip
 from evercontext.app.equipment import redactor as redactor
 from evercontext.app.hooking import open_hooks
@@ -162,7 +163,8 @@ class EverContext:
 
     def checks(self, *, detect: bool) -> Checker:
         """The checks that the harness runs after changes: those set, and the tests it finds."""
-        return Checker(self.toolbox, self.events, lambda: tuple(self._check_kinds(detect)))
+        before = CheckedBefore(self.settings.traces, self.settings.root.resolve())
+        return Checker(self.toolbox, self.events, lambda: tuple(self._check_kinds(detect)), before)
 
     def _check_kinds(self, detect: bool) -> Iterator[str]:
         settings = self.settings

@@ -9,6 +9,7 @@ from typing import Protocol
 from evercontext.agent.repair.edits import Proposal
 from evercontext.agent.repair.mender import Mender
 from evercontext.agent.verify import Checker, Findings, Repair, Repairing, Verify, no_repair
+from evercontext.app.checked_before import CheckedBefore
 from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.errors import ConfigError
 from evercontext.events.log import EventLog
@@ -65,7 +66,8 @@ async def mend_project(
             "the files of this project are behind EC_MCP_URL",
             fix="Unset it, and mend on the machine that has the files",
         )
-    checker = Checker(app.toolbox, app.events, lambda: tuple(_kinds(app.settings)))
+    before_now = CheckedBefore(app.settings.traces, app.settings.root.resolve())
+    checker = Checker(app.toolbox, app.events, lambda: tuple(_kinds(app.settings)), before_now)
     root = str(app.settings.root.resolve())
     mender = Mender(checker, app.workspace, app.events, root, rounds=0, everywhere=True)
     caller = Caller(trace_id, Door.RUN, Mode.AGENT)

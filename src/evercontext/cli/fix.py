@@ -81,8 +81,8 @@ async def _fix(settings: Settings, dry: bool, as_json: bool) -> Outcome:
 
 
 def _outcome(done: Mended) -> Outcome:
-    verdicts = {"verified": Outcome.DONE, "red": Outcome.RED, "not verified": Outcome.FAILED}
-    return verdicts[done.after.verdict]
+    verdicts = {"red": Outcome.RED, "not verified": Outcome.FAILED}
+    return verdicts.get(done.after.verdict, Outcome.DONE)
 
 
 def _show(event: Event, moves: list[RepairAttempt], err: Screen) -> None:
@@ -121,12 +121,17 @@ def describe_failure(failure: Failure) -> str:
 
 
 def _summary(done: Mended) -> str:
+    from evercontext.agent.verify import FEWER
+
     if done.before.verdict == "not verified":
         return "nothing was checked: no lint or test command was found, see --lint-cmd, --test-cmd"
     if done.before.verdict == "verified":
         return "green, nothing to mend"
+    if done.before.verdict == FEWER:
+        return f"green, nothing to mend, but {FEWER} than before"
     before, left = len(done.before.failures), len(done.after.failures)
-    return f"{before} failure{'' if before == 1 else 's'}, {before - left} mended, {left} left"
+    said = f"{before} failure{'' if before == 1 else 's'}, {before - left} mended, {left} left"
+    return f"{said}, {FEWER} than before" if done.after.verdict == FEWER else said
 
 
 async def _propose(done: Mended, app: EverContext, out: Screen) -> None:

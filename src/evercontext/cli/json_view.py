@@ -214,6 +214,7 @@ def _check(check: Verification) -> Object:
         "command": list(check.command),
         "exit_code": check.exit_code,
         "summary": check.summary,
+        "counts": dict(check.counts),
     }
 
 

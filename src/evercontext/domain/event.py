@@ -213,6 +213,8 @@ class Verification(Body):
     command: tuple[str, ...]
     exit_code: int | None
     summary: str
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """How many passed, failed, were skipped, where the command says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,7 +342,8 @@ class Final(Body):
     error: str | None = None
     changed: tuple[str, ...] = ()
     verified: str | None = None
-    """``verified``, ``not verified`` or ``red``, by checks that the harness ran after changes."""
+    """``verified``, ``verified with fewer tests`` (than ran the time before), ``not verified`` or
+    ``red``, by checks that the harness ran after changes."""
     tasks: int = 1
     tasks_done: int = 0
     rolled_back: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 TAIL_LINES = 120
 TAIL_CHARACTERS = 12_000
@@ -12,13 +13,14 @@ _PYTEST = re.compile(rf"^=*\s*((?:\d+ (?:{_WORDS})(?:, )?)+|no tests ran)(?: in 
 _SINGULAR = {"error": "errors", "warning": "warnings"}
 _PAIR = re.compile(rf"(\d+) ({_WORDS})")
 _UNITTEST = re.compile(r"^Ran (\d+) tests? in", re.M)
-_UNITTEST_BAD = re.compile(r"^FAILED \((.*)\)$", re.M)
+_UNITTEST_ENDED = re.compile(r"^(?:FAILED|OK) \((.*)\)$", re.M)
 _CARGO = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", re.M)
 _GO = re.compile(r"^(ok|FAIL)\s+\S+\s+(?:[\d.]+s|\(cached\))", re.M)
 _JEST = re.compile(r"^Tests:?\s+(.*)$", re.M)
 _JEST_PAIR = re.compile(r"(\d+) (passed|failed|skipped|todo)")
 _TAP = re.compile(r"^(?:#|ℹ) (pass|fail|skipped) (\d+)$", re.M)
 _RUFF = re.compile(r"^Found (\d+) errors?", re.M)
+_RAN = ("passed", "failed", "xfailed", "xpassed", "packages_passed", "packages_failed")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?")
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -45,6 +47,11 @@ def counts(text: str) -> dict[str, int]:
     return {}
 
 
+def ran(found: Mapping[str, int]) -> int:
+    """Return how many tests really ran: what is left out or skipped proves nothing."""
+    return sum(found.get(word, 0) for word in _RAN)
+
+
 def _pytest(text: str) -> dict[str, int]:
     last = None
     for last in _PYTEST.finditer(text):  # noqa: B007 - the last line is the summary
@@ -60,8 +67,8 @@ def _unittest(text: str) -> dict[str, int]:
     ran = _UNITTEST.search(text)
     if ran is None:
         return {}
-    bad = _UNITTEST_BAD.search(text)
-    parts = dict(re.findall(r"(failures|errors|skipped)=(\d+)", bad[1])) if bad else {}
+    ended = _UNITTEST_ENDED.search(text)
+    parts = dict(re.findall(r"(failures|errors|skipped)=(\d+)", ended[1])) if ended else {}
     failed = int(parts.get("failures", 0)) + int(parts.get("errors", 0))
     skipped = int(parts.get("skipped", 0))
     return {"passed": int(ran[1]) - failed - skipped, "failed": failed, "skipped": skipped}

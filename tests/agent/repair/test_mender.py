@@ -212,6 +212,7 @@ async def test_a_test_is_not_changed_so_that_it_passes(tmp_path: Path) -> None:
             "printf 'collect_ignore = [\"tests\"]\\n' > conftest.py",
             "printf '[pytest]\\naddopts = --co\\n' > pytest.ini",
             "mv tests/test_cart.py tests/cart.txt",
+            "echo cart.py > shop/.gitignore",
         )
     ]
     + [("cp conftest.py tests/test_cart.py", "run.test")],
@@ -240,6 +241,29 @@ async def test_a_check_is_not_silenced_in_the_code_either(tmp_path: Path) -> Non
                     {"role": "repair", "text": "Green."}, repair_rounds=1)  # fmt: skip
     assert [step for *_, step in ran.repairs] == ["rejected"]
     assert ran.text("shop/cart.py") == wrong
+
+
+async def test_a_repair_after_which_fewer_tests_run_is_not_called_verified(tmp_path: Path) -> None:
+    test = (
+        "import unittest\nfrom shop.cart import CASES, total\n\n\n"
+        "class T(unittest.TestCase):\n    pass\n\n\n"
+        "for n, (text, want) in enumerate(CASES):\n"
+        "    def test(self, text=text, want=want):\n        assert total(text) == want\n"
+        "    setattr(T, f'test_{n}', test)\n"
+    )
+    cases = "\n\nCASES = [('[1]', 1), ('[1, 2]', 3)]\n"
+    wrong = GOOD.replace("sum(", "max(")
+    easier = {
+        "role": "repair",
+        **write("shop/cart.py", wrong + cases.replace(", ('[1, 2]', 3)", "")),
+    }
+    ran = await run(tmp_path, write("shop/cart.py", wrong + cases), SAID, easier,
+                    {"role": "repair", "text": "Green."},
+                    files={"tests/test_cart.py": test}, repair_rounds=1)  # fmt: skip
+    assert [check.summary for check in ran.bodies(Verification)][-1] == (
+        "1 passed, 0 failed, 0 skipped; 2 ran before"
+    )
+    assert ran.report.final.verified == "verified with fewer tests"
 
 
 async def test_a_test_that_the_task_itself_wrote_may_be_mended(tmp_path: Path) -> None:

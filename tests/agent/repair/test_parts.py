@@ -59,7 +59,7 @@ def test_better_means_less_of_the_old_and_nothing_new(
         "pyproject.toml", "setup.cfg", "package.json", "Cargo.toml", "Makefile", "ruff.toml",
         "vitest.config.ts", ".github/workflows/ci.yml", "x/__snapshots__/a.snap",
         ".pytest.ini", "pytest.toml", "sitecustomize.py", "vite.config.ts", ".eslintignore",
-        ".gitignore", "./.gitignore",
+        ".gitignore", "./.gitignore", "src/.gitignore", "src/deep/.gitignore",
     ],
 )  # fmt: skip
 def test_tests_and_settings_of_checks_are_protected(path: str) -> None:
@@ -68,8 +68,11 @@ def test_tests_and_settings_of_checks_are_protected(path: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["src/a.py", "contest.py", "latest/a.js", "attest.go", "README.md", ".ruff_cache/.gitignore"],
-)
+    [
+        "src/a.py", "contest.py", "latest/a.js", "attest.go", "README.md", ".ruff_cache/.gitignore",
+        "src/.mypy_cache/3.11/.gitignore", "node_modules/x/.gitignore", "src/x.gitignore",
+    ],
+)  # fmt: skip
 def test_code_is_not_protected(path: str) -> None:
     assert not is_protected(path)
 

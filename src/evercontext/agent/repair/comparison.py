@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Literal
 
-from evercontext.agent.verify import Findings
+from evercontext.agent.verify import GREEN, Findings
 from evercontext.workspace.failures.failure import Failure
 
 Step = Literal["better", "other", "same", "worse"]
@@ -19,7 +19,7 @@ def compare(before: Findings, after: Findings) -> Step:
     fail before. Tests that could not run before, because a file did not load or did not compile,
     are no news if they fail now: it is said what they are, and the way there is open.
     """
-    if after.verdict == "verified":
+    if after.verdict in GREEN:
         return "better"
     if not after.failures:
         return "worse"  # cut off, timed out, or no check left: nobody knows

@@ -20,7 +20,7 @@ from evercontext.agent.repair.fixers.every import propose
 from evercontext.agent.repair.ledger import Ledger, Touched
 from evercontext.agent.repair.project import ProjectView
 from evercontext.agent.repair.protection import REASON, Guard
-from evercontext.agent.verify import Checker, Findings, Repairing, Verdict
+from evercontext.agent.verify import GREEN, Checker, Findings, Repairing, Verdict
 from evercontext.domain.event import Body, Notice, RepairAttempt
 from evercontext.domain.tool import Caller, Mode
 from evercontext.errors import EverContextError, LimitReached
@@ -278,7 +278,7 @@ class Attempts:
             by=by,
             failures_before=len(self.now.failures),
             failures_after=len(after.failures),
-            green=after.verdict == "verified",
+            green=after.verdict in GREEN,
             step=step,
             kept=step in ("better", "other"),
             paths=paths,

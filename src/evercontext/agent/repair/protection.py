@@ -14,6 +14,7 @@ from fnmatch import fnmatch
 from pathlib import PurePosixPath
 
 from evercontext.domain.tool import Arguments, Caller, Tool
+from evercontext.files.listing import SKIPPED
 from evercontext.tools.approval import Answer, Gate, Question, Verdict
 
 _FOLDERS = frozenset(
@@ -46,16 +47,23 @@ REASON = "tests and the settings of checks stay as they are during a repair; men
 def is_protected(path: str) -> bool:
     """True for tests, what they compare with, and what configures a check."""
     folders = PurePosixPath(path).parts[:-1]
-    # Linters leave out what git ignores. Caches bring one of their own, further down.
-    if _plain(path) == ".gitignore":
-        return True
     return decides(path) or bool(_FOLDERS & set(folders)) or ".github" in folders
 
 
 def decides(path: str) -> bool:
     """True for a file that its name alone makes a test or the settings of a check."""
     name = PurePosixPath(path).name
-    return any(fnmatch(name, pattern) for pattern in _DECIDING)
+    return _hides(path) or any(fnmatch(name, pattern) for pattern in _DECIDING)
+
+
+def _hides(path: str) -> bool:
+    """True for a file that makes linters leave out what git ignores.
+
+    Caches and environments bring one of their own, and hold nothing that a linter looks at.
+    """
+    *folders, name = PurePosixPath(path).parts or ("",)
+    generated = any(folder.startswith(".") or folder in SKIPPED for folder in folders)
+    return name == ".gitignore" and not generated
 
 
 def weakens(path: str, before: str | None, after: str | None) -> str | None:
