@@ -127,6 +127,7 @@ INVENTED_KEYS = {
 SQL_FROM_PARTS = {
     "storage/recover.py": "table and column names of our own schema, quoted",
     "storage/connect.py": "one of two constants in a PRAGMA",
+    "memory/arrivals.py": "conditions of fixed words; values are parameters",
     "memory/messages.py": "conditions chosen among fixed words; their values are parameters",
     "memory/orchestrator.py": "column lists and conditions of fixed words; values are parameters",
     "memory/store.py": "column lists and conditions of fixed words; values are parameters",

@@ -14,7 +14,7 @@ from evercontext.domain.tool import Caller, Door
 from evercontext.errors import StoreGone
 from evercontext.memory.memory_table import VISIBLE, Scope, is_visible, seen_by
 from evercontext.memory.orchestrator import RetrievalOrchestrator
-from evercontext.memory.queue import MemoryQueue
+from evercontext.memory.queue import Queue
 from evercontext.memory.store import MemoryStore
 from evercontext.memory.tools import memory_tools
 from evercontext.storage.choose import open_store
@@ -77,7 +77,7 @@ async def test_what_is_saved_while_the_server_is_away_is_stored_when_it_is_back(
     assert await told(memories) == expected
     [old] = await memories.list(project="/p", state="superseded")
     assert (old.id, old.superseded_by) == (first.id, kept.id)
-    assert await MemoryQueue(outbox(store)).count() == 0
+    assert await Queue(outbox(store)).count() == 0
 
 
 async def test_a_crash_between_both_commits_stores_nothing_twice(
@@ -94,7 +94,7 @@ async def test_a_crash_between_both_commits_stores_nothing_twice(
     shutil.copy(tmp_path / "before", outbox(store))
     await memories.deliver()
     assert await told(memories) == [("Known words", 2)]
-    assert await MemoryQueue(outbox(store)).count() == 0
+    assert await Queue(outbox(store)).count() == 0
 
 
 async def test_what_waits_can_be_forgotten_by_who_may_see_it(
@@ -108,7 +108,7 @@ async def test_what_waits_can_be_forgotten_by_who_may_see_it(
             await memories.forget(kept.id, project="/p", user_id="bob")
         assert await memories.forget(kept.id, project="/p", user_id="ann")
         assert b"Ann's own" not in outbox(store).read_bytes()
-        assert await MemoryQueue(outbox(store)).holds(other.id, Scope("/p", "bob"))
+        assert await Queue(outbox(store)).holds(other.id, Scope("/p", "bob"))
     assert await memories.deliver() == 1
     assert await told(memories, "ann") == []
     assert await told(memories, "bob") == [("Bob's own", 1)]

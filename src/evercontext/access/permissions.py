@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from evercontext.access.floor import reason_to_ask
 from evercontext.access.rules import COMMANDS, Rule, Ruling, Verdict, judge, parse
 from evercontext.domain.tool import Arguments, Caller, Tool
+from evercontext.errors import StoreGone
+from evercontext.storage.outbox import Outbox
 from evercontext.storage.store import Store
+
+UNREAD = "the rules of this project cannot be read now: every change is asked for"
 
 
 class StoredRules:
@@ -18,12 +24,29 @@ class StoredRules:
         self._store, self._project = store, project_path
 
     async def all(self) -> list[Rule]:
-        """Every rule of this project, oldest first."""
-        rows = await self._store.fetch_all(
-            "SELECT verdict, rule FROM permission_rules WHERE project_path = ? ORDER BY id",
-            (self._project,),
-        )
+        """Every rule of this project, oldest first.
+
+        A server that is away is answered for by what it said last; ``StoreGone`` if it never did.
+        """
+        box = Outbox(self._store.report.outbox) if self._store.report.outbox else None
+        try:
+            rows = await self._store.fetch_all(
+                "SELECT verdict, rule FROM permission_rules WHERE project_path = ? ORDER BY id",
+                (self._project,),
+            )
+        except StoreGone:
+            copied = await asyncio.to_thread(box.copied, self._copy) if box else None
+            if copied is None:
+                raise
+            rows = json.loads(copied)
+        else:
+            if box:
+                await asyncio.to_thread(box.copy, self._copy, json.dumps(rows))
         return [parse(row["verdict"], row["rule"]) for row in rows]
+
+    @property
+    def _copy(self) -> str:
+        return f"rules:{self._project}"
 
     async def add(self, rule: Rule) -> None:
         """Keep a rule; one with the same text is replaced."""
@@ -50,6 +73,8 @@ class Permissions:
     """The user allowed beforehand whatever is not denied and not below the floor."""
     stored: Sequence[Rule] = ()
     session: list[Rule] = field(default_factory=list)
+    unread: bool = False
+    """The stored rules cannot be read; one may deny or ask, so every change is asked for."""
 
     def __call__(self, tool: Tool, arguments: Arguments, caller: Caller) -> Verdict:
         """Answer as a gate's policy."""
@@ -64,7 +89,8 @@ class Permissions:
             return Ruling("ask")
         if found:
             return found
-        return Ruling("ask" if tool.writes and not self.yes else "allow")
+        free = self.yes and not self.unread
+        return Ruling("ask" if tool.writes and not free else "allow")
 
     def floor(self, tool: Tool, arguments: Arguments) -> str | None:
         """Why this call is asked for every time, or ``None``."""
@@ -75,3 +101,11 @@ class Permissions:
         if tool.name.startswith("run.") and isinstance(line, str):
             return reason_to_ask(line, self.root)
         return None
+
+
+async def open_permissions(stored: StoredRules, root: str, *, yes: bool = False) -> Permissions:
+    """The permissions of a project, with its stored rules as far as they can be known."""
+    try:
+        return Permissions(root, yes, await stored.all())
+    except StoreGone:
+        return Permissions(root, yes, unread=True)

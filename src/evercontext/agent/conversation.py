@@ -44,6 +44,14 @@ class Recollects(Protocol):
         """Keep what came of it."""
         ...
 
+    def grow(self, session_id: str, model: Model, window: Window) -> None:
+        """Renew the session's summary in the background, once it has grown."""
+        ...
+
+    async def settle(self, session_id: str | None = None) -> None:
+        """Give up what goes on in the background."""
+        ...
+
     async def close(self, session: Session, model: Model | None, window: Window | None) -> None:
         """Keep what the session was about; ``model`` may be asked for it."""
         ...
@@ -118,6 +126,7 @@ class Conversation:
         self.spent_usd += report.final.cost_usd or 0.0
         if self.memory:
             await self.memory.keep(text, report, caller)
+            self.memory.grow(self.session.id, self.model, self.window)
         return report
 
     async def add(self, message: Message, trace_id: str | None = None) -> None:
@@ -142,6 +151,8 @@ class Conversation:
 
     async def switch_model(self, model: Model, window: Window) -> None:
         """Go on with another model; the history stays."""
+        if self.memory:
+            await self.memory.settle(self.session.id)
         await self.model.aclose()
         self.model, self.window = model, window
         await self.sessions.set_model(self.session.id, model.info.bare_name)
@@ -155,7 +166,8 @@ class Conversation:
             await self.toolbox.hooks.fire("PreCompact", facts, caller)
         shorter = await compaction.compact(self.history, self.model, self.window, focus)
         gone = len(self.history) - (len(shorter) - 1)
-        marker = {"text": shorter[0].content, "after": self._last_before(shorter[1:])}
+        place = await self.messages.settled(self.session.id, self._last_before(shorter[1:]))
+        marker = {"text": shorter[0].content, "after": place}
         await self.sessions.set_metadata(self.session.id, "compacted", marker)
         self.history[:] = shorter
         after = self.used()
@@ -187,8 +199,10 @@ class Conversation:
         if self.toolbox.hooks and self.last_trace:
             facts = {"reason": "exit"}
             await self.toolbox.hooks.fire("SessionEnd", facts, self.caller(self.last_trace))
-        if self.memory and self.history:
-            await self.memory.close(self.session, self.model, self.window)
+        if self.memory:
+            await self.memory.settle(self.session.id)
+            if self.history:
+                await self.memory.close(self.session, self.model, self.window)
         await self.sessions.end(self.session.id)
         await self.model.aclose()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from evercontext.agent.plan import TaskPlan
 from evercontext.domain.message import Message, assistant, user
 from evercontext.domain.model import Model, Request, Usage, complete
 from evercontext.domain.tool import Caller
-from evercontext.errors import InvalidPlan
+from evercontext.errors import InvalidPlan, StoreGone
 from evercontext.events.redact import Clean, cleaned, unchanged
 from evercontext.storage.store import Store
 
@@ -138,19 +139,21 @@ class Planner:
         # A plan that needs a secret would be another plan without it: it is made anew each time.
         if self.store is None or cleaned(plan, self.clean) != plan:
             return
-        await self.store.execute(
-            "INSERT INTO kept (key, value) VALUES (?, ?)"
-            " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-            (key, json.dumps(plan, ensure_ascii=False)),
-        )
+        # A server that is away costs the cache, not the plan.
+        with suppress(StoreGone):
+            await self.store.execute(
+                "INSERT INTO kept (key, value) VALUES (?, ?)"
+                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                (key, json.dumps(plan, ensure_ascii=False)),
+            )
 
     async def _kept(self, key: str) -> TaskPlan | None:
         if self.store is None:
             return None
-        row = await self.store.fetch_one("SELECT value FROM kept WHERE key = ?", (key,))
         try:
+            row = await self.store.fetch_one("SELECT value FROM kept WHERE key = ?", (key,))
             return plans.parse(row["value"]) if row else None
-        except InvalidPlan:
+        except (InvalidPlan, StoreGone):
             return None
 
     def _key(self, task: str, executor: str, tree_digest: str) -> str:

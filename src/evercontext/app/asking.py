@@ -20,7 +20,7 @@ from evercontext.access.approvals import (
 from evercontext.access.consoles import Consoles
 from evercontext.access.floor import reason_to_ask
 from evercontext.app.house import EverContext
-from evercontext.errors import NobodyToAsk, StoreProblem
+from evercontext.errors import NobodyToAsk, StoreGone, StoreProblem
 from evercontext.events.redact import Clean, cleaned
 from evercontext.tools.approval import Answer, Ask, Question, nobody
 from evercontext.tools.diff import describe
@@ -36,9 +36,17 @@ async def ask_everywhere(app: EverContext, ask: Ask, tell: Tell = lambda text: N
     Where nobody is at a terminal, a console that is open is somebody; none open is nobody.
     """
     inner = None if ask is nobody else ask
-    if inner is None and not await Consoles(app.store).url(app.memory.project):
+    if inner is None and not await _console(app):
         return nobody
     return Published(inner, app, Approvals(app.store), app.memory.clean, tell)
+
+
+async def _console(app: EverContext) -> str | None:
+    """Where the project's console is; a database that is away tells of none."""
+    try:
+        return await Consoles(app.store).url(app.memory.project)
+    except StoreGone:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 from evercontext.context.tokens import Calibration, TokenEstimator
 from evercontext.context.window import Window
 from evercontext.domain.model import ModelInfo
-from evercontext.errors import StoreProblem
+from evercontext.errors import StoreGone, StoreProblem
 from evercontext.storage.store import Store
 
 MOST_RESERVED = 8_192
@@ -21,7 +22,10 @@ class Calibrations:
 
     async def window(self, info: ModelInfo) -> Window:
         """The window of a model, with the estimator that knows it best."""
-        row = await self._store.fetch_one("SELECT value FROM kept WHERE key = ?", (_key(info),))
+        row = None
+        # A server that is away costs a little accuracy, too.
+        with suppress(StoreGone):
+            row = await self._store.fetch_one("SELECT value FROM kept WHERE key = ?", (_key(info),))
         calibration = Calibration.from_json(json.loads(row["value"])) if row else None
         reserve = min(MOST_RESERVED, info.window // 4)
         return Window(info.window, reserve, TokenEstimator(info.bare_name, calibration))

@@ -9,7 +9,7 @@ from evercontext.app.house import EverContext, limits
 from evercontext.app.models import open_model
 from evercontext.app.prices import price
 from evercontext.domain.tool import Mode
-from evercontext.errors import UsageError
+from evercontext.errors import StoreGone, UsageError
 from evercontext.memory.session_search import look_back_tool
 from evercontext.memory.sessions import Session
 
@@ -17,8 +17,14 @@ from evercontext.memory.sessions import Session
 async def past_sessions(app: EverContext, limit: int = 20) -> list[Session]:
     """This directory's sessions that hold anything, newest first; crashed ones are ended now."""
     sessions = app.memory.sessions
-    await sessions.repair()
-    found = await sessions.of_project(app.settings.root, limit)
+    try:
+        await sessions.repair()
+        found = await sessions.of_project(app.settings.root, limit)
+    except StoreGone:
+        # Those that were begun here meanwhile can be read; of none other can it be said.
+        found = await sessions.waiting_in(app.settings.root)
+        if not any(session.messages for session in found):
+            raise
     return [session for session in found if session.messages]
 
 
@@ -28,6 +34,9 @@ async def find_session(app: EverContext, wanted: str) -> Session:
     fitting = found[:1] if wanted == "last" else [s for s in found if s.id.startswith(wanted)]
     if len(fitting) == 1:
         return fitting[0]
+    if not fitting and (away := app.memory.away()):
+        raise StoreGone(f"{wanted} is not among the sessions kept here: {away.message}",
+                        fix=away.fix)  # fmt: skip
     problem = "more than one session begins with" if fitting else "this directory has no session"
     raise UsageError(f"{problem} {wanted}", fix="See `evercontext sessions list`")
 

@@ -33,11 +33,11 @@ from evercontext.domain.event import RolledBack
 from evercontext.domain.model import Model
 from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door, Mode
-from evercontext.errors import ConfigError, FileProblem, PolicyError, UsageError
+from evercontext.errors import ConfigError, FileProblem, PolicyError, StoreGone, UsageError
 from evercontext.evaluation.history import EvaluationHistory
 from evercontext.events.log import EventLog
 from evercontext.settings import Settings, process_environment
-from evercontext.storage.choose import open_store
+from evercontext.storage.choose import open_or_wait
 from evercontext.storage.store import Store
 from evercontext.tools.approval import Gate, nobody
 from evercontext.tools.toolbox import Toolbox
@@ -71,24 +71,25 @@ class EverContext:
             secrets = redactor(settings)
             events = EventLog(settings.traces, secrets)
             stack.callback(events.close)
-            store = await open_store(settings.database, settings.database_url)
+            store = await open_or_wait(settings.database, settings.database_url)
             stack.push_async_callback(store.close)
             traces = TraceIndex(store, events, settings.traces, secrets.masked)
             stack.push_async_callback(traces.close)
             history = EvaluationHistory(store, settings.home, secrets.masked)
             workspace, tools = equip(settings, stack, events, history)
             memory = Recollection.of(store, settings.root, secrets.masked, events)
+            stack.push_async_callback(memory.settle)
             await memory.catch_up()
             catalog = open_catalog(settings, store, events, secrets.learn)
             stack.push_async_callback(catalog.servers.close)
             # Two more tools are worth their tokens only where they lead somewhere.
-            meta = catalog.tools() if await catalog.servers.table.all() else []
+            meta = catalog.tools() if await _has_servers(catalog) else []
             recorder = workspace if isinstance(workspace, LocalWorkspace) else None
             hooks = open_hooks(settings, process_environment(), recorder, events)
             skills = skills_of(settings)
             meta += [skill_tool(skills)] if any(one.usable for one in skills.all()) else []
             toolbox = Toolbox([*tools, *memory.tools(), *meta], events, hooks=hooks)
-            told = (*settings.notices, *store.report.warnings)
+            told = (*settings.notices, *store.report.warnings, *memory.missing())
             yield cls(settings, events, store, workspace, toolbox, traces, memory, catalog, told)
 
     @property
@@ -243,6 +244,14 @@ class EverContext:
             )
 
         return rollback
+
+
+async def _has_servers(catalog: Catalog) -> bool:
+    """Whether outside servers are known; a database that is away tells of none."""
+    try:
+        return bool(await catalog.servers.table.all())
+    except StoreGone:
+        return False
 
 
 def _width(settings: Settings, model: Model, gate: Gate | None) -> int:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from evercontext.agent.task import TaskReport
 from evercontext.app.calibrations import Calibrations
-from evercontext.app.summaries import Summaries
+from evercontext.app.summaries import UNHURRIED, Summaries, Writer
 from evercontext.context.tokens import count
 from evercontext.context.watch import LatencyWatch
 from evercontext.context.window import Window
@@ -18,7 +20,7 @@ from evercontext.domain.memory import MemoryType, RetrievalOptions, RetrievedMem
 from evercontext.domain.message import Message, user
 from evercontext.domain.model import Model
 from evercontext.domain.tool import Caller, Mode, Tool
-from evercontext.errors import StoreProblem
+from evercontext.errors import EverContextError, StoreGone, StoreProblem
 from evercontext.events.log import EventLog
 from evercontext.events.redact import Clean, unchanged
 from evercontext.memory.messages import MessageRepository
@@ -26,11 +28,14 @@ from evercontext.memory.orchestrator import RetrievalOrchestrator
 from evercontext.memory.sessions import Session, SessionRepository, real_path
 from evercontext.memory.store import QUEUED, MemoryStore
 from evercontext.memory.tools import memory_tools
-from evercontext.storage.store import Store
+from evercontext.storage.store import MayBeAway, Store
 
 MOST = 5
 NEAR_ENOUGH = 0.2
 """Similarity below which a memory would only distract."""
+AWAY = "database unreachable"
+KEPT = "what you say is kept here and delivered when it is back"
+MISSING = "past sessions, memories and outside servers"
 _LONGEST_EACH = 600
 _LONGEST_TASK = 400
 _MOST_FILES = 20
@@ -54,6 +59,8 @@ class Recollection:
     events: EventLog | None = None
     """Where it is told how long remembering takes."""
     watch: LatencyWatch = field(default_factory=LatencyWatch)
+    growing: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    """Sessions whose summaries are being written."""
 
     @classmethod
     def of(
@@ -110,8 +117,6 @@ class Recollection:
 
     async def keep(self, text: str, report: TaskReport, caller: Caller) -> None:
         """Keep what was done, in a sentence or two, without asking a model."""
-        if caller.session:
-            await self.summaries.grow(caller.session)
         if caller.mode is not Mode.AGENT or not report.final.changed:
             return
         try:
@@ -131,13 +136,67 @@ class Recollection:
             self.events.emit(Notice(level="warning", text=said), trace_id=caller.trace_id)
 
     async def catch_up(self) -> None:
-        """Store what waited for the server, if it answers."""
+        """Store what waited for the server, now if it answers, or whenever it is back."""
+        if isinstance(self.store, MayBeAway):
+            self.store.on_change(self._changed)
         with suppress(StoreProblem):
             await self.memories.deliver()
 
+    async def _changed(self, back: bool) -> None:
+        delivered = await self.memories.deliver() if back else 0
+        kept = f"; {delivered} entries that were kept here are stored" if delivered else ""
+        said = f"the database is back{kept}" if back else f"{AWAY}; {KEPT}"
+        if self.events:
+            level = "info" if back else "warning"
+            self.events.emit(Notice(level=level, text=said), trace_id="database")
+
+    def away(self) -> StoreGone | None:
+        """Why the database cannot be asked now, if so."""
+        return self.store.problem if isinstance(self.store, MayBeAway) else None
+
+    def missing(self) -> tuple[str, ...]:
+        """What a person should know of a database that is away."""
+        if self.away() is None:
+            return ()
+        place = self.store.report.location
+        return (f"{AWAY} ({place}); {KEPT}. Until then {MISSING} are missing",)
+
+    async def when_reachable(self, job: Callable[[], Awaitable[None]]) -> None:
+        """Do something that only the server can keep: now, or as soon as it is back."""
+        try:
+            await job()
+        except StoreGone:
+            if not isinstance(self.store, MayBeAway):
+                raise
+            self.store.on_change(_once(job))
+
+    def grow(self, session_id: str, model: Model, window: Window) -> None:
+        """Renew a session's summary in the background once it has grown; nobody waits for it."""
+        if session_id not in self.growing:
+            writer = Writer(model, window, UNHURRIED, background=True)
+            task = asyncio.create_task(self._grow(session_id, writer))
+            self.growing[session_id] = task
+            task.add_done_callback(lambda _: self.growing.pop(session_id, None))
+
+    async def _grow(self, session_id: str, writer: Writer) -> None:
+        try:
+            await self.summaries.grow(session_id, writer)
+        except EverContextError as problem:
+            if self.events:
+                said = f"the summary of this session was not renewed: {problem}"
+                self.events.emit(Notice(level="warning", text=said), trace_id=session_id)
+
+    async def settle(self, session_id: str | None = None) -> None:
+        """Give up what is being written in the background, of one session or of all."""
+        writing = [t for id, t in self.growing.items() if session_id in (None, id)]
+        for task in writing:
+            task.cancel()
+        await asyncio.gather(*writing, return_exceptions=True)
+
     async def close(self, session: Session, model: Model | None, window: Window | None) -> None:
         """Keep what a session was about, in its model's words where that is worth asking for."""
-        await self.summaries.close(session.id, model, window)
+        await self.settle(session.id)
+        await self.summaries.close(session.id, Writer(model, window) if model and window else None)
         if model and window:
             await Calibrations(self.store).keep(model.info, window)
 
@@ -145,6 +204,17 @@ class Recollection:
     def summaries(self) -> Summaries:
         """What sessions were about."""
         return Summaries(self.sessions, self.messages)
+
+
+def _once(job: Callable[[], Awaitable[None]]) -> Callable[[bool], Awaitable[None]]:
+    left = [job]
+
+    async def heard(back: bool) -> None:
+        if back and left:
+            await left[0]()
+            left.clear()
+
+    return heard
 
 
 def block(memories: list[RetrievedMemory]) -> str:

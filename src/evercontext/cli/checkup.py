@@ -124,7 +124,9 @@ async def _queued(settings: Settings) -> str:
 
     path = outbox_path(settings.database, settings.database_url or "")
     number = await asyncio.to_thread(Outbox(path).count)
-    return f"; queued on this machine and not yet stored: {number:,}" if number else ""
+    refused = await asyncio.to_thread(Outbox(path).count, "refused")
+    told = f"; queued on this machine and not yet stored: {number:,}" if number else ""
+    return f"{told}; refused by the server and set aside: {refused:,}" if refused else told
 
 
 async def _database(settings: Settings) -> Check:

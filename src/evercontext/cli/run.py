@@ -80,7 +80,7 @@ def command(task: str | None, **given: Any) -> int:
       0 done                      5 approval needed or denied
       1 failed                    6 a limit was hit
       2 refused by policy        64 wrong usage
-      3 model JSON invalid       75 provider unreachable
+      3 model JSON invalid       75 provider or database unreachable
       4 done, but checks red    130 cancelled, 143 terminated
 
     \b
@@ -182,7 +182,7 @@ async def _run(order: _Order, settings: Settings) -> Outcome:
     text = before.task.text if before else order.text
     async with EverContext.open(settings) as app:
         warn(app, err)
-        gate = dataclasses.replace(gate, policy=await _permissions(app, order.ask))
+        gate = dataclasses.replace(gate, policy=await _permissions(app, order.ask, err))
         if order.ask:
             gate = dataclasses.replace(gate, ask=await _everywhere(app, gate.ask, err, view))
         stop = app.events.subscribe(_without_secrets(view, order.told))
@@ -221,12 +221,15 @@ async def _everywhere(app: EverContext, ask: Ask, err: Screen, view: View) -> As
     return await ask_everywhere(app, ask, tell)
 
 
-async def _permissions(app: EverContext, ask: bool) -> Permissions:
+async def _permissions(app: EverContext, ask: bool, err: Screen) -> Permissions:
     """The rules of the project, and below them what is asked for whatever was allowed."""
-    from evercontext.access.permissions import Permissions, StoredRules
+    from evercontext.access.permissions import UNREAD, StoredRules, open_permissions
 
     root = str(app.settings.root.resolve())
-    return Permissions(root, not ask, await StoredRules(app.store, root).all())
+    found = await open_permissions(StoredRules(app.store, root), root, yes=not ask)
+    if found.unread:
+        err.line(err.wrapped(f"warning: {UNREAD}"), "yellow")
+    return found
 
 
 def _view(settings: Settings, style: str, err: Screen, trace_id: str) -> View:

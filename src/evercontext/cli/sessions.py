@@ -58,14 +58,22 @@ def list_sessions(limit: int, as_json: bool, **place: Any) -> int:
         found = await past_sessions(app, limit)
         if as_json:
             print(json.dumps([_shape(session) for session in found], ensure_ascii=False))
-            return Outcome.DONE
+            return Outcome.UNREACHABLE if app.memory.away() else Outcome.DONE
         for session in found:
             screen.line(f"{session.id}  {row(session, max(20, screen.width - 32))}")
-        if not found:
-            print("no session in this directory yet", file=sys.stderr)
-        return Outcome.DONE
+        return _told_missing(app, found)
 
     return _in_house(work=work, **place)
+
+
+def _told_missing(app: EverContext, found: list[Session]) -> Outcome:
+    """Say why sessions may be missing from a list."""
+    if missing := app.memory.missing():
+        print(f"warning: {one_line(missing[0])}", file=sys.stderr)
+        return Outcome.UNREACHABLE
+    if not found:
+        print("no session in this directory yet", file=sys.stderr)
+    return Outcome.DONE
 
 
 @command.command("search")

@@ -24,7 +24,7 @@ class Outcome(IntEnum):
     """Turns, time, tokens or money ran out."""
     USAGE = 64
     UNREACHABLE = 75
-    """The provider did not answer, nor after its retry; or a memory waits for the database."""
+    """The provider, or the database server, did not answer, nor after its retries."""
     CANCELLED = 130
     TERMINATED = 143
 
@@ -43,6 +43,7 @@ _BY_ERROR: dict[type[errors.EverContextError], Outcome] = {
     errors.BadReply: Outcome.INVALID,
     errors.LimitReached: Outcome.LIMIT,
     errors.ModelUnavailable: Outcome.UNREACHABLE,
+    errors.StoreGone: Outcome.UNREACHABLE,
     errors.Cancelled: Outcome.CANCELLED,
     errors.Terminated: Outcome.TERMINATED,
 }

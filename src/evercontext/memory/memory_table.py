@@ -97,6 +97,7 @@ INSERT = """
             ELSE excluded.expires_at END,
         change = excluded.change
 """
+NEXT_CHANGE = "(SELECT coalesce(max(change), 0) + 1 FROM memories)"
 COLUMNS = (
     "number, id, project, user_id, session_id, speaker, memory_type, source_type, content,"
     " importance, untrusted, origin, created_at, expires_at, valid_from, valid_until,"

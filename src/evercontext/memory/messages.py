@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from evercontext.domain.message import Message, ToolCall
+from evercontext.errors import StoreClash, StoreGone
 from evercontext.events.redact import Clean, cleaned, unchanged
+from evercontext.memory.arrivals import LOCAL, SPOKEN, settled
+from evercontext.memory.queue import queue_of
+from evercontext.memory.sessions import now
+from evercontext.memory.waiting import messages_in, session_in
 from evercontext.storage.checksum import checksum
 from evercontext.storage.store import Row, Store
 
 # The class below has a method called ``list``, which hides the type inside it.
 History = list[Message]
 Numbered = list[tuple[int, Message]]
+Page = tuple[list["StoredMessage"], int]
 _ROLES = {"kana": "assistant", "yuno": "assistant"}
 _INSERT = """
     INSERT INTO messages
-        (session_id, role, content, tool_calls, tool_results, user_id, trace_id, checksum)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id, timestamp
+        (session_id, role, content, tool_calls, tool_results, user_id, trace_id, checksum, entry)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id, timestamp
 """
 
 
@@ -57,31 +64,70 @@ class StoredMessage:
 
 
 class MessageRepository:
-    """The ``messages`` table."""
+    """The ``messages`` table; while a server is away, what is said waits."""
 
     def __init__(self, store: Store, clean: Clean = unchanged) -> None:
         self._store, self._clean = store, clean
+        self._queue = queue_of(store)
 
     async def create(self, message: MessageCreate) -> StoredMessage:
-        """Keep one message; when this returns it survives a crash."""
-        message = replace(
-            message,
-            content=self._clean(message.content),
-            tool_calls=_cleaned(message.tool_calls, self._clean),
-            tool_results=_cleaned(message.tool_results, self._clean),
-        )
-        role = _ROLES.get(message.message_type, message.message_type)
-        covered = (message.session_id, role, message.content, message.tool_calls,
-                   message.tool_results)  # fmt: skip
+        """Keep one message; when this returns it survives a crash.
+
+        While the database server is away it is kept on this machine, under an id of the queue.
+        """
+        told = self._told(message)
+        if self._queue is None:
+            return await self._write(told, None)
+        # By this name the server knows it, should its answer be lost.
+        entry = secrets.token_hex(16)
+        try:
+            await self._delivered()
+            return await self._write(told, entry)
+        except (StoreGone, StoreClash):
+            session = message.session_id or ""
+            number = await self._queue.put_talk("message", session, told, id=entry)
+            return _stored({"id": LOCAL + number, **told})
+
+    def _told(self, message: MessageCreate) -> Row:
+        """The row to be, without secrets."""
+        return {
+            "session_id": message.session_id,
+            "role": _ROLES.get(message.message_type, message.message_type),
+            "content": self._clean(message.content),
+            "tool_calls": _cleaned(message.tool_calls, self._clean),
+            "tool_results": _cleaned(message.tool_results, self._clean),
+            "timestamp": now(),
+            "user_id": message.user_id,
+            "trace_id": message.trace_id,
+        }
+
+    async def _write(self, told: Row, entry: str | None) -> StoredMessage:
+        covered = [told[name] for name in SPOKEN]
+        values = (*covered, told["user_id"], told["trace_id"], checksum(covered), entry)
         async with self._store.transaction() as writing:
-            row = await writing.fetch_one(
-                _INSERT, (*covered, message.user_id, message.trace_id, checksum(covered))
-            )
+            row = await writing.fetch_one(_INSERT, values)
         assert row is not None
-        return StoredMessage(
-            row["id"], message.session_id, row["timestamp"], role, message.content,
-            message.tool_calls, message.tool_results, message.user_id, message.trace_id,
-        )  # fmt: skip
+        return _stored({**told, **row})
+
+    async def settled(self, session_id: str, id: int) -> int:
+        """The id that a place in a session has by now: those of the queue end with it."""
+        if id < LOCAL or self._queue is None:
+            return id
+        try:
+            await self._delivered()
+            return await settled(self._store, await self._queue.name(), session_id, id)
+        except StoreGone:
+            return id
+
+    async def _delivered(self) -> None:
+        """Let the server know all that was said before; ``StoreGone`` if it cannot."""
+        if self._queue:
+            await self._queue.clear(self._store)
+
+    async def _waiting(self, session_id: str | None) -> list[Row] | None:
+        """What was said in a session that began while the server was away."""
+        entries = await self._queue.talk(session_id) if self._queue and session_id else []
+        return messages_in(entries) if session_in(entries) else None
 
     async def append(
         self, session_id: str, message: Message, *, trace_id: str | None = None
@@ -104,8 +150,18 @@ class MessageRepository:
 
     async def list(
         self, *, user_id: str | None = None, session_id: str | None = None, limit: int = 10
-    ) -> tuple[list[StoredMessage], int]:
+    ) -> Page:
         """The newest messages, oldest first among them, and how many there are in all."""
+        try:
+            await self._delivered()
+            return await self._listed(user_id, session_id, limit)
+        except StoreGone:
+            rows = await self._waiting(session_id)
+            if rows is None:
+                raise
+            return [_stored(row) for row in rows[-limit:]], len(rows)
+
+    async def _listed(self, user_id: str | None, session_id: str | None, limit: int) -> Page:
         where, values = _where(user_id, session_id)
         counted = await self._store.fetch_one(
             f"SELECT count(*) AS n FROM messages {where}",  # noqa: S608 - made of fixed words
@@ -123,14 +179,22 @@ class MessageRepository:
 
     async def numbered(self, session_id: str, after: int = 0) -> Numbered:
         """The same with each message's row id, from those after ``after`` on."""
-        rows = await self._store.fetch_all(
-            "SELECT * FROM messages WHERE session_id = ? AND id > ? ORDER BY id",
-            (session_id, after),
-        )
+        try:
+            await self._delivered()
+            rows = await self._store.fetch_all(
+                "SELECT * FROM messages WHERE session_id = ? AND id > ? ORDER BY id",
+                (session_id, after),
+            )
+        except StoreGone:
+            waiting = await self._waiting(session_id)
+            if waiting is None:
+                raise
+            rows = [row for row in waiting if row["id"] > after]
         return [(row["id"], _message(row)) for row in rows]
 
     async def copy(self, source: str, target: str) -> None:
         """Give another session the same history, so that both can go their own way."""
+        await self._delivered()
         rows = await self._store.fetch_all(
             "SELECT * FROM messages WHERE session_id = ? ORDER BY id", (source,)
         )
@@ -147,6 +211,7 @@ class MessageRepository:
 
     async def forget_after(self, session_id: str, id: int) -> int:
         """Take back what was said after message ``id``; return how many messages that was."""
+        await self._delivered()
         which = (session_id, id)
         async with self._store.transaction() as writing:
             await writing.execute(

@@ -1,86 +1,165 @@
-"""Memories that wait for the database server: kept here, not yet stored, taken over once."""
+"""What waits for the database server: kept here, not yet stored, taken over once and in order."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import fields
-from itertools import takewhile
+import secrets
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from sqlite3 import Connection
 from typing import Any
 
-from evercontext.domain.memory import MemoryType, SourceType
-from evercontext.errors import StoreGone, StoreProblem
-from evercontext.memory.memory_table import Memory, Scope, is_visible
+from evercontext.errors import StoreBusy, StoreGone, StoreProblem, StoreTimeout
+from evercontext.memory.arrivals import Waiting, body_of, take
+from evercontext.memory.memory_table import Scope, is_visible
 from evercontext.storage.outbox import Outbox, name_of
-from evercontext.storage.store import Queries, Store
+from evercontext.storage.store import Row, Store
 
 _BATCH = 200
+_PATIENCE = 10.0
+"""Seconds that one who wants to store something waits for another who delivers."""
 _MARK = "SELECT value FROM kept WHERE key = ?"
 _SET_MARK = (
     "INSERT INTO kept (key, value) VALUES (?, ?)"
     " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 )
-Waiting = tuple[Memory, str | None]
-"""A memory and the id of the one it replaces."""
-Take = Callable[[Queries, Memory, str | None], Awaitable[None]]
+_PUT = (
+    "INSERT INTO waiting (kind, id, project, user_id, session, body, sent)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
 
 
-class MemoryQueue:
-    """The memories that wait for one server."""
+def queue_of(store: Store) -> Queue | None:
+    """Where things wait for this store; ``None`` for a file, which is never away."""
+    waiting = store.report.outbox
+    return Queue(waiting) if waiting else None
+
+
+class Queue:
+    """Everything that waits for one server, in the order in which it happened."""
 
     def __init__(self, path: Path) -> None:
         self._outbox = Outbox(path)
 
     async def put(self, waiting: Sequence[Waiting], *, sent: bool) -> None:
-        """Keep them; when this returns they survive a crash. ``sent``: the server may know them."""
-        await asyncio.to_thread(self._put, waiting, sent)
+        """Keep memories; when this returns they survive a crash.
 
-    def _put(self, waiting: Sequence[Waiting], sent: bool) -> None:
+        ``sent``: the server may know them already.
+        """
+        rows = [("memory", m.id, m.project or "", m.user_id or "", "", body_of(m, old), int(sent))
+                for m, old in waiting]  # fmt: skip
+        await asyncio.to_thread(self._put, rows)
+
+    async def put_talk(
+        self,
+        kind: str,
+        session: str,
+        body: Mapping[str, Any],
+        *,
+        id: str | None = None,
+        project: str = "",
+        sent: bool = False,
+    ) -> int:
+        """Keep a session, a change of one or a message; return its number."""
+        id = id or secrets.token_hex(16)
+        row = (kind, id, project, "", session, json.dumps(body), int(sent))
+        return await asyncio.to_thread(self._put, [row])
+
+    def _put(self, rows: Sequence[tuple[object, ...]]) -> int:
         with self._outbox.held() as held:
-            held.executemany(
-                "INSERT INTO waiting (id, project, user_id, body, sent) VALUES (?, ?, ?, ?, ?)"
-                " ON CONFLICT DO NOTHING",
-                [(m.id, m.project or "", m.user_id or "", _body(m, old), sent)
-                 for m, old in waiting],
-            )  # fmt: skip
+            held.executemany(_PUT, rows)
+            newest = held.execute("SELECT max(number) AS n FROM waiting").fetchone()
+            return int(newest["n"] or 0)
 
     async def count(self) -> int:
         """How many wait."""
         return await asyncio.to_thread(self._outbox.count)
 
+    async def name(self) -> str:
+        """What the server calls this queue."""
+        return await asyncio.to_thread(self._name)
+
+    def _name(self) -> str:
+        with self._outbox.held() as held:
+            return name_of(held)
+
+    async def talk(self, session: str) -> list[Row]:
+        """The entries of one session, oldest first."""
+        return await asyncio.to_thread(
+            self._rows, "SELECT * FROM waiting WHERE session = ? ORDER BY number", session
+        )
+
+    async def sessions(self, project: str) -> list[Row]:
+        """The sessions that were begun in a project while the server was away, newest first."""
+        return await asyncio.to_thread(
+            self._rows,
+            "SELECT * FROM waiting WHERE kind = 'session' AND project = ? ORDER BY number DESC",
+            project,
+        )
+
+    def _rows(self, sql: str, value: str) -> list[Row]:
+        if not self._outbox.count():
+            return []
+        with self._outbox.held() as held:
+            return list(held.execute(sql, (value,)).fetchall())
+
+    async def drop(self, session: str) -> bool:
+        """Take a whole session back, if nothing of it can be on the server."""
+        return await asyncio.to_thread(self._drop, session)
+
+    def _drop(self, session: str) -> bool:
+        with self._outbox.held() as held:
+            rows = held.execute("SELECT * FROM waiting WHERE session = ?", (session,)).fetchall()
+            begun_here = any(row["kind"] == "session" for row in rows)
+            if not begun_here or any(row["sent"] for row in rows):
+                return False
+            held.execute("DELETE FROM waiting WHERE session = ?", (session,))
+            return True
+
     async def holds(self, id: str, scope: Scope) -> bool:
-        """Whether one waits that may be seen."""
+        """Whether a memory waits that may be seen."""
         return bool(await asyncio.to_thread(self._seen, id, scope, False))
 
     async def take_back(self, id: str, scope: Scope) -> bool:
-        """Forget one that the server cannot know; ``False`` if there is none such."""
+        """Forget a memory that the server cannot know; ``False`` if there is none such."""
         return bool(await asyncio.to_thread(self._seen, id, scope, True))
 
     def _seen(self, id: str, scope: Scope, take_back: bool) -> int:
-        if not self._outbox.count():
-            return 0
-        with self._outbox.held() as held:
-            rows = held.execute("SELECT * FROM waiting WHERE id = ?", (id,)).fetchall()
-            seen = [row for row in rows if is_visible(row["project"], row["user_id"], scope)]
-            if take_back:
-                seen = [row for row in seen if not row["sent"]]
-                for row in seen:
-                    held.execute("DELETE FROM waiting WHERE number = ?", (row["number"],))
+        found = self._rows("SELECT * FROM waiting WHERE kind = 'memory' AND id = ?", id)
+        seen = [row for row in found if is_visible(row["project"], row["user_id"], scope)]
+        if not take_back or not seen:
             return len(seen)
+        with self._outbox.held() as held:
+            gone = [held.execute("DELETE FROM waiting WHERE number = ? AND sent = 0",
+                                 (row["number"],)).rowcount for row in seen]  # fmt: skip
+            return sum(gone)
 
-    async def deliver(self, store: Store, take: Take) -> int:
+    async def clear(self, store: Store) -> None:
+        """Deliver everything; ``StoreGone`` if something still waits, which comes first then."""
+        await self.deliver(store)
+        if await self.count():
+            raise StoreGone("what was said before still waits for the database")
+
+    async def deliver(self, store: Store) -> int:
         """Hand all over in order, each once; ``StoreGone`` if the server is still away."""
-        if not await self.count():
-            return 0
+        patience = time.monotonic() + _PATIENCE
+        while await self.count():
+            with self._outbox.delivering() as mine:
+                if mine:
+                    return await self._deliver_all(store)
+            if time.monotonic() > patience:
+                break
+            # Somebody else delivers, and nothing may overtake that.
+            await asyncio.sleep(0.02)
+        return 0
+
+    async def _deliver_all(self, store: Store) -> int:
         # Asked first: a forget can take back what was never on its way.
         await store.fetch_one(_MARK, ("",))
         delivered = 0
         try:
-            while taken := await self._deliver_some(store, take):
+            while taken := await self._deliver_some(store):
                 delivered += taken
         except StoreGone:
             raise
@@ -89,55 +168,54 @@ class MemoryQueue:
             return delivered
         return delivered
 
-    async def _deliver_some(self, store: Store, take: Take) -> int:
-        await asyncio.to_thread(self._send)
-        with ExitStack() as stack:
-            # Held until the server has committed: nobody else delivers or takes back meanwhile.
-            held = await asyncio.to_thread(stack.enter_context, self._outbox.held())
-            found = held.execute("SELECT * FROM waiting ORDER BY number LIMIT ?", (_BATCH,))
-            # Not one of a later number before one of an earlier: the server counts on it.
-            rows = list(takewhile(lambda row: row["sent"], found.fetchall()))
-            if rows:
-                await _hand_over(store, take, f"outbox:{name_of(held)}", rows)
-                _clear(held, rows[-1]["number"])
-            return len(rows)
+    async def _deliver_some(self, store: Store) -> int:
+        box, rows = await asyncio.to_thread(self._next)
+        if not rows:
+            return 0
+        try:
+            await _hand_over(store, box, rows)
+        except (StoreGone, StoreBusy, StoreTimeout):
+            raise
+        except StoreProblem:
+            await self._hand_over_each(store, box, rows)
+        await asyncio.to_thread(self._clear, rows[-1]["number"])
+        return len(rows)
 
-    def _send(self) -> None:
+    async def _hand_over_each(self, store: Store, box: str, rows: Sequence[Row]) -> None:
+        """One that the server will never take must not keep all others waiting."""
+        for row in rows:
+            try:
+                await _hand_over(store, box, [row])
+            except (StoreGone, StoreBusy, StoreTimeout):
+                raise
+            except StoreProblem as problem:
+                await asyncio.to_thread(self._set_aside, row, str(problem))
+
+    def _next(self) -> tuple[str, list[Row]]:
         with self._outbox.held() as held:
             held.execute("UPDATE waiting SET sent = 1 WHERE sent = 0")
+            found = held.execute("SELECT * FROM waiting ORDER BY number LIMIT ?", (_BATCH,))
+            return name_of(held), list(found.fetchall())
+
+    def _clear(self, last: int) -> None:
+        with self._outbox.held() as held:
+            held.execute("DELETE FROM waiting WHERE sent = 1 AND number <= ?", (last,))
+
+    def _set_aside(self, row: Row, reason: str) -> None:
+        with self._outbox.held() as held:
+            held.execute(
+                "INSERT INTO refused (number, kind, body, reason) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT DO NOTHING",
+                (row["number"], row["kind"], row["body"], reason),
+            )
 
 
-async def _hand_over(store: Store, take: Take, key: str, rows: Sequence[dict[str, Any]]) -> None:
+async def _hand_over(store: Store, box: str, rows: Sequence[Row]) -> None:
+    key = f"outbox:{box}"
     async with store.transaction() as writing:
         mark = await writing.fetch_one(_MARK, (key,))
         last = int(mark["value"]) if mark else 0
         for row in rows:
-            if row["number"] > last and not await _known(writing, row):
-                await take(writing, *_waiting(row["body"]))
+            if row["number"] > last:
+                await take(writing, box, row)
         await writing.execute(_SET_MARK, (key, str(max(last, rows[-1]["number"]))))
-
-
-async def _known(writing: Queries, row: dict[str, Any]) -> bool:
-    """Whether the id is there: a commit whose answer was lost, or a line that is taken in again."""
-    return bool(await writing.fetch_one(
-        "SELECT 1 AS one FROM memories WHERE project = ? AND user_id = ? AND id = ?",
-        (row["project"], row["user_id"], row["id"]),
-    ))  # fmt: skip
-
-
-def _clear(held: Connection, last: int) -> None:
-    held.execute("DELETE FROM waiting WHERE sent = 1 AND number <= ?", (last,))
-
-
-def _body(memory: Memory, supersedes: str | None) -> str:
-    values = {field.name: getattr(memory, field.name) for field in fields(memory)}
-    values["origin"] = dict(memory.origin)
-    return json.dumps({"memory": values, "supersedes": supersedes})
-
-
-def _waiting(body: str) -> Waiting:
-    told = json.loads(body)
-    values = told["memory"]
-    values["memory_type"] = MemoryType(values["memory_type"])
-    values["source_type"] = SourceType(values["source_type"])
-    return Memory(**values), told["supersedes"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 from dataclasses import dataclass, field
@@ -10,7 +9,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from evercontext.errors import StoreGone
 from evercontext.events.redact import Clean, cleaned, unchanged
+from evercontext.memory.arrivals import apply_change, insert_session, metadata_of
+from evercontext.memory.queue import queue_of
+from evercontext.memory.waiting import session_in
 from evercontext.process.owner import is_alive, owner_of
 from evercontext.storage.store import Row, Store
 
@@ -54,39 +57,54 @@ def real_path(project: Path) -> str:
 
 
 class SessionRepository:
-    """The ``sessions`` table."""
+    """The ``sessions`` table; while a server is away, what changes in it waits."""
 
     def __init__(self, store: Store, clean: Clean = unchanged) -> None:
         self._store, self._clean = store, clean
+        self._queue = queue_of(store)
 
     async def create(
         self, project: Path, model_used: str, *, user_id: str | None = None
     ) -> Session:
         """Begin a session in a project."""
-        metadata = {"owner": owner_of(os.getpid())}
         session = Session(
             id=new_session_id(),
             project_path=real_path(project),
             model_used=model_used,
             started_at=now(),
             user_id=user_id,
-            metadata=metadata,
+            metadata={"owner": owner_of(os.getpid())},
         )
-        await self._store.execute(
-            "INSERT INTO sessions (id, started_at, project_path, model_used, user_id, metadata)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            (session.id, session.started_at, session.project_path, model_used, user_id,
-             json.dumps(metadata)),
-        )  # fmt: skip
+        names = ("id", "project_path", "model_used", "started_at", "user_id", "metadata")
+        told = {name: getattr(session, name) for name in names}
+        sent = False
+        try:
+            await self._delivered()
+            async with self._store.transaction() as writing:
+                sent = True
+                await insert_session(writing, told)
+        except StoreGone:
+            if self._queue is None:
+                raise
+            place = session.project_path
+            await self._queue.put_talk("session", session.id, told, project=place, sent=sent)
         return session
 
     async def get_by_id(self, id: object) -> Session | None:
         """Return a session by its whole id (a UUID object will do)."""
-        row = await self._store.fetch_one(f"{_COLUMNS} WHERE s.id = ? GROUP BY s.id", (str(id),))
+        try:
+            await self._delivered()
+            row = await self._store.fetch_one(f"{_COLUMNS} WHERE s.id = ? GROUP BY s.id",
+                                              (str(id),))  # fmt: skip
+        except StoreGone:
+            row = session_in(await self._queue.talk(str(id))) if self._queue else None
+            if row is None:
+                raise
         return _session(row) if row else None
 
     async def of_project(self, project: Path, limit: int = 20) -> list[Session]:
         """This directory's sessions, newest first; another project's are never among them."""
+        await self._delivered()
         rows = await self._store.fetch_all(
             f"{_COLUMNS} WHERE s.project_path = ? GROUP BY s.id"
             " ORDER BY s.started_at DESC, s.id DESC LIMIT ?",
@@ -94,33 +112,32 @@ class SessionRepository:
         )
         return [_session(row) for row in rows]
 
+    async def waiting_in(self, project: Path) -> list[Session]:
+        """This directory's sessions that were begun while the server was away, newest first."""
+        if self._queue is None:
+            return []
+        begun = await self._queue.sessions(real_path(project))
+        rows = [session_in(await self._queue.talk(one["session"])) for one in begun]
+        return [_session(row) for row in rows if row]
+
     async def end(self, id: str) -> None:
         """Record when it ended."""
-        await self._store.execute(
-            "UPDATE sessions SET ended_at = ? WHERE id = ? AND ended_at IS NULL", (now(), id)
-        )
+        await self._change(id, {"ended_at": now()})
 
     async def restore(self, id: str, model_used: str | None = None) -> None:
         """Open it again: it has no end any more."""
-        async with self._store.transaction() as writing:
-            row = await writing.fetch_one("SELECT metadata FROM sessions WHERE id = ?", (id,))
-            metadata = {**_metadata(row), "owner": owner_of(os.getpid())}
-            await writing.execute(
-                "UPDATE sessions SET ended_at = NULL, metadata = ?,"
-                " model_used = coalesce(?, model_used) WHERE id = ?",
-                (json.dumps(metadata, ensure_ascii=False), model_used, id),
-            )
+        change: dict[str, Any] = {"reopened": 1, "metadata": {"owner": owner_of(os.getpid())}}
+        await self._change(id, change | ({"model_used": model_used} if model_used else {}))
 
     async def set_model(self, id: str, model_used: str) -> None:
         """Record that another model goes on."""
-        await self._store.execute("UPDATE sessions SET model_used = ? WHERE id = ?",
-                                  (model_used, id))  # fmt: skip
+        await self._change(id, {"model_used": model_used})
 
     async def set_title(self, id: str, text: str) -> None:
         """Name it by the first line of a text."""
         # Cut last: half a secret would not be known for one.
         title = self._clean(text).strip().partition("\n")[0][:_LONGEST_TITLE]
-        await self._store.execute("UPDATE sessions SET title = ? WHERE id = ?", (title, id))
+        await self._change(id, {"title": title})
 
     async def set_summary(self, id: str, summary: str) -> None:
         """Keep what the session was about, for those that come after."""
@@ -128,13 +145,27 @@ class SessionRepository:
 
     async def set_metadata(self, id: str, key: str, value: Any) -> None:
         """Keep one fact with the session."""
-        async with self._store.transaction() as writing:
-            row = await writing.fetch_one("SELECT metadata FROM sessions WHERE id = ?", (id,))
-            metadata = {**_metadata(row), key: cleaned(value, self._clean)}
-            await writing.execute(
-                "UPDATE sessions SET metadata = ? WHERE id = ?",
-                (json.dumps(metadata, ensure_ascii=False), id),
-            )
+        await self.set_facts(id, {key: value})
+
+    async def set_facts(self, id: str, facts: dict[str, Any]) -> None:
+        """Keep several facts with the session, all or none."""
+        await self._change(id, {"metadata": cleaned(facts, self._clean)})
+
+    async def _change(self, id: str, change: dict[str, Any]) -> None:
+        try:
+            await self._delivered()
+            async with self._store.transaction() as writing:
+                await apply_change(writing, id, change)
+        except StoreGone:
+            if self._queue is None:
+                raise
+            # Done twice, it is the same: an answer that was lost does no harm.
+            await self._queue.put_talk("change", id, change)
+
+    async def _delivered(self) -> None:
+        """Let the server know all that happened before; ``StoreGone`` if it cannot."""
+        if self._queue:
+            await self._queue.clear(self._store)
 
     async def adopt(self, id: str, source: Session) -> Session:
         """Take over another session's title and say where this one came from."""
@@ -147,6 +178,9 @@ class SessionRepository:
 
     async def delete(self, id: str) -> bool:
         """Remove a session with its messages; ``False`` if there was none."""
+        if self._queue and await self._queue.drop(id):
+            return True
+        await self._delivered()
         async with self._store.transaction() as writing:
             await writing.execute(
                 "DELETE FROM message_words WHERE rowid IN"
@@ -175,18 +209,10 @@ def _may_live(row: Row, shared: bool) -> bool:
     """Whether its process may still run; of another machine's that is believed for a day."""
     yesterday = datetime.now(UTC) - timedelta(days=1)
     young = str(row["last_at"] or row["started_at"]) > f"{yesterday:%Y-%m-%d %H:%M:%S}"
-    return is_alive(_metadata(row).get("owner"), elsewhere=shared and young)
+    return is_alive(metadata_of(row).get("owner"), elsewhere=shared and young)
 
 
 def _session(row: Row) -> Session:
     fields = ("id", "project_path", "model_used", "started_at", "ended_at", "user_id", "title",
               "messages", "last_at")  # fmt: skip
-    return Session(**{name: row[name] for name in fields}, metadata=_metadata(row))
-
-
-def _metadata(row: Row | None) -> dict[str, Any]:
-    try:
-        found = json.loads(row["metadata"] or "{}") if row else {}
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+    return Session(**{name: row[name] for name in fields}, metadata=metadata_of(row))

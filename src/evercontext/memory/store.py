@@ -6,7 +6,6 @@ import asyncio
 import random
 import secrets
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,28 +13,28 @@ from typing import Any
 from evercontext.domain.memory import MemoryType, SourceType
 from evercontext.errors import StoreClash, StoreGone, UsageError
 from evercontext.events.redact import Clean, cleaned, unchanged
+from evercontext.memory.arrivals import encoded, supersede
 from evercontext.memory.memory_table import (
     COLUMNS,
     INSERT,
+    NEXT_CHANGE,
     VISIBLE,
     Memory,
     Scope,
     digest_of,
     memory_of,
-    row_of,
     seen_by,
     stamp,
 )
-from evercontext.memory.queue import MemoryQueue
+from evercontext.memory.queue import queue_of
 from evercontext.storage.checksum import checksum
-from evercontext.storage.store import Queries, Store
+from evercontext.storage.store import Store
 
 LONGEST = 100_000
 """Characters of one memory."""
 QUEUED = "queued: PostgreSQL is away"
 _BATCH = 500
 _ATTEMPTS = 3
-_NEXT_CHANGE = "(SELECT coalesce(max(change), 0) + 1 FROM memories)"
 # The class below has a method called ``list``, which hides the type inside it.
 Memories = list[Memory]
 Rows = list[list[Any]]
@@ -62,8 +61,7 @@ class MemoryStore:
 
     def __init__(self, store: Store, clean: Clean = unchanged) -> None:
         self._store, self._clean = store, clean
-        waiting = store.report.outbox
-        self._queue = MemoryQueue(waiting) if waiting else None
+        self._queue = queue_of(store)
 
     async def save_memory(
         self,
@@ -129,7 +127,7 @@ class MemoryStore:
         async with self._store.transaction() as writing:
             draft.sent = True
             if draft.supersedes:
-                await _supersede(writing, draft.supersedes, memory)
+                await supersede(writing, draft.supersedes, memory)
             await writing.execute_many(INSERT, draft.rows)
             kept = await writing.fetch_one(
                 f"SELECT {COLUMNS} FROM memories WHERE project = ? AND user_id = ?"  # noqa: S608 - made of fixed words
@@ -141,14 +139,7 @@ class MemoryStore:
 
     async def deliver(self) -> int:
         """Store what waits for the server; ``StoreGone`` if something does and it is away."""
-        return await self._queue.deliver(self._store, self._take) if self._queue else 0
-
-    async def _take(self, writing: Queries, memory: Memory, supersedes: str | None) -> None:
-        # The older one may have been forgotten meanwhile: the new words are kept all the same.
-        if supersedes:
-            with suppress(UsageError):
-                await _supersede(writing, supersedes, memory)
-        await writing.execute_many(INSERT, await self._rows([memory]))
+        return await self._queue.deliver(self._store) if self._queue else 0
 
     async def put_off(self, memories: Sequence[Memory]) -> bool:
         """Queue what ``take_in`` could not; ``False`` where there is no queue."""
@@ -251,7 +242,7 @@ class MemoryStore:
         changed = await self._store.execute(
             f"UPDATE memories SET state = 'forgotten', content = '', digest = ?, terms = NULL,"  # noqa: S608 - made of fixed words
             " vector = NULL, origin = NULL, speaker = NULL, source_type = 'thought', untrusted = 0,"
-            f" checksum = ?, change = {_NEXT_CHANGE}"
+            f" checksum = ?, change = {NEXT_CHANGE}"
             f" WHERE id = ? AND state <> 'forgotten' AND {VISIBLE}",
             (blank, wiped, id, *seen_by(scope)),
         )
@@ -264,7 +255,7 @@ class MemoryStore:
     ) -> bool:
         """Put one memory away: kept and listed on demand, never found."""
         changed = await self._store.execute(
-            f"UPDATE memories SET state = 'archived', change = {_NEXT_CHANGE}"  # noqa: S608 - made of fixed words
+            f"UPDATE memories SET state = 'archived', change = {NEXT_CHANGE}"  # noqa: S608 - made of fixed words
             f" WHERE id = ? AND state = 'active' AND {VISIBLE}",
             (id, *seen_by(Scope(project or "", user_id or ""))),
         )
@@ -273,7 +264,7 @@ class MemoryStore:
     async def archive_expired(self, now: datetime | None = None) -> int:
         """Put away what has expired; it was not found any more since then."""
         return await self._store.execute(
-            f"UPDATE memories SET state = 'archived', change = {_NEXT_CHANGE}"  # noqa: S608 - made of fixed words
+            f"UPDATE memories SET state = 'archived', change = {NEXT_CHANGE}"  # noqa: S608 - made of fixed words
             " WHERE state = 'active' AND expires_at IS NOT NULL AND expires_at <= ?",
             (stamp(now),),
         )
@@ -298,7 +289,7 @@ class MemoryStore:
     async def _rows(self, memories: Sequence[Memory]) -> Rows:
         for memory in memories:
             _check(memory)
-        return await asyncio.to_thread(_encoded, [self._without_secrets(m) for m in memories])
+        return await asyncio.to_thread(encoded, [self._without_secrets(m) for m in memories])
 
     def _without_secrets(self, memory: Memory) -> Memory:
         return replace(
@@ -318,27 +309,6 @@ def _check(memory: Memory) -> None:
         raise UsageError("a memory needs some words")
     if len(memory.content) > LONGEST:
         raise UsageError(f"a memory may have {LONGEST:,} characters", fix="Keep its gist")
-
-
-def _encoded(memories: Sequence[Memory]) -> Rows:
-    from evercontext.memory.encoding import encode_terms, encode_vectors
-
-    encoder, vectors = encode_vectors([memory.content for memory in memories])
-    return [
-        row_of(memory, encoder, encode_terms(memory.content), vector)
-        for memory, vector in zip(memories, vectors, strict=True)
-    ]
-
-
-async def _supersede(writing: Queries, id: str, memory: Memory) -> None:
-    scope = seen_by(Scope(memory.project or "", memory.user_id or ""))
-    changed = await writing.execute(
-        f"UPDATE memories SET state = 'superseded', valid_until = ?, superseded_by = ?,"  # noqa: S608 - made of fixed words
-        f" change = {_NEXT_CHANGE} WHERE id = ? AND state = 'active' AND {VISIBLE}",
-        (memory.created_at, memory.id, id, *scope),
-    )
-    if not changed:
-        raise UsageError(f"there is no memory {id} to replace", fix="See `evercontext memory list`")
 
 
 def _conditions(

@@ -9,7 +9,8 @@
     {"when": "task two", "text": "only for a request that mentions it"}
 
 A request takes the first unused turn whose ``when`` (a pattern searched in all its messages) and
-``role`` (``hints["role"]`` of the request, such as ``planner``) fit. ``raw`` goes through the JSON
+``role`` (``hints["role"]`` of the request, such as ``planner``) fit. A turn with neither answers
+anything but what is asked in the background (``summary``). ``raw`` goes through the JSON
 protocol, with its one retry, as if a text-only model had written it.
 """
 
@@ -71,7 +72,9 @@ class Turn:
         if self.used or (self.role and self.role != request.hints.get("role")):
             return False
         if self.when is None:
-            return True
+            # What is asked in the background comes at no certain time: only a turn that was
+            # written for it answers, so that the others keep their order.
+            return bool(self.role) or not request.hints.get("background")
         return any(self.when.search(message.content) for message in request.messages)
 
 

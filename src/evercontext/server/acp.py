@@ -16,7 +16,7 @@ from acp import PROTOCOL_VERSION, RequestError, helpers, run_agent, schema
 from acp.interfaces import Client
 
 from evercontext import __version__
-from evercontext.access.permissions import Permissions, StoredRules
+from evercontext.access.permissions import Permissions, StoredRules, open_permissions
 from evercontext.access.rules import rules_for
 from evercontext.agent import todo
 from evercontext.agent.conversation import Conversation
@@ -139,7 +139,7 @@ class AcpAgent:
             await stack.aclose()
             raise RequestError.invalid_params({"reason": str(error)}) from error
         stored = StoredRules(app.store, talk.session.project_path)
-        permissions = Permissions(str(settings.root.resolve()), stored=await stored.all())
+        permissions = await open_permissions(stored, str(settings.root.resolve()))
         gate = Gate(permissions, _Asking(self._client, talk.session.id, permissions, stored))
         opened = _Open(talk, gate, stack)
         stack.callback(app.events.subscribe(opened.updates.put_nowait))

@@ -1,58 +1,179 @@
-"""A database server that did not answer: every question gets that answer."""
+"""A database server that may be away: said at once, asked again in the background."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 
-from evercontext.errors import StoreGone
-from evercontext.storage.store import READ_SECONDS, OpenReport, Parameters, Queries, Row
+from evercontext.errors import EverContextError, StoreGone
+from evercontext.storage.postgres import ATTEMPTS, PostgresStore
+from evercontext.storage.store import READ_SECONDS, Heard, OpenReport, Parameters, Queries, Row
+
+CHEAP = 0.5
+"""Seconds that knocking may cost: more, and nobody but the background waits for it."""
+PAUSES = (1.0, 2.0, 5.0, 10.0)
+"""Seconds between two tries of the background; the last one goes on."""
+Open = Callable[[int], Awaitable[PostgresStore]]
+"""Opens the server, with so many tries."""
 
 
-class AwayStore:
-    """A ``Store`` for callers that can go on without one, because what they keep can wait."""
+class ServerStore:
+    """A ``Store`` for callers that go on without one, because what they keep can wait.
 
-    def __init__(self, problem: StoreGone, report: OpenReport) -> None:
-        self._problem, self._report = problem, report
+    A server that has gone costs its three tries once. From then on every question is refused
+    without waiting, until somebody who knocked was let in.
+    """
+
+    def __init__(
+        self,
+        opener: Open,
+        report: OpenReport,
+        *,
+        pauses: Sequence[float] = PAUSES,
+        cheap: float = CHEAP,
+    ) -> None:
+        self._open, self._report, self._pauses, self._cheap = opener, report, pauses, cheap
+        self._inner: PostgresStore | None = None
+        self._problem: StoreGone | None = None
+        self._cost = 0.0
+        self._knocking = asyncio.Lock()
+        self._watch: asyncio.Task[None] | None = None
+        self._heard: list[Heard] = []
+        self._closed = False
+
+    async def begin(self) -> None:
+        """Open it with all patience, once."""
+        try:
+            self._inner = await self._open(ATTEMPTS)
+        except StoreGone as problem:
+            self._leave(problem)
 
     @property
     def report(self) -> OpenReport:
-        """Where it would be, and where what is kept waits for it."""
-        return self._report
+        """Where it is, or would be, and where what is kept waits for it."""
+        if self._inner is None:
+            return self._report
+        return replace(self._inner.report, outbox=self._report.outbox)
+
+    @property
+    def problem(self) -> StoreGone | None:
+        """Why it cannot be asked now, if so."""
+        return self._problem
+
+    def on_change(self, heard: Heard) -> None:
+        """Tell of the server's going and coming back from now on."""
+        self._heard.append(heard)
 
     async def fetch_all(
         self, sql: str, parameters: Parameters = (), *, seconds: float = READ_SECONDS
     ) -> list[Row]:
-        """Say that the server is away."""
-        raise self._problem
+        """Return every row, if the server answers."""
+        async with self._server() as inner:
+            return await inner.fetch_all(sql, parameters, seconds=seconds)
 
     async def fetch_one(
         self, sql: str, parameters: Parameters = (), *, seconds: float = READ_SECONDS
     ) -> Row | None:
-        """Say that the server is away."""
-        raise self._problem
+        """Return the first row, if the server answers."""
+        async with self._server() as inner:
+            return await inner.fetch_one(sql, parameters, seconds=seconds)
 
     async def execute(self, sql: str, parameters: Parameters = ()) -> int:
-        """Say that the server is away."""
-        raise self._problem
+        """Run one statement, if the server answers."""
+        async with self._server() as inner:
+            return await inner.execute(sql, parameters)
 
     async def execute_many(self, sql: str, rows: Sequence[Parameters]) -> None:
-        """Say that the server is away."""
-        raise self._problem
+        """Run one statement for each row, if the server answers."""
+        async with self._server() as inner:
+            await inner.execute_many(sql, rows)
 
     async def holding(self, words: Sequence[str]) -> tuple[str, list[str]]:
-        """Say that the server is away."""
-        raise self._problem
+        """Say that a message holds every word, if the server answers."""
+        async with self._server() as inner:
+            return await inner.holding(words)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Queries]:
-        """Say that the server is away."""
-        raise self._problem
-        yield self
+        """Open a write transaction, if the server answers."""
+        async with self._server() as inner, inner.transaction() as writing:
+            yield writing
 
     async def wipe_deleted(self) -> None:
-        """Say that the server is away."""
-        raise self._problem
+        """Free the old versions of rows, if the server answers."""
+        async with self._server() as inner:
+            await inner.wipe_deleted()
 
     async def close(self) -> None:
-        """There is nothing to give back."""
+        """Knock no more, and give back what is open."""
+        self._closed = True
+        if self._watch is not None:
+            self._watch.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._watch
+        if self._inner is not None:
+            await self._inner.close()
+
+    @asynccontextmanager
+    async def _server(self) -> AsyncIterator[PostgresStore]:
+        if self._problem is not None:
+            if self._cost > self._cheap or self._closed:
+                raise StoreGone(self._problem.message, fix=self._problem.fix)
+            await self._knock()
+        assert self._inner is not None
+        try:
+            yield self._inner
+        except StoreGone as problem:
+            self._leave(problem)
+            raise
+
+    async def _knock(self) -> None:
+        """Ask whether it is there: one try, however many wait for it."""
+        before = self._problem
+        async with self._knocking:
+            if self._problem is not before:
+                # Somebody else has just found out.
+                if self._problem is not None:
+                    raise StoreGone(self._problem.message, fix=self._problem.fix)
+                return
+            began = time.monotonic()
+            try:
+                if self._inner is None:
+                    self._inner = await self._open(1)
+                else:
+                    await self._inner.knock()
+            except StoreGone as problem:
+                self._problem = problem
+                raise
+            finally:
+                self._cost = time.monotonic() - began
+            self._problem = None
+
+    def _leave(self, problem: StoreGone) -> None:
+        self._problem, self._cost = problem, 0.0
+        if not self._closed and (self._watch is None or self._watch.done()):
+            self._watch = asyncio.create_task(self._look_out())
+
+    async def _look_out(self) -> None:
+        """Tell that it has gone, wait until it is back, and tell that."""
+        while self._problem is not None:
+            await self._tell(False)
+            await self._wait()
+            await self._tell(True)
+
+    async def _wait(self) -> None:
+        tries = 0
+        while self._problem is not None:
+            await asyncio.sleep(self._pauses[min(tries, len(self._pauses) - 1)])
+            tries += 1
+            with suppress(EverContextError):
+                if self._problem is not None:
+                    await self._knock()
+
+    async def _tell(self, back: bool) -> None:
+        for heard in self._heard:
+            with suppress(EverContextError):
+                await heard(back)

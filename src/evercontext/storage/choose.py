@@ -6,7 +6,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from evercontext.errors import ConfigError, StoreGone
+from evercontext.errors import ConfigError
 from evercontext.storage.sqlite import SqliteStore
 from evercontext.storage.store import OpenReport, Store
 
@@ -25,15 +25,20 @@ async def open_store(path: Path, url: str | None = None) -> Store:
 
 
 async def open_or_wait(path: Path, url: str | None = None) -> Store:
-    """Open it; a server that is away gives a store that says so, beside its outbox."""
-    try:
-        return await open_store(path, url)
-    except StoreGone as problem:
-        from evercontext.storage.away import AwayStore
-        from evercontext.storage.postgres import place_of
+    """Open it; a server that is away gives a store that says so until it is back."""
+    if not url:
+        return await SqliteStore.open(path)
+    _check(url)
+    from evercontext.storage.away import ServerStore
+    from evercontext.storage.postgres import PostgresStore, place_of
 
-        place = place_of(url or "")
-        return AwayStore(problem, OpenReport(place, 0, outbox=outbox_path(path, url or "")))
+    box = outbox_path(path, url)
+    store = ServerStore(
+        lambda attempts: PostgresStore.open(url, outbox=box, attempts=attempts),
+        OpenReport(place_of(url), 0, shared=True, outbox=box),
+    )
+    await store.begin()
+    return store
 
 
 def outbox_path(path: Path, url: str) -> Path:

@@ -6,6 +6,7 @@ the transaction that takes it; what a crash leaves here is then known there, and
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import sqlite3
@@ -21,8 +22,20 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS waiting (number INTEGER PRIMARY KEY AUTOINCREMENT,"
     " id TEXT NOT NULL, project TEXT NOT NULL, user_id TEXT NOT NULL, body TEXT NOT NULL,"
     " sent INTEGER NOT NULL, UNIQUE (project, user_id, id))",
+    "CREATE TABLE IF NOT EXISTS refused (number INTEGER PRIMARY KEY, kind TEXT NOT NULL,"
+    " body TEXT NOT NULL, reason TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS copies (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
 )
+_ADDED = {
+    "kind": "ALTER TABLE waiting ADD COLUMN kind TEXT NOT NULL DEFAULT 'memory'",
+    "session": "ALTER TABLE waiting ADD COLUMN session TEXT NOT NULL DEFAULT ''",
+}
+"""Columns that files from before conversations waited do not have."""
 _NAME = "INSERT INTO box (one, name) VALUES (1, ?) ON CONFLICT DO NOTHING"
+_COPY = (
+    "INSERT INTO copies (key, value) VALUES (?, ?)"
+    " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+)
 
 
 class Outbox:
@@ -31,12 +44,28 @@ class Outbox:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def count(self) -> int:
-        """How many wait."""
+    def count(self, table: str = "waiting") -> int:
+        """How many wait, or were ``refused`` for good."""
         if not self._path.exists():
             return 0
+        counting = {"waiting": "SELECT count(*) AS n FROM waiting",
+                    "refused": "SELECT count(*) AS n FROM refused"}  # fmt: skip
         with self.held() as held:
-            return int(held.execute("SELECT count(*) AS n FROM waiting").fetchone()["n"])
+            return int(held.execute(counting[table]).fetchone()["n"])
+
+    def copy(self, key: str, value: str) -> None:
+        """Keep a copy of something the server said, for the time when it cannot be asked."""
+        if self.copied(key) != value:
+            with self.held() as held:
+                held.execute(_COPY, (key, value))
+
+    def copied(self, key: str) -> str | None:
+        """The copy, or ``None`` where the server was never asked from here."""
+        if not self._path.exists():
+            return None
+        with self.held() as held:
+            found = held.execute("SELECT value FROM copies WHERE key = ?", (key,)).fetchone()
+            return str(found["value"]) if found else None
 
     @contextmanager
     def held(self) -> Iterator[sqlite3.Connection]:
@@ -46,15 +75,34 @@ class Outbox:
             with closing(connect(str(self._path))) as link:
                 link.execute("BEGIN IMMEDIATE")
                 try:
-                    for table in _TABLES:
-                        link.execute(table)
-                    link.execute(_NAME, (secrets.token_hex(16),))
+                    _prepare(link)
                     yield link
                     link.execute("COMMIT")
                 except BaseException:
                     if link.in_transaction:
                         link.execute("ROLLBACK")
                     raise
+
+    @contextmanager
+    def delivering(self) -> Iterator[bool]:
+        """Be the one that delivers, or hear ``False``; whatever ends this process lets it go.
+
+        The file itself stays free meanwhile: a server that answers slowly keeps nobody from
+        leaving something here.
+        """
+        with translated():
+            self._make()
+            lock = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC,
+                           0o600)  # fmt: skip
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+        finally:
+            os.close(lock)
 
     def _make(self) -> None:
         if self._path.exists():
@@ -65,6 +113,16 @@ class Outbox:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _prepare(link: sqlite3.Connection) -> None:
+    for table in _TABLES:
+        link.execute(table)
+    known = {row["name"] for row in link.execute("PRAGMA table_info(waiting)")}
+    for column, statement in _ADDED.items():
+        if column not in known:
+            link.execute(statement)
+    link.execute(_NAME, (secrets.token_hex(16),))
 
 
 def name_of(held: sqlite3.Connection) -> str:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import psycopg
+import psycopg.conninfo
 from psycopg.rows import dict_row
 
 from evercontext.errors import StoreGone, StoreProblem
@@ -29,7 +30,14 @@ from evercontext.storage.words import for_postgres
 BUSY_SECONDS = 10.0
 ATTEMPTS = 3
 _READERS = 2
-_CONNECT_SECONDS = 5
+_PATIENCE: dict[str, Any] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+"""What an address may say otherwise."""
 _WRITERS = 0x45434F4E
 """The number of the lock under which everybody writes."""
 _Result = TypeVar("_Result")
@@ -55,6 +63,7 @@ class PostgresStore:
         migrations: Sequence[Migration] | None = None,
         busy_seconds: float = BUSY_SECONDS,
         outbox: Path | None = None,
+        attempts: int = ATTEMPTS,
     ) -> PostgresStore:
         """Connect and bring the schema up to date."""
         steps = postgres_migrations() if migrations is None else migrations
@@ -66,7 +75,7 @@ class PostgresStore:
             finally:
                 await link.close()
 
-        before, after = await _again(prepare)
+        before, after = await _again(prepare, attempts)
         report = OpenReport(
             location=place_of(url),
             version=after,
@@ -122,6 +131,11 @@ class PostgresStore:
             except BaseException:
                 await asyncio.shield(self._roll_back(transaction))
                 raise
+
+    async def knock(self) -> None:
+        """Ask once whether the server is there: ``StoreGone`` if it is not."""
+        link = await _connect(self._url)
+        await link.close()
 
     async def wipe_deleted(self) -> None:
         """Free the old versions of rows; what backups and archived logs hold is the server's."""
@@ -266,10 +280,12 @@ class _Transaction:
 
 async def _connect(url: str) -> Link:
     with translated():
+        given = psycopg.conninfo.conninfo_to_dict(url)
         return await psycopg.AsyncConnection.connect(
             url,
             autocommit=True,
-            connect_timeout=_CONNECT_SECONDS,
+            # A network that swallows everything would be waited for until the system gives up.
+            **{name: value for name, value in _PATIENCE.items() if name not in given},
             application_name="evercontext",
             row_factory=dict_row,
             cursor_factory=psycopg.AsyncRawCursor,
@@ -281,13 +297,13 @@ async def _fetch(link: Link, sql: str, parameters: Parameters) -> list[Row]:
     return incoming(await found.fetchall()) if found.description else []
 
 
-async def _again(job: Callable[[], Awaitable[_Result]]) -> _Result:
+async def _again(job: Callable[[], Awaitable[_Result]], attempts: int = ATTEMPTS) -> _Result:
     """Try three times while the server is away; only for what can be done twice without harm."""
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in range(1, attempts + 1):
         try:
             return await job()
         except StoreGone:
-            if attempt == ATTEMPTS:
+            if attempt == attempts:
                 raise
             await asyncio.sleep(attempt * random.uniform(0.1, 0.4))  # noqa: S311 - a pause
     raise AssertionError("unreachable")

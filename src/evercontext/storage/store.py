@@ -6,11 +6,13 @@ no vendor functions. Values are parameters, always; SQL is never built from inpu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
+
+from evercontext.errors import StoreGone
 
 Row = dict[str, Any]
 Parameters = Sequence[Any]
@@ -60,6 +62,24 @@ class Queries(Protocol):
 
     async def execute_many(self, sql: str, rows: Sequence[Parameters]) -> None:
         """Run one statement for each of ``rows``: all of them or none."""
+        ...
+
+
+Heard = Callable[[bool], Awaitable[object]]
+"""Told ``True`` when the server is back, ``False`` when it has gone."""
+
+
+@runtime_checkable
+class MayBeAway(Protocol):
+    """A store whose server may be away: callers that can wait go on without it."""
+
+    @property
+    def problem(self) -> StoreGone | None:
+        """Why it cannot be asked now, if so."""
+        ...
+
+    def on_change(self, heard: Heard) -> None:
+        """Tell of the server's going and coming back from now on."""
         ...
 
 

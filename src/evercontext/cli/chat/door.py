@@ -69,7 +69,7 @@ def command(**given: Any) -> int:
 
 
 async def _chat(settings: Settings, given: dict[str, Any]) -> Outcome:
-    from evercontext.access.permissions import Permissions, StoredRules
+    from evercontext.access.permissions import UNREAD, StoredRules, open_permissions
     from evercontext.app import EverContext
     from evercontext.cli.chat.dialogue import Dialogue
     from evercontext.cli.chat.past import leave
@@ -80,7 +80,9 @@ async def _chat(settings: Settings, given: dict[str, Any]) -> Outcome:
         warn(app, screen)
         stored = StoredRules(app.store, talk.session.project_path)
         root = str(settings.root.resolve())
-        permissions = Permissions(root, given["yes"], await stored.all())
+        permissions = await open_permissions(stored, root, yes=given["yes"])
+        if permissions.unread:
+            screen.line(screen.wrapped(f"warning: {UNREAD}"), "yellow")
         dialogue = Dialogue(app, talk, screen, permissions, stored)
         try:
             return await _talk(dialogue)
@@ -149,9 +151,20 @@ async def _greet(dialogue: Dialogue) -> None:
     if talk.history:
         screen.line(f"back in: {one_line(talk.session.title or talk.session.id)}", "bold")
         past.show_end(dialogue)
-    elif await past.offer(dialogue):
+    elif await _offered(dialogue):
         screen.line("Type a number to take that session up, or just begin a new one.", "dim")
     screen.line()
+
+
+async def _offered(dialogue: Dialogue) -> bool:
+    from evercontext.cli.chat import past
+    from evercontext.errors import StoreGone
+
+    try:
+        return await past.offer(dialogue)
+    except StoreGone:
+        # Said at the start: a new session can begin without the old ones.
+        return False
 
 
 def _keyboard(dialogue: Dialogue) -> Keyboard:

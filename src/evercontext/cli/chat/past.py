@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from evercontext.cli.terminal import clip, one_line, visible
 from evercontext.domain.tool import Mode
-from evercontext.errors import ConfigError, ModeRefused, UsageError
+from evercontext.errors import ConfigError, ModeRefused, StoreGone, UsageError
 from evercontext.tools.approval import Gate
 
 if TYPE_CHECKING:
@@ -94,9 +95,11 @@ async def _change_to(dialogue: Dialogue, resume: str | None = None, copy: bool =
 async def leave(dialogue: Dialogue) -> None:
     """End the session; one in which nothing was said leaves no trace."""
     await dialogue.talk.end()
-    _, count = await dialogue.talk.messages.list(session_id=dialogue.talk.session.id, limit=1)
-    if not count:
-        await dialogue.talk.sessions.delete(dialogue.talk.session.id)
+    # Where the server cannot be asked how much was said, the session stays.
+    with suppress(StoreGone):
+        _, count = await dialogue.talk.messages.list(session_id=dialogue.talk.session.id, limit=1)
+        if not count:
+            await dialogue.talk.sessions.delete(dialogue.talk.session.id)
 
 
 def show_end(dialogue: Dialogue) -> None:

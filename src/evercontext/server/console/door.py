@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from evercontext import __version__
 from evercontext.access.consoles import Consoles
 from evercontext.app import EverContext
-from evercontext.errors import EverContextError, LimitReached, MethodRefused, NoSuchRoute
+from evercontext.errors import (
+    EverContextError,
+    LimitReached,
+    MethodRefused,
+    NoSuchRoute,
+    StoreGone,
+)
 from evercontext.server.answers import RawHeaders, encode, error_response
 from evercontext.server.asgi import BODY, ROUTE, Receive, Scope, Send, note_of
 from evercontext.server.console import (
@@ -186,10 +192,16 @@ async def open_console(app: EverContext, url: str, port: int) -> AsyncIterator[C
     """Make the console of a listener, and say in the store that it is open."""
     door = ConsoleDoor(app, port)
     consoles = Consoles(app.store)
-    await consoles.sweep()
-    await consoles.announce(url + PREFIX, app.memory.project)
+
+    async def announce() -> None:
+        await consoles.sweep()
+        await consoles.announce(url + PREFIX, app.memory.project)
+
+    # Without a database nobody finds the console; it is said there once it is back.
+    await app.memory.when_reachable(announce)
     try:
         yield door
     finally:
         await door.watch.close()
-        await consoles.retire()
+        with suppress(StoreGone):
+            await consoles.retire()

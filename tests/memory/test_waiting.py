@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evercontext.domain.message import user
+from evercontext.errors import StoreGone
+from evercontext.memory.messages import MessageRepository
+from evercontext.memory.sessions import SessionRepository
+from evercontext.storage.choose import open_or_wait
+from tests import postgres
+
+
+@pytest.fixture
+def url() -> str:
+    return postgres.new_database()
+
+
+@pytest.mark.case(122)
+async def test_a_session_begun_meanwhile_can_be_read_taken_up_and_dropped(
+    url: str, tmp_path: Path
+) -> None:
+    with postgres.away():
+        store = await open_or_wait(tmp_path / "memory.db", url)
+        sessions, messages = SessionRepository(store), MessageRepository(store)
+        session = await sessions.create(tmp_path, "m", user_id="ann")
+        empty = await sessions.create(tmp_path, "m")
+        await messages.append(session.id, user("はい"))
+        await sessions.set_summary(session.id, "short")
+        await sessions.end(session.id)
+        await sessions.restore(session.id, "other")
+        assert await sessions.delete(empty.id)
+        [found] = await sessions.waiting_in(tmp_path)
+        assert (found.id, found.messages, found.model_used) == (session.id, 1, "other")
+        assert (found.ended_at, found.metadata["summary"]) == (None, "short")
+        assert [m.content for m in await messages.conversation(session.id)] == ["はい"]
+        rows, total = await messages.list(session_id=session.id, limit=10)
+        assert ([row.content for row in rows], total) == (["はい"], 1)
+        with pytest.raises(StoreGone):
+            await sessions.get_by_id("another")
+        with pytest.raises(StoreGone):
+            await sessions.of_project(tmp_path)
+    [stored] = await sessions.of_project(tmp_path)
+    assert stored == (await sessions.get_by_id(session.id))
+    assert (stored.id, stored.user_id, stored.metadata["summary"]) == (session.id, "ann", "short")
+    assert await sessions.waiting_in(tmp_path) == []
+    await store.close()
