@@ -113,3 +113,28 @@ def test_japanese_is_asked_by_its_english_words() -> None:
     terms = question_terms("天気を調べる")
     assert "weather" in terms
     assert all(term.isascii() for term in terms)
+
+
+def test_reasons_are_in_the_words_of_the_question(hybrid: ToolSearch) -> None:
+    first = hybrid.search(["converting documents"], 1)[0]
+    assert first.explanation.startswith("words: converting, documents; meaning ")
+    read = hybrid.search(["ファイルの内容を読む"], 1)[0]
+    assert read.explanation.startswith("words: ファイル, 内容")
+
+
+@pytest.mark.parametrize("strategy", [Strategy.HYBRID, Strategy.BM25])
+@pytest.mark.parametrize("text", ["ファイルを削除する", "勤怠を登録する", "勤怠"])
+def test_a_tool_described_in_japanese_shares_words_with_the_same_japanese(
+    strategy: Strategy, text: str
+) -> None:
+    card = Card("office:x", "office", "x", text)
+    found = ToolSearch([*CARDS, card], strategy).search([text], 1)[0]
+    assert found.card == card
+    assert found.explanation.startswith("words: ")
+
+
+def test_a_tool_described_in_japanese_is_found_in_english() -> None:
+    card = Card("office:x", "office", "x", "請求書を削除する")
+    found = ToolSearch([*CARDS, card], Strategy.BM25).search(["delete an invoice"], 1)
+    assert [one.card for one in found] == [card]
+    assert "delete" in found[0].explanation

@@ -30,7 +30,9 @@ def test_a_server_is_added_tested_used_and_removed(tmp_path: Path) -> None:
     assert tested["tools"] == ["echo", "fail", "environment"]
     found = evercontext("tools", "discover", "say the text again", "--json", cwd=tmp_path)
     assert json.loads(found.out)["results"][0]["toolKey"] == "one:echo"
-    called = evercontext("tools", "call", "one:echo", '{"text": "やあ"}', cwd=tmp_path)
+    given = '{"text": "やあ\\u001b[2J"}'
+    assert evercontext("tools", "call", "one:echo", given, cwd=tmp_path).out == "やあ\\x1b[2J\n"
+    called = evercontext("tools", "call", "one:echo", '{"text": "やあ"}', "--json", cwd=tmp_path)
     assert json.loads(called.out)["content"] == [{"type": "text", "text": "やあ"}]
     exported = json.loads(evercontext("tools", "export", cwd=tmp_path).out)
     assert {"one:echo", "evercontext:read_file"} <= {tool["toolKey"] for tool in exported}
@@ -47,6 +49,39 @@ def test_a_tool_that_is_switched_off_is_unknown(tmp_path: Path) -> None:
     assert "there is no tool 'one:echo'" in refused.err
     (row,) = json.loads(evercontext("servers", "list", "--json").out)
     assert row["off"] == ["echo"]
+
+
+def test_a_name_that_is_not_there_changes_nothing_and_near_ones_are_named() -> None:
+    add("clock", "good")
+    wrong = evercontext("servers", "disable", "clok")
+    assert (wrong.code, "Did you mean clock?" in wrong.err) == (1, True)
+    early = evercontext("servers", "disable", "clock", "echo")
+    assert early.err == ("note: the tools of clock are not known yet; see: evercontext servers test"
+                         " clock\nclock:echo is off\n")  # fmt: skip
+    assert evercontext("servers", "enable", "clock", "echo").err == "clock:echo is on\n"
+    evercontext("servers", "test", "clock")
+    for tool, fix in (("Fial", "Did you mean fail?"), ("日本", "servers test clock")):
+        refused = evercontext("servers", "disable", "clock", tool)
+        assert (refused.code, "clock has no tool" in refused.err) == (1, True)
+        assert fix in refused.err
+    (row,) = json.loads(evercontext("servers", "list", "--json").out)
+    assert (row["off"], row["enabled"]) == ([], True)
+    assert evercontext("servers", "disable", "clock").err == "clock is off\n"
+
+
+@pytest.mark.case(100)
+def test_credentials_that_a_server_echoes_are_not_printed(tmp_path: Path) -> None:
+    given = ("--env", "SHOP_TOKEN=canary-言葉-1", "--env", "GREETING=hello-there")
+    how = ("--", sys.executable, str(ODD_SERVER), "good")
+    assert evercontext("servers", "add", "one", *given, *how).code == 0
+    for tool, code in (("environment", 0), ("fail", 1)):
+        for flag in ((), ("--json",)):
+            called = evercontext("tools", "call", f"one:{tool}", *flag, cwd=tmp_path)
+            assert called.code == code
+            assert "canary" not in called.out + called.err
+            assert "[redacted]" in called.out + called.err
+    shown = evercontext("tools", "call", "one:environment", cwd=tmp_path).out
+    assert "hello-there" in shown
 
 
 @pytest.mark.case(94)

@@ -88,6 +88,10 @@ class Backend:
         self._connecting, self._listing = asyncio.Lock(), asyncio.Lock()
         self._old_transport = config.sse
 
+    def clean(self, text: str) -> str:
+        """Return what it said without the credentials it was given."""
+        return self._secrets.without_known(text)
+
     @property
     def state(self) -> str:
         """``running``, ``failed`` or ``stopped``."""

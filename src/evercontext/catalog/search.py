@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evercontext.catalog.card import Card
+from evercontext.catalog.wording import as_written
 from evercontext.retrieval.fusion import standardise
 from evercontext.retrieval.japanese import expand
 from evercontext.retrieval.postings import Floats
@@ -58,6 +59,8 @@ class _Scores:
     words: Floats
     meaning: Floats
     terms: Mapping[str, float] = field(default_factory=dict)
+    text: str = ""
+    """What was asked, as it was read."""
 
 
 class ToolSearch:
@@ -112,13 +115,13 @@ class ToolSearch:
         # A soft maximum: one clause that fits well is enough, two are better.
         clauses = np.log(np.exp(each).mean(axis=0))
         total = whole.total + np.float32(_CLAUSES) * clauses
-        return _Scores(total, whole.words, whole.meaning, whole.terms)
+        return replace(whole, total=total)
 
     def _score(self, text: str, alive: NDArray[np.bool_]) -> _Scores:
         terms = question_terms(text)
         words = self._words(terms)
         if self._vectors is None:
-            return _Scores(_over(alive, words), words, np.zeros_like(words), terms)
+            return _Scores(_over(alive, words), words, np.zeros_like(words), terms, text)
         question = self._vectors.encode_questions([text])[0]
         meaning: Floats = self._meanings @ question
         server: Floats = standardise(self._servers @ question)[self._server_of]
@@ -127,7 +130,7 @@ class ToolSearch:
             + np.float32(_WORDS) * _over(alive, words)
             + np.float32(_SERVER) * server
         )
-        return _Scores(total, words, meaning, terms)
+        return _Scores(total, words, meaning, terms, text)
 
     def _words(self, terms: Mapping[str, float]) -> Floats:
         """The share of what the question could have found in a tool that has every word."""
@@ -158,7 +161,7 @@ class ToolSearch:
         return found
 
     def _why(self, i: int, best: _Scores) -> str:
-        shared = [term for term in best.terms if self._holds(term, i)]
+        shared = as_written([term for term in best.terms if self._holds(term, i)], best.text)
         said = f"words: {', '.join(shared[:6])}" if shared else "no word in common"
         return f"{said}; meaning {best.meaning[i]:.2f}" if self._vectors is not None else said
 
@@ -200,6 +203,7 @@ def _best_of(asked: Sequence[_Scores]) -> _Scores:
         np.max([one.words for one in asked], axis=0),
         np.max([one.meaning for one in asked], axis=0),
         {term: weight for one in asked for term, weight in one.terms.items()},
+        "\n".join(one.text for one in asked),
     )
 
 
@@ -210,8 +214,8 @@ def _weigh(cards: Sequence[Card]) -> dict[str, _Posting]:
     """Return for each term its rarity, the cards that hold it and how much it says of each."""
     frequency: dict[str, dict[int, float]] = {}
     for part, worth in _WORTH.items():
-        counts = [count_terms(fold(str(getattr(card, part)))) for card in cards]
-        sizes = [count.total() for count in counts]
+        counts = [_count(fold(str(getattr(card, part)))) for card in cards]
+        sizes = [sum(count.values()) for count in counts]
         average = max(1.0, sum(sizes) / max(1, len(sizes)))
         for i, (count, size) in enumerate(zip(counts, sizes, strict=True)):
             norm = 1.0 - _LENGTH[part] + _LENGTH[part] * size / average
@@ -219,6 +223,14 @@ def _weigh(cards: Sequence[Card]) -> dict[str, _Posting]:
                 held = frequency.setdefault(term, {})
                 held[i] = held.get(i, 0.0) + worth * n / norm
     return {term: _posting(held, len(cards)) for term, held in frequency.items()}
+
+
+def _count(text: str) -> dict[str, float]:
+    """Count the terms of a card; Japanese also as the English words that a question stands for."""
+    counts: dict[str, float] = dict(count_terms(text))
+    for term, weight in expand(text).items():
+        counts[term] = counts.get(term, 0.0) + weight
+    return counts
 
 
 def _posting(held: Mapping[int, float], size: int) -> _Posting:

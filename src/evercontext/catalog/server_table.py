@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -57,7 +58,9 @@ class ServerConfig:
         """What no log may show of the credentials it is given, filled in as they are."""
         said = [value for name, value in headers.items() if name.lower() not in _PLAIN_HEADERS]
         # The scheme before a credential is no secret, and the credential is one without it too.
-        return [*said, *(value.rpartition(" ")[2] for value in said), *secret_values(env)]
+        known = [*said, *(value.rpartition(" ")[2] for value in said), *secret_values(env)]
+        # Servers echo what they are given inside JSON, where it may be spelled in escapes.
+        return [*known, *(json.dumps(value)[1:-1] for value in known)]
 
 
 def read_config(name: str, value: Any, *, project: str = "") -> ServerConfig:
@@ -98,6 +101,13 @@ def _texts(value: Any) -> dict[str, str]:
     return {str(k): str(v) for k, v in value.items()} if isinstance(value, Mapping) else {}
 
 
+def meant(name: str, there: Collection[str]) -> str:
+    """Say which names are near; nothing where none is."""
+    near = difflib.get_close_matches(name.lower(), {one.lower() for one in there}, n=3)
+    found = [one for one in there if one.lower() in near]
+    return f"Did you mean {' or '.join(found)}?" if found else ""
+
+
 class ServerTable:
     """The ``servers`` table and the pins of their tools."""
 
@@ -117,7 +127,9 @@ class ServerTable:
         """One server, or ``NotFound``."""
         row = await self._store.fetch_one("SELECT * FROM servers WHERE id = ?", (id,))
         if row is None:
-            raise NotFound(f"there is no server {id[:80]!r}", fix="See: evercontext servers list")
+            there = [config.id for config in await self.all()]
+            fix = meant(id, there) or "See: evercontext servers list"
+            raise NotFound(f"there is no server {id[:80]!r}", fix=fix)
         return _config(row)
 
     async def put(self, config: ServerConfig) -> None:

@@ -16,6 +16,7 @@ from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.catalog.wire import Hear
 from evercontext.domain.tool import OUTSIDE, Arguments, Caller, Tool, ToolResult
 from evercontext.errors import EverContextError, ServerProblem, ToolProblem
+from evercontext.events.redact import Clean, unchanged
 
 ADOPTED = "server "
 """What the origin of an outside tool begins with."""
@@ -119,6 +120,11 @@ class Servers:
         await self._reload()
         config = next((one for one in self._configs if one.id == id), None)
         return self._backend(config) if config and scope.sees(config) else None
+
+    def cleaner(self, id: str) -> Clean:
+        """What takes the credentials of a server out of its answers; ours has none."""
+        known = self._backends.get(id)
+        return known.clean if known else unchanged
 
     async def close(self) -> None:
         """End every server."""

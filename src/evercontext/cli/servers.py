@@ -17,7 +17,7 @@ from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import Number, confirm, json_option, settings_of
 from evercontext.cli.terminal import Screen, one_line, visible
 from evercontext.domain.outcome import Outcome
-from evercontext.errors import EverContextError, UsageError
+from evercontext.errors import EverContextError, NotFound, UsageError
 from evercontext.settings import load
 
 if TYPE_CHECKING:
@@ -174,12 +174,31 @@ def _switch(name: str, tool: str | None, *, on: bool) -> int:
     async def work(app: EverContext, screen: Screen) -> Outcome:
         table = app.catalog.servers.table
         config = await table.get(name)
+        if tool:
+            await _check_tool(app, config, tool)
         rights = {**config.tool_permissions, tool: on} if tool else config.tool_permissions
         enabled = config.enabled if tool else on
         await table.put(replace(config, tool_permissions=rights, enabled=enabled))
+        what = f"{name}:{one_line(tool)}" if tool else name
+        print(f"{what} is {'on' if on else 'off'}", file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)
+
+
+async def _check_tool(app: EverContext, config: ServerConfig, tool: str) -> None:
+    """Raise if the server is known to have no such tool."""
+    from evercontext.catalog.server_table import meant
+
+    seen = await app.catalog.servers.table.pins(config.id)
+    known = sorted({*seen, *config.tool_permissions})
+    if tool in known:
+        return
+    look = f"evercontext servers test {config.id}"
+    if seen:
+        fix = meant(tool, known) or f"See: {look}"
+        raise NotFound(f"server {config.id} has no tool {tool[:80]!r}", fix=fix)
+    print(f"note: the tools of {config.id} are not known yet; see: {look}", file=sys.stderr)
 
 
 @command.command("test")

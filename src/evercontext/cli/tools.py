@@ -13,7 +13,7 @@ import click
 
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, root_option, settings_of
-from evercontext.cli.terminal import Screen, clip, one_line
+from evercontext.cli.terminal import Screen, clip, one_line, visible
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Caller, Door
 from evercontext.errors import EverContextError, UsageError
@@ -111,27 +111,52 @@ def export(**place: Any) -> int:
 @command.command("call")
 @click.argument("key", metavar="KEY")
 @click.argument("arguments", metavar="[JSON]", default="{}")
+@json_option
 @root_option
-def call(key: str, arguments: str, **place: Any) -> int:
-    """Call the tool KEY (server:tool) with the arguments in JSON, and print its answer."""
+def call(key: str, arguments: str, as_json: bool, **place: Any) -> int:
+    """Call the tool KEY (server:tool) with the arguments in JSON, and print its answer.
+
+    Texts are printed as they are, everything else as JSON; with --json the whole answer.
+    Credentials that the server was given are masked.
+    """
     try:
         given = json.loads(arguments)
     except ValueError:
         raise UsageError("the arguments are no JSON", fix="Write them as one object") from None
     settings = settings_of(place["root"], allow_wide_root=place["allow_wide_root"])
-    return int(run_until_stopped(_call(settings, key, given)))
+    return int(run_until_stopped(_call(settings, key, given, as_json)))
 
 
-async def _call(settings: Settings, key: str, given: Any) -> Outcome:
+async def _call(settings: Settings, key: str, given: Any, as_json: bool) -> Outcome:
     from evercontext.app import EverContext
+    from evercontext.events.redact import cleaned
 
     async with EverContext.open(settings) as app:
         box = app.toolbox.along_with(app.catalog.tools())
         result = await box.call("tool_execute", {"toolKey": key, "arguments": given}, _person(app))
+        clean = app.catalog.servers.cleaner(key.partition(":")[0])
         if result.error is not None:
+            result.error.message = clean(result.error.message)
             raise result.error
-        print(json.dumps(result.data["result"], indent=2, ensure_ascii=False, default=str))
+        answer = cleaned(result.data["result"], clean)
+    if as_json:
+        print(json.dumps(answer, ensure_ascii=False))
         return Outcome.DONE
+    screen = Screen(sys.stdout, no_color=settings.no_color)
+    for text in _readable(answer):
+        screen.line(visible(text))
+    return Outcome.DONE
+
+
+def _readable(answer: Any) -> Iterator[str]:
+    """An answer as people read it: texts as texts, what is no text as JSON."""
+    content = answer.get("content") if isinstance(answer, dict) else None
+    for part in content if isinstance(content, list) and content else [answer]:
+        text = part.get("text") if isinstance(part, dict) else part
+        if isinstance(text, str):
+            yield text
+        else:
+            yield json.dumps(part, indent=2, ensure_ascii=False)
 
 
 def read_catalog(path: Path) -> list[Card]:
