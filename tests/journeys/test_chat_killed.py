@@ -42,13 +42,15 @@ def test_nothing_that_was_shown_is_lost(tmp_path: Path, seed: int) -> None:
     ]  # fmt: skip
     model = script(tmp_path / "s.jsonl", *turns)
     shown = _talk_until_killed(project, model, tmp_path, random.Random(seed))
-    for path in project.iterdir():
+    for path in project.glob("*.txt"):
         number = int(path.name.split("-")[0])
         assert path.read_text() == content(number), f"{path.name} is not whole"
+    (project / ".ec-0123456789abcdef.tmp").write_text("as a kill in the middle of a write leaves it")
     last = script(tmp_path / "t.jsonl", {"text": "going on"})
     resumed = evercontext("chat", "-c", "-m", last, cwd=project, stdin="and now?\n")
     assert resumed.code == 0, resumed.err
     assert "going on" in resumed.out
+    assert [path.name for path in project.iterdir() if path.suffix != ".txt"] == []
     with closing(sqlite3.connect(home() / "memory.db")) as database:
         ((ended,),) = database.execute("SELECT ended_at FROM sessions").fetchall()
         kept = "\n".join(text for (text,) in database.execute("SELECT content FROM messages"))
