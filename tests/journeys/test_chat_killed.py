@@ -45,7 +45,7 @@ def test_nothing_that_was_shown_is_lost(tmp_path: Path, seed: int) -> None:
     for path in project.glob("*.txt"):
         number = int(path.name.split("-")[0])
         assert path.read_text() == content(number), f"{path.name} is not whole"
-    (project / ".ec-0123456789abcdef.tmp").write_text("as a kill in the middle of a write leaves it")
+    (project / ".ec-0123456789abcdef.tmp").write_text("cut off in the middle of a write")
     last = script(tmp_path / "t.jsonl", {"text": "going on"})
     resumed = evercontext("chat", "-c", "-m", last, cwd=project, stdin="and now?\n")
     assert resumed.code == 0, resumed.err
