@@ -5,7 +5,7 @@ import json
 import pytest
 
 from evercontext import errors
-from evercontext.cli.failure import explain, wants_json
+from evercontext.cli.failure import explain, report, wants_json
 from tests.cli.command import evercontext
 
 
@@ -60,3 +60,13 @@ def test_an_error_line_carries_no_control_character() -> None:
     ended = evercontext("trace", "show", "\x1b]0;owned\x07")
     assert "\x1b" not in ended.err
     assert "\\x1b]0;owned" in ended.err
+
+
+def test_who_stops_it_is_not_told_of_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert report(errors.Cancelled("stopped")) == 130
+    assert capsys.readouterr().err == "stopped\n"
+    assert report(KeyboardInterrupt()) == 130
+    assert report(errors.Terminated("terminated"), ["run", "--json"]) == 143
+    shown = capsys.readouterr()
+    assert shown.err == "stopped\nterminated\n"
+    assert json.loads(shown.out)["exit_code"] == 143

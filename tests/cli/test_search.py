@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from evercontext.cli.search import shown_score
 from tests.index.world import SHOP, write
 
 _PROGRAM = [sys.executable, "-c", "from evercontext.cli.main import main; main()"]
@@ -34,6 +36,31 @@ def test_index_then_search(tmp_path: Path) -> None:
     shown = _run(tmp_path, "search", "PaymentGateway", "--explain")
     assert "shop/payment.py:" in shown.stdout
     assert "symbol_defined" in shown.stdout
+
+
+def test_the_index_is_followed_until_ctrl_c(tmp_path: Path) -> None:
+    write(tmp_path, {"a.py": "def a(): ...\n"})
+    watching = subprocess.Popen(
+        [*_PROGRAM, "index", "--watch", "--root", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with watching:
+        assert watching.stderr
+        for line in watching.stderr:
+            if line.startswith("watching"):
+                break
+        watching.send_signal(signal.SIGINT)
+        out, err = watching.communicate(timeout=60)
+    assert (watching.returncode, err) == (130, "stopped\n")
+    assert out.startswith("1 file indexed; 1 added")
+
+
+def test_a_weak_hit_shows_no_score_of_nothing() -> None:
+    assert [shown_score(score) for score in (0.0, 0.0049, 0.01, 0.456, 1.0)] == [
+        "<0.01", "<0.01", "0.01", "0.46", "1.00",
+    ]  # fmt: skip
 
 
 def test_many_questions_give_one_line_each(tmp_path: Path) -> None:

@@ -202,3 +202,21 @@ def test_every_phrase_is_there_in_both_languages() -> None:
         assert english.isascii()
         assert not japanese.isascii()
         assert ("{x}" in english) == ("{x}" in japanese)
+
+
+@pytest.mark.parametrize(
+    ("heading", "begins"),
+    [
+        ("Try it", True), ("Trying it out", True), ("First steps", True), ("Using Tidy", True),
+        ("A walkthrough", True), ("Demo", True), ("Tidy in action", True), ("Use", True),
+        ("試す", True), ("お試し", True), ("クイックスタート", True), ("セットアップ", True),
+        ("動かしてみる", True), ("入門", True), ("チュートリアル", True), ("使ってみる", True),
+        ("Country codes", False), ("Reused parts", False), ("試験", False), ("Licence", False),
+        ("Demography", False), ("設計", False),
+    ],
+)  # fmt: skip
+def test_headings_that_say_how_to_begin(heading: str, begins: bool) -> None:
+    words = "It sorts the files of a folder by their kind and can be undone. " * 12
+    document = f"# Tidy\n\n{words}\n\n## {heading}\n\n{words}\n"
+    said = [text for text, _ in findings(document)]
+    assert any("how to begin" in text for text in said) is not begins

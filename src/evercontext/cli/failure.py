@@ -97,8 +97,11 @@ def _say(error: errors.EverContextError, outcome: Outcome, arguments: Sequence[s
     from evercontext.settings import process_environment
 
     redactor = Redactor(secret_values(process_environment()))
+    said = one_line(redactor.text(str(error)))
+    # Whoever presses Ctrl-C knows why it ended: that is no error.
+    line = said if isinstance(error, errors.Cancelled) else f"error: {said}"
     # People first: the output of a program may be what failed.
-    print(f"error: {one_line(redactor.text(str(error)))}", file=sys.stderr, flush=True)
+    print(line, file=sys.stderr, flush=True)
     if wants_json(arguments):
         told = redactor.value(envelope(error, outcome))
         print(json.dumps(told, ensure_ascii=False), flush=True)

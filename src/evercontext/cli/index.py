@@ -104,7 +104,7 @@ def _line(report: Report, as_json: bool, files: int | None = None) -> str:
     counts["added"] -= report.renamed
     counts["deleted"] -= report.renamed
     said = ", ".join(f"{n} {name}" for name, n in counts.items() if n > 0 and name != "embedded")
-    total_text = "" if files is None else f"{files} files indexed; "
+    total_text = "" if files is None else f"{files} file{'' if files == 1 else 's'} indexed; "
     left_out = f", {len(report.skipped)} left out" if report.skipped else ""
     spent = f"; {_spent(report)}" if report.asked else ""
     return f"{total_text}{said or 'nothing changed'}{left_out}{spent} ({report.seconds:.1f} s)"

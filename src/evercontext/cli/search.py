@@ -29,6 +29,7 @@ _SHOWN_LINES = 12
 _PATIENCE = 60.0
 """Seconds that a person waits for another process that indexes."""
 _SIGNALS = 8
+_WEAKEST_SHOWN = 0.01
 
 
 @click.command("search")
@@ -152,7 +153,7 @@ class _Asked:
         name = f"  {chunk['symbol']}" if chunk.get("symbol") else ""
         why = ", ".join(chunk.get("reasons", ()))
         place = f"{chunk.get('path')}:{span}{name}"
-        screen.line(f"{place}  {float(chunk.get('score', 0)):.2f}  {why}", "cyan")
+        screen.line(f"{place}  {shown_score(float(chunk.get('score', 0)))}  {why}", "cyan")
         lines = str(chunk.get("text", "")).split("\n")
         for number, line in enumerate(lines[:_SHOWN_LINES], first):
             screen.line(f"{number:6d}  {line}")
@@ -161,6 +162,11 @@ class _Asked:
         for signal, value in list(chunk.get("signals", {}).items())[:_SIGNALS]:
             screen.line(f"        {value:+.3f}  {signal}")
         screen.line("")
+
+
+def shown_score(score: float) -> str:
+    """A score for people: one that is found is never nothing, however weak it is."""
+    return f"{score:.2f}" if score >= _WEAKEST_SHOWN else f"<{_WEAKEST_SHOWN:.2f}"
 
 
 async def _catch_up(index: CodeIndex) -> None:

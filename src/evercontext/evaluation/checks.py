@@ -35,8 +35,10 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 _USAGE = re.compile(
-    r"usage|install|example|quick|start|tutorial|how|set.?up|guide|begin|run"
-    r"|使い方|使用|インストール|導入|例|手順|始め|はじめ|実行",
+    r"usage|using|\buse\b|install|example|quick|start|tutorial|how|set.?up|guide|begin|run"
+    r"|\btry(?:ing)?\b|first steps|walk.?through|\bdemos?\b|hands.?on|getting going|in action"
+    r"|使い方|使って|使う|使用|利用方法|インストール|導入|セットアップ|例|手順|始め|はじめ|実行"
+    r"|試す|試し|試用|ためす|やってみ|動かし|動かす|スタート|チュートリアル|最初の一歩|デモ|入門",
     re.IGNORECASE,
 )
 _ACRONYM = re.compile(r"(?<![\w./`-])([A-Z]{3,6})(?![\w./`-])")
