@@ -1,11 +1,7 @@
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,39 +14,15 @@ from evercontext.index.remote import RemoteIndex
 from evercontext.index.walker import Walker
 from evercontext.testing import git, tiny_repository
 from tests.index.world import write
+from tests.listening import Listener, listening
 
 TRACE = "00000000-0000-4000-8000-000000000009"
 
 
-class _Server(ThreadingHTTPServer):
-    asked: list[tuple[str, Any, str]]
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.server.asked.append((self.path, body, self.headers["x-trace-id"]))
-        self.send_response(200)
-        self.send_header("content-length", "15")
-        self.end_headers()
-        self.wfile.write(b'{"status":"ok"}')
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
 @pytest.fixture
-def server() -> Iterator[_Server]:
-    server = _Server(("127.0.0.1", 0), _Handler)
-    server.asked = []
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def server() -> Iterator[Listener]:
+    with listening(lambda asked: {"status": "ok"}) as server:
+        yield server
 
 
 async def _announce(tree: Path, folder: Path, port: int) -> int:
@@ -62,7 +34,7 @@ async def _announce(tree: Path, folder: Path, port: int) -> int:
 
 
 @pytest.mark.contract("E6", "E17", "E39")
-async def test_a_server_is_told_every_commit_once(tmp_path: Path, server: _Server) -> None:
+async def test_a_server_is_told_every_commit_once(tmp_path: Path, server: Listener) -> None:
     files = {"a.py": "def a():\n    return 'a'\n", "b.py": "x = 2\n", ".env": "TOKEN=x\n"}
     tree = tiny_repository(tmp_path / "tree", files)
     folder = prepare_folder(tree)
@@ -74,7 +46,7 @@ async def test_a_server_is_told_every_commit_once(tmp_path: Path, server: _Serve
     git(tree, "commit", "-qm", "second")
     assert await _announce(tree, folder, server.server_port) == 3
     assert await _announce(tree, folder, server.server_port) == 0
-    (first, second) = server.asked
+    first, second = ((one.path, one.body, one.headers["x-trace-id"]) for one in server.asked)
     everything = {"added": ["a.py", "b.py"], "modified": [], "deleted": [], "renamed": []}
     assert first == ("/ingest", {"diff": everything}, TRACE)
     assert second[1]["diff"] == {
@@ -86,7 +58,7 @@ async def test_a_server_is_told_every_commit_once(tmp_path: Path, server: _Serve
 
 
 @pytest.mark.case(126)
-async def test_a_server_that_is_away_is_told_later(tmp_path: Path, server: _Server) -> None:
+async def test_a_server_that_is_away_is_told_later(tmp_path: Path, server: Listener) -> None:
     tree = tiny_repository(tmp_path / "tree", {"a.py": "x = 1\n"})
     folder = prepare_folder(tree)
     (folder / SPOOL).write_text("post-commit\n", "utf-8")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 
 from tests.cli.command import evercontext, home
 from tests.index.world import SHOP, write
+from tests.listening import Asked, Listener, listening
 
 CANARY = "sk-" + "c4n4ry7x" * 4
 
@@ -26,49 +25,25 @@ def _vector(text: str) -> list[float]:
     return numbers
 
 
-class _Server(ThreadingHTTPServer):
-    asked: list[tuple[str, dict[str, Any]]]
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.server.asked.append((self.path, body))
-        vectors = [_vector(text) for text in body["input"]]
-        if self.path == "/v1/embeddings":
-            data = [{"index": i, "embedding": v} for i, v in enumerate(vectors)]
-            answer: dict[str, Any] = {"object": "list", "data": data, "model": body["model"]}
-            answer["usage"] = {"prompt_tokens": 1234, "total_tokens": 1234}
-        else:
-            answer = {"model": body["model"], "embeddings": vectors, "prompt_eval_count": 77}
-        sent = json.dumps(answer).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(sent)))
-        self.end_headers()
-        self.wfile.write(sent)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
+def _embedded(asked: Asked) -> dict[str, Any]:
+    body = asked.body
+    vectors = [_vector(text) for text in body["input"]]
+    if asked.path != "/v1/embeddings":
+        return {"model": body["model"], "embeddings": vectors, "prompt_eval_count": 77}
+    data = [{"index": i, "embedding": v} for i, v in enumerate(vectors)]
+    usage = {"prompt_tokens": 1234, "total_tokens": 1234}
+    return {"object": "list", "data": data, "model": body["model"], "usage": usage}
 
 
 @pytest.fixture
-def server() -> Iterator[_Server]:
-    server = _Server(("127.0.0.1", 0), _Handler)
-    server.asked = []
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def server() -> Iterator[Listener]:
+    with listening(_embedded) as server:
+        yield server
 
 
 @pytest.mark.contract("E38")
 @pytest.mark.parametrize("kind", ["openai", "ollama"])
-def test_code_is_ranked_by_the_chosen_embedder(tmp_path: Path, server: _Server, kind: str) -> None:
+def test_code_is_ranked_by_the_chosen_embedder(tmp_path: Path, server: Listener, kind: str) -> None:
     write(tmp_path, {**SHOP, "config.py": f"API_KEY = '{CANARY}'\n"})
     url = f"http://127.0.0.1:{server.server_port}"
     chosen = {"EC_EMBEDDER": kind, "OPENAI_API_KEY": "made-up-key-for-tests"}
@@ -83,10 +58,10 @@ def test_code_is_ranked_by_the_chosen_embedder(tmp_path: Path, server: _Server, 
     assert json.loads(found.out)["chunks"][0]["path"] == "shop/payment.py"
     assert found.err == ""
     assert len(server.asked) == 2, "one request for all chunks, one for the question"
-    path, body = server.asked[-1]
-    assert path == ("/v1/embeddings" if kind == "openai" else "/api/embed")
-    assert body["input"][0].endswith("charge a credit card")
-    assert "c4n4ry" not in json.dumps(server.asked)
+    last = server.asked[-1]
+    assert last.path == ("/v1/embeddings" if kind == "openai" else "/api/embed")
+    assert last.body["input"][0].endswith("charge a credit card")
+    assert "c4n4ry" not in repr([(asked.path, asked.body) for asked in server.asked])
 
 
 @pytest.mark.contract("E38")
@@ -110,7 +85,7 @@ def test_without_its_server_the_packaged_vectors_rank_and_say_so(tmp_path: Path)
 
 
 @pytest.mark.case(139)
-def test_a_project_cannot_choose_who_is_sent_the_code(tmp_path: Path, server: _Server) -> None:
+def test_a_project_cannot_choose_who_is_sent_the_code(tmp_path: Path, server: Listener) -> None:
     write(tmp_path, SHOP)
     toml = f'embedder = "ollama"\nollama_endpoint = "http://127.0.0.1:{server.server_port}"\n'
     write(tmp_path, {"evercontext.toml": toml})
