@@ -1,13 +1,20 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from evercontext.index import lexicon
 from evercontext.index.analysis import analyse, pack
-from evercontext.index.lexicon import Lexicon, key_of
+from evercontext.index.lexicon import Lexicon, Places, key_of
+from evercontext.index.scan import Scan, scan
 from evercontext.retrieval.tokens import terms_of
 from evercontext.retrieval.vectors import load_static_vectors
 from tests.index.world import SHOP
+
+
+def scanned(*words: str) -> Scan:
+    """Return words as they are found in a text."""
+    return scan("\n".join(("", *words, "")).encode(), np.array([0]))
 
 
 def test_keys_are_the_same_in_every_process() -> None:
@@ -18,7 +25,7 @@ def test_keys_are_the_same_in_every_process() -> None:
 @pytest.mark.parametrize("run", ["parseHTTPHeaders", "x", "snake_case_name", "認証する", "v2"])
 def test_a_run_has_the_terms_that_a_question_would_have(run: str) -> None:
     known = Lexicon()
-    terms, sizes = known.terms(known.runs([run]))
+    terms, sizes = known.terms(known.runs(scanned(run)))
     assert known.term_keys(terms).tolist() == [key_of(term) for term in terms_of(run)]
     assert sizes.tolist() == [len(terms_of(run))]
 
@@ -36,7 +43,16 @@ def test_what_was_met_before_leaves_no_trace_in_an_analysis() -> None:
 
 def test_a_lexicon_that_forgot_numbers_anew() -> None:
     known = Lexicon()
-    first = known.runs(["alpha", "beta", "alpha"])
+    first = known.runs(scanned("alpha", "beta", "alpha"))
     assert first.tolist() == [0, 1, 0]
     known._forget()
-    assert known.runs(["beta"]).tolist() == [0]
+    assert known.runs(scanned("beta")).tolist() == [0]
+
+
+def test_values_are_told_apart_call_after_call() -> None:
+    places = Places()
+    for values in ([5, 3, 5, 9], [], [4_000, 3], [5]):
+        given = np.array(values, np.int64)
+        found, place = places.of(given)
+        assert found.tolist() == sorted(set(values))
+        assert found[place].tolist() == values

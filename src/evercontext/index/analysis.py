@@ -17,11 +17,16 @@ from numpy.typing import NDArray
 
 from evercontext.index.chunker import Definition, Span, cut, find_definitions, short_name
 from evercontext.index.lexicon import Keys, Lexicon, lexicon_for
+from evercontext.index.scan import Scan, line_starts, scan
+from evercontext.index.tally import SCALE, Counts, Short, Small, Tally
 from evercontext.retrieval.postings import Ints
-from evercontext.retrieval.ragged import Long
-from evercontext.retrieval.tokens import fold, run_pattern
-from evercontext.retrieval.vectors import StaticVectors, normalise
+from evercontext.retrieval.tokens import fold
+from evercontext.retrieval.vectors import StaticVectors
 
+__all__ = [
+    "FIELDS", "FUNCTION", "KINDS", "SCALE", "TYPE", "Analysis", "Bytes", "Chunks", "Counts",
+    "Names", "Short", "Small", "analyse", "header", "pack", "unpack",
+]  # fmt: skip
 FIELDS = ("types", "functions", "others", "header")
 KINDS = (None, "type", "function", "other", "impl")
 _FIELD_OF_KIND = {"type": "types", "function": "functions", "other": "others"}
@@ -31,30 +36,7 @@ _COMMENT = re.compile(r"\s*(#|//+|/\*+|\*+|--+|;+|%+|\{-|\"\"\"|'''|=begin|@modu
 _LEGAL = re.compile(r"copyright|licen[sc]e|warrant|spdx|all rights|frozen_string_literal", re.I)
 _HEADER_LINES = 40
 _HEADER_KEPT = 25
-_MOST = 65_535
-_MOST_TERMS = 60_000
-"""Different terms counted in one file, so that a position fits two bytes."""
-_MOST_CELLS = 2_000_000
-"""Cells of one dense table: bounds the memory that a large file takes."""
-SCALE = 127
-"""Vectors are kept as whole numbers of this size."""
-
-Small = NDArray[np.int8]
-Short = NDArray[np.uint16]
 Bytes = NDArray[np.uint8]
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Rows of (position in the terms, how often): chunks, then fields."""
-
-    offsets: Ints
-    positions: Short
-    counts: Short
-
-    def row(self, i: int) -> slice:
-        """Where row ``i`` lies in ``positions`` and ``counts``."""
-        return slice(int(self.offsets[i]), int(self.offsets[i + 1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,36 +109,29 @@ def analyse(text: str, language: str, vectors: StaticVectors | None = None) -> A
     defined = len(names)
     place = {name: i for i, name in enumerate(names)}
     shown = [place.setdefault(short_name(s.symbol), len(place)) if s.symbol else -1 for s in spans]
-    runs, sizes = _cut_runs(text, lines, spans, _field_texts(definitions, lines))
+    words = _scan(text, len(lines), spans, _field_texts(definitions, lines), names)
     lexicon = lexicon_for(vectors)
     with lexicon.lock:
         lexicon.trim()
-        tally = _Tally(lexicon, lexicon.runs(runs), sizes)
+        tally = Tally(lexicon, words)
         known = _names(lexicon, list(place), defined)
-        terms, counts = tally.terms(known.keys[:defined, 2])
-        meaning = tally.meaning(len(spans), names) if vectors else None
+        rows = len(spans) + len(FIELDS)
+        terms, counts = tally.terms(rows, known.keys[:defined, 2])
+        meaning = tally.meaning(len(spans), names=rows) if vectors else None
     return Analysis(
         language, len(lines), _chunks(spans, shown), known, terms, counts, meaning
     )  # fmt: skip
 
 
-def _cut_runs(
-    text: str, lines: Sequence[str], spans: Sequence[Span], fields: Sequence[str]
-) -> tuple[list[str], list[int]]:
-    """Return the runs of text row by row, and how many each row has."""
-    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
-    find = run_pattern(text).findall
-    runs: list[str] = []
-    sizes: list[int] = []
-    for span in spans:
-        found = find(text, starts[span.start - 1], starts[span.end])
-        runs += found
-        sizes.append(len(found))
-    for field in fields:
-        found = find(field)
-        runs += found
-        sizes.append(len(found))
-    return runs, sizes
+def _scan(
+    text: str, lines: int, spans: Sequence[Span], fields: Sequence[str], names: Sequence[str]
+) -> Scan:
+    """Return the words of a text by chunk, then by field, and in the last row those of names."""
+    rows = (*fields, "\n".join(names))
+    data = "\n".join(("", text, *rows, "")).encode("utf-8", "surrogatepass")
+    first = [span.start for span in spans]
+    first += accumulate((row.count("\n") + 1 for row in rows[:-1]), initial=lines + 1)
+    return scan(data, line_starts(data)[np.array(first) - 1])
 
 
 def _field_texts(definitions: Sequence[Definition], lines: Sequence[str]) -> list[str]:
@@ -189,90 +164,6 @@ def _chunks(spans: Sequence[Span], shown: Sequence[int]) -> Chunks:
         np.array([len(symbol) for symbol in symbols], np.uint16),
         b"".join(symbols),
     )
-
-
-class _Tally:
-    """Counts the numbered runs of one file, row by row."""
-
-    def __init__(self, lexicon: Lexicon, numbers: Long, sizes: Sequence[int]) -> None:
-        self._lexicon = lexicon
-        self._rows = len(sizes)
-        keys = np.repeat(np.arange(len(sizes)), sizes) << 32 | numbers
-        keys.sort()
-        first = _first_of_each(keys)
-        self._times = _gaps(first, len(keys))
-        self._row, self._run = keys[first] >> 32, keys[first] & 0xFFFFFFFF
-
-    def terms(self, names: Keys) -> tuple[Keys, Counts]:
-        """Return all terms, names included, and the counts of each row."""
-        found, sizes = self._lexicon.terms(self._run)
-        numbers, place = np.unique(found, return_inverse=True)
-        keys = self._lexicon.term_keys(numbers)
-        terms = np.unique(np.concatenate([keys, names]))[:_MOST_TERMS]
-        position = np.searchsorted(terms, keys)[place]
-        cells = np.repeat(self._row, sizes) * (len(terms) + 1) + position
-        cells, times = _summed(cells, np.repeat(self._times, sizes), len(terms) + 1, self._rows)
-        kept = cells % (len(terms) + 1) < len(terms)
-        cells, times = cells[kept], times[kept]
-        bounds = np.arange(self._rows + 1) * (len(terms) + 1)
-        return terms, Counts(
-            np.searchsorted(cells, bounds).astype(np.int32),
-            (cells % (len(terms) + 1)).astype(np.uint16),
-            np.minimum(times, _MOST).astype(np.uint16),
-        )
-
-    def meaning(self, chunks: int, names: Sequence[str]) -> Small:
-        """Return the meaning of the first ``chunks`` rows and of the names."""
-        lexicon = self._lexicon
-        assert lexicon.vectors is not None
-        named = lexicon.runs(names)
-        used = lexicon.telling(self._run) & (self._row < chunks)
-        run = np.concatenate([self._run[used], named])
-        row = np.concatenate([self._row[used], np.full(len(named), chunks)])
-        weight = np.sqrt(np.concatenate([self._times[used], np.ones(len(named), np.int64)]))
-        weight = weight.astype(np.float32) * lexicon.scales(run)
-        pieces, sizes = lexicon.pieces(run)
-        ids, place = np.unique(pieces, return_inverse=True)
-        table = lexicon.vectors.piece_vectors(ids)
-        row, weight = np.repeat(row, sizes), np.repeat(weight, sizes)
-        out = np.zeros((chunks + 1, table.shape[1]), np.float32)
-        at_once = max(1, _MOST_CELLS // max(1, len(ids)))
-        for start in range(0, chunks + 1, at_once):
-            stop = min(start + at_once, chunks + 1)
-            part = slice(*np.searchsorted(row, (start, stop)))
-            cells = (row[part] - start) * len(ids) + place[part]
-            shares = np.bincount(cells, weight[part], (stop - start) * len(ids))
-            out[start:stop] = shares.astype(np.float32).reshape(stop - start, -1) @ table
-        return np.rint(normalise(out) * SCALE).astype(np.int8)
-
-
-def _first_of_each(ordered: Long) -> Long:
-    """Return where each value of an ordered array is met first."""
-    new = np.ones(len(ordered), np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-    return np.flatnonzero(new)
-
-
-def _gaps(starts: Long, end: int) -> Long:
-    """Return the lengths of the pieces that begin at ``starts``."""
-    out = np.empty_like(starts)
-    out[:-1] = starts[1:]
-    if len(out):
-        out[-1] = end
-    out -= starts
-    return out
-
-
-def _summed(cells: Long, weights: Long, width: int, rows: int) -> tuple[Long, Long]:
-    """Return the cells in order, each once, and the sums of their weights."""
-    if width * rows <= _MOST_CELLS:
-        table = np.bincount(cells, weights, width * rows)
-        filled = np.flatnonzero(table)
-        return filled, table[filled].astype(np.int64)
-    order = np.argsort(cells, kind="stable")
-    ordered = cells[order]
-    first = _first_of_each(ordered)
-    return ordered[first], np.add.reduceat(weights[order], first) if len(first) else first
 
 
 def header(lines: Sequence[str]) -> list[str]:

@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from evercontext.index.scan import Scan
 from evercontext.retrieval.postings import Column
 from evercontext.retrieval.ragged import Long, Ragged
 from evercontext.retrieval.tokens import split_identifier, stem, terms_of_parts
@@ -24,6 +25,7 @@ Keys = NDArray[np.uint64]
 _MOST_RUNS = 150_000
 _MOST_PARTS = 255
 _Item = TypeVar("_Item")
+_Key = TypeVar("_Key", int, str)
 _SILENT = 2
 """Runs of so few letters say nothing about what a chunk means."""
 
@@ -35,16 +37,40 @@ def key_of(term: str) -> int:
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
 
 
-class _Numbers(dict[str, int]):
+class _Numbers(dict[_Key, int]):
     """Gives every new key the next number, and remembers which were new."""
 
     def __init__(self) -> None:
-        self.new: list[str] = []
+        self.new: list[_Key] = []
 
-    def __missing__(self, key: str) -> int:
+    def __missing__(self, key: _Key) -> int:
         number = self[key] = len(self)
         self.new.append(key)
         return number
+
+
+def first_of_each(ordered: Long) -> Long:
+    """Return where each value of an ordered array is met first."""
+    new = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    return np.flatnonzero(new)
+
+
+class Places:
+    """Tells the different values among many, and where each is among those."""
+
+    def __init__(self) -> None:
+        self._places: Long = np.zeros(1024, np.int64)
+
+    def of(self, values: Long) -> tuple[Long, Long]:
+        """Return the different values in order, and for each value its place in them."""
+        ordered = np.sort(values)
+        found = ordered[first_of_each(ordered)]
+        if len(found) and found[-1] >= len(self._places):
+            self._places = np.zeros(2 * int(found[-1]), np.int64)
+        # What is left of other calls is never read: only places that were just written are.
+        self._places[found] = np.arange(len(found))
+        return found, self._places[values]
 
 
 class Lexicon:
@@ -53,11 +79,13 @@ class Lexicon:
     def __init__(self, vectors: StaticVectors | None = None) -> None:
         self.lock = threading.Lock()
         self.vectors = vectors
+        self.term_places = Places()
+        self.piece_places = Places()
         self._forget()
 
     def _forget(self) -> None:
-        self._runs = _Numbers()
-        self._names = _Numbers()
+        self._runs: _Numbers[int] = _Numbers()
+        self._names: _Numbers[str] = _Numbers()
         self._terms: dict[str, int] = {}
         self._keys = Column(np.uint64)
         self._telling = Column(np.bool_)
@@ -72,13 +100,16 @@ class Lexicon:
         if len(self._runs) + len(self._names) > _MOST_RUNS:
             self._forget()
 
-    def runs(self, runs: Sequence[str]) -> Long:
-        """Return the numbers of runs of text."""
+    def runs(self, words: Scan) -> Long:
+        """Return the numbers of words as this lexicon knows them."""
         known = self._runs
-        numbers = np.fromiter(map(known.__getitem__, runs), np.int64, len(runs))
+        before = len(known)
+        numbers = np.fromiter(map(known.__getitem__, words.numbers.tolist()), np.int64, len(words))
         if known.new:
-            self._learn_runs(known.new)
-            known.new = []
+            met = np.flatnonzero(numbers >= before)
+            _, first = np.unique(numbers[met], return_index=True)
+            self._learn_runs([words.text(word) for word in met[first].tolist()])
+            known.new.clear()
         return numbers
 
     def names(self, names: Sequence[str]) -> Long:
@@ -87,7 +118,7 @@ class Lexicon:
         numbers = np.fromiter(map(known.__getitem__, names), np.int64, len(names))
         if known.new:
             self._learn_names(known.new)
-            known.new = []
+            known.new.clear()
         return numbers
 
     def terms(self, runs: Long) -> tuple[Long, Long]:

@@ -126,7 +126,8 @@ class StaticModel(StaticVectors):
 
     def piece_vectors(self, ids: NDArray[np.int64]) -> Vector:
         """Return what each piece adds to the meaning of a document."""
-        found: Vector = self._numbers[ids] * self._document[ids][:, None]
+        found: Vector = self._numbers[ids].astype(np.float32)
+        found *= self._document[ids][:, None]
         return found
 
     def _sum(self, ids: Sequence[int], weights: Vector) -> Vector:
@@ -149,12 +150,16 @@ class StaticModel(StaticVectors):
 
     def pool(self, weights: Mapping[str, float]) -> Vector:
         """Return the vector of a question from its weighted runs."""
-        total = np.zeros(self.dimensions, np.float32)
+        ids: list[int] = []
+        each: list[float] = []
         for run, weight in weights.items():
-            ids = self._ids(run)
-            if ids:
-                total += np.float32(weight) * self._sum(ids, self._question)
-        return normalise(total)
+            own = self._ids(run)
+            ids += own
+            each += [weight] * len(own)
+        if not ids:
+            return np.zeros(self.dimensions, np.float32)
+        weighted: Vector = np.array(each, np.float32) * self._question[ids]
+        return normalise(weighted @ self._numbers[ids].astype(np.float32))
 
     def encode(self, texts: Sequence[str]) -> Vector:
         """Return one normalised vector per document, each run counted by the root of its number."""

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from evercontext.index import tally as module
+from evercontext.index.lexicon import Lexicon, key_of
+from evercontext.index.scan import Scan, line_starts, scan
+from evercontext.index.tally import Tally
+from evercontext.retrieval.tokens import count_terms
+from evercontext.retrieval.vectors import load_static_vectors
+
+ROWS = ["def parse_header(header):", "return parseHeaders(header) + parse", "", "parse names"]
+
+
+def scanned(rows: list[str]) -> Scan:
+    data = "\n".join(("", *rows, "")).encode()
+    return scan(data, line_starts(data)[:-1])
+
+
+def counted(rows: list[str]) -> list[Counter[int]]:
+    """Return for each row how often each key is counted."""
+    terms, counts = Tally(Lexicon(), scanned(rows)).terms(len(rows), np.zeros(0, np.uint64))
+    assert terms.tolist() == sorted(set(terms.tolist()))
+    found = []
+    for i in range(len(rows)):
+        part = counts.row(i)
+        keys, times = terms[counts.positions[part]], counts.counts[part]
+        found.append(Counter(dict(zip(keys.tolist(), times.tolist(), strict=True))))
+    return found
+
+
+def wanted(rows: list[str]) -> list[Counter[int]]:
+    return [Counter({key_of(t): n for t, n in count_terms(row).items()}) for row in rows]
+
+
+def test_terms_are_counted_row_by_row() -> None:
+    assert counted(ROWS) == wanted(ROWS)
+
+
+def test_a_table_that_would_be_too_large_is_counted_otherwise() -> None:
+    rows = [f"word{i % 1500} other{i % 7} word{i % 1500}" for i in range(1_600)]
+    assert len(rows) * 1500 > module._MOST_CELLS
+    assert counted(rows) == wanted(rows)
+
+
+def test_names_are_among_the_terms_though_no_row_holds_them() -> None:
+    name = np.array([key_of("elsewhere")], np.uint64)
+    terms, counts = Tally(Lexicon(), scanned(ROWS)).terms(2, name)
+    assert name[0] in terms
+    assert len(counts.offsets) == 3
+    assert key_of("name") not in terms.tolist()
+
+
+def test_meaning_is_that_of_the_text() -> None:
+    vectors = load_static_vectors()
+    assert vectors is not None
+    rows = [f"open the database and read row {i}" for i in range(3 * module._AT_ONCE)]
+    rows += ["the header field", "sparrow sings in the tree"]
+    found = Tally(Lexicon(vectors), scanned(rows)).meaning(len(rows) - 2, len(rows) - 1)
+    assert found.shape == (len(rows) - 1, vectors.dimensions)
+    texts = vectors.encode([rows[0], rows[-1]])
+    close = (found[[0, -2, -1]].astype(np.float32) / module.SCALE) @ texts.T
+    assert min(close[0, 0], close[1, 0], close[2, 1]) > 0.9
+    assert close[0, 1] < 0.7
