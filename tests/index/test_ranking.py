@@ -68,9 +68,9 @@ def test_candidates_are_narrowed_with_their_chunks() -> None:
     kept = np.array([1, 0])
     narrow = found.narrowed(kept)
     ends = np.cumsum(found.chunk_counts)
-    pieces = [found.chunks[ends[i] - found.chunk_counts[i] : ends[i]] for i in kept.tolist()]
+    pieces = [found.chunk_words[ends[i] - found.chunk_counts[i] : ends[i]] for i in kept.tolist()]
     assert narrow.slots.tolist() == found.slots[kept].tolist()
-    assert narrow.chunks.tolist() == np.concatenate(pieces).tolist()
+    assert narrow.chunk_words.tolist() == np.concatenate(pieces).tolist()
     assert narrow.features.tolist() == found.features[kept].tolist()
 
 

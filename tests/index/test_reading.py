@@ -8,7 +8,7 @@ import pytest
 from evercontext.events.redact import MASK, Redactor
 from evercontext.files.paths import Root
 from evercontext.files.policy import agent_policy
-from evercontext.index.reading import Reader
+from evercontext.index.reading import Reader, Unfit
 from tests.index.world import opened, write
 
 PLAIN = "correct-horse-battery"
@@ -83,3 +83,20 @@ async def test_files_of_secrets_are_not_indexed(tmp_path: Path, name: str) -> No
     async with opened(tmp_path) as index:
         await index.update()
         assert list(await index.table.rows()) == ["secrets.py"]
+
+
+def test_a_key_that_begins_after_the_shown_lines_leaves_them_alone(tmp_path: Path) -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIabc\n-----END PRIVATE KEY-----\n"
+    (tmp_path / "a.py").write_text(f"one\n{key}two\n{key}", "utf-8")
+    with Root.open(tmp_path) as root:
+        reader = Reader(root, agent_policy())
+        assert reader.show("a.py", 1, 1) == "one"
+        assert "MII" not in reader.show("a.py", 3, 3)
+        assert reader.show("a.py", 5, 5) == "two"
+        assert "MII" not in reader.show("a.py", 7, 99)
+
+
+def test_what_became_binary_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_bytes(b"one\ntwo\0\n")
+    with Root.open(tmp_path) as root, pytest.raises(Unfit):
+        Reader(root, agent_policy()).show("a.py", 1, 1)

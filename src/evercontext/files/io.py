@@ -82,6 +82,19 @@ def encode(text: str) -> bytes:
 
 def read(path: SafePath, policy: FilePolicy) -> Content:
     """Read a whole regular file, never more than the limit plus one buffer. May raise OSError."""
+    data, found = _read(path, policy)
+    # the size that was read, not the one fstat saw before: the file may have grown meanwhile
+    stamp = Stamp(found.st_ino, len(data), found.st_mtime_ns)
+    owner = (found.st_uid, found.st_gid)
+    return Content(data, digest(data), stat.S_IMODE(found.st_mode), owner, stamp)
+
+
+def load(path: SafePath, policy: FilePolicy) -> bytes:
+    """Read a file as ``read`` does, for whoever needs no hash: that is most of the cost."""
+    return _read(path, policy)[0]
+
+
+def _read(path: SafePath, policy: FilePolicy) -> tuple[bytes, os.stat_result]:
     kernel = path.root.kernel
     if path.missing:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
@@ -89,13 +102,9 @@ def read(path: SafePath, policy: FilePolicy) -> Content:
     try:
         found = _settled(kernel, fd, policy)
         check_kind(found, policy)
-        data = _read_bounded(kernel, fd, policy.max_bytes)
-        # the size that was read, not the one fstat saw before: the file may have grown meanwhile
-        stamp = Stamp(found.st_ino, len(data), found.st_mtime_ns)
+        return _read_bounded(kernel, fd, policy.max_bytes), found
     finally:
         kernel.close(fd)
-    owner = (found.st_uid, found.st_gid)
-    return Content(data, digest(data), stat.S_IMODE(found.st_mode), owner, stamp)
 
 
 def read_if_there(path: SafePath, policy: FilePolicy) -> Content | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -80,15 +80,12 @@ class FilePolicy:
 
     def check_directory(self, parts: tuple[str, ...]) -> None:
         """Raise unless this place may be entered."""
-        if any(self.protects(name) for name in parts):
+        if any(map(_guard(self.protected, self.exempt), parts)):
             raise ProtectedPath("protected path")
 
     def protects(self, name: str) -> bool:
         """Tell whether a name, in any spelling, is a protected place."""
-        folded = fold(name)
-        if _pattern(self.exempt).fullmatch(folded):
-            return False
-        return _pattern(self.protected).fullmatch(folded) is not None
+        return _guard(self.protected, self.exempt)(name)
 
     def allows_kind(self, name: str) -> bool:
         """Tell whether this kind of file may be opened."""
@@ -139,5 +136,17 @@ def extension(name: str) -> str:
 
 
 @lru_cache(maxsize=64)
+def _guard(protected: tuple[str, ...], exempt: tuple[str, ...]) -> Callable[[str], bool]:
+    """Return what tells whether a name is protected; names of a tree come again and again."""
+    closed, opened = _pattern(protected), _pattern(exempt)
+
+    @lru_cache(maxsize=4096)
+    def protects(name: str) -> bool:
+        folded = fold(name)
+        return closed.fullmatch(folded) is not None and not opened.fullmatch(folded)
+
+    return protects
+
+
 def _pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(fnmatch.translate(glob) for glob in globs) or r"(?!)")

@@ -24,6 +24,8 @@ from evercontext.retrieval.vectors import StaticVectors, normalise
 PATH_FIELDS = ("stem", "directory", "parent")
 SLOTS = 8
 """Fields per file in the field postings, the body last."""
+FIELD, FILE = 7, 3
+"""What to mask for the field of such a posting, and how far to shift for its file."""
 PRIORS = (
     "size", "definitions", "depth", "test", "example", "compat", "generated", "reexport",
     "underscore", "prose", "data", "stem_words",

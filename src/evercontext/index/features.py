@@ -61,7 +61,6 @@ class Candidates:
     features: NDArray[np.float32]
     chunk_counts: Ints
     """How many chunks each has; what follows is of all chunks, candidate after candidate."""
-    chunks: Long
     chunk_words: Floats
     """BM25."""
     chunk_meaning: Floats
@@ -74,7 +73,7 @@ class Candidates:
         counts = self.chunk_counts[kept]
         places = spread((np.cumsum(self.chunk_counts) - self.chunk_counts)[kept], counts)
         return Candidates(
-            self.slots[kept], self.features[kept], counts, self.chunks[places],
+            self.slots[kept], self.features[kept], counts,
             self.chunk_words[places], self.chunk_meaning[places], self.asked,
         )  # fmt: skip
 
@@ -100,11 +99,8 @@ class Scorer:
         slots, cards = self._choose(bm25f, allowed)
         words, counts = self._words.in_candidates(slots)
         sizes = self.corpus.values("chunk_count")[slots]
-        chunks = spread(self.corpus.values("first_chunk")[slots], sizes)
         out = np.zeros((len(slots), len(NAMES)), np.float32)
-        found = Candidates(
-            slots, out, sizes, chunks, words, np.zeros_like(words), self._words.asked
-        )
+        found = Candidates(slots, out, sizes, words, np.zeros_like(words), self._words.asked)
         if not len(slots):
             return found
         self._lexical(out, slots, counts, bm25f[slots])

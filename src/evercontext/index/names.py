@@ -67,22 +67,22 @@ class DefinedNames:
         The second counts a name by how much of it was asked for, too.
         """
         corpus, out = self._corpus, np.zeros((2, self._files), np.float32)
-        sizes = gather(corpus.values("part_count"), self._first, self._sizes)
-        has = np.flatnonzero(sizes)
-        if not len(has):
-            return out[0], out[1]
-        sizes, owner = sizes[has], self._owner[has]
-        files = np.flatnonzero(self._sizes)
+        files = self._sizes.nonzero()[0]
         last = self._first[files] + self._sizes[files] - 1
         begins = corpus.values("first_part")[self._first[files]]
         ends = corpus.values("first_part")[last] + corpus.values("part_count")[last]
         share = shares(gather(corpus.values("part_term"), begins, ends - begins), asked)
-        starts = np.cumsum(sizes) - sizes
-        covered = np.add.reduceat(share, starts)
-        exact = np.add.reduceat((share > 0).astype(np.float32), starts) / sizes
-        first = np.flatnonzero(np.diff(owner, prepend=-1))
-        out[0, owner[first]] = np.maximum.reduceat(covered, first)
-        out[1, owner[first]] = np.maximum.reduceat(covered * exact, first)
+        met = share.nonzero()[0]
+        if not len(met):
+            return out[0], out[1]
+        sizes = gather(corpus.values("part_count"), self._first, self._sizes)
+        # A name without parts begins where the next one does: the last that begins there is meant.
+        name = np.searchsorted(np.cumsum(sizes) - sizes, met, "right") - 1
+        covered = np.bincount(name, share[met], len(sizes))
+        exact = covered * np.bincount(name, minlength=len(sizes)) / np.maximum(sizes, 1)
+        first = (np.cumsum(self._sizes) - self._sizes)[files]
+        out[0, files] = np.maximum.reduceat(covered, first)
+        out[1, files] = np.maximum.reduceat(exact, first)
         return out[0], out[1]
 
     def used_elsewhere(self) -> Floats:

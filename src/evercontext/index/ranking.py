@@ -50,6 +50,9 @@ _SPOKEN = {
     "centrality": "used by other files", "header": "header comment",
 }  # fmt: skip
 
+_SPEAKING = np.array([i for i, name in enumerate(NAMES) if name in _SPOKEN])
+_SAID = [_SPOKEN[name] for name in NAMES if name in _SPOKEN]
+
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
@@ -94,7 +97,8 @@ def rank(
         if len(shown) <= limit:
             return np.arange(len(scores))
         last = np.partition(shown, len(shown) - limit)[len(shown) - limit]
-        return np.flatnonzero(scores >= last - _OUT_OF_REACH)
+        kept: Long = (scores >= last - _OUT_OF_REACH).nonzero()[0]
+        return kept
 
     found = Scorer(corpus, question, vector).run(allowed, worth_more)
     if not len(found.slots):
@@ -113,7 +117,7 @@ def _pick(
     corpus: Corpus, question: Question, found: Candidates, scores: Floats, limit: int, given: Floats
 ) -> list[Ranked]:
     # An empty file may be named like the question, but has nothing to show.
-    shown = np.flatnonzero(found.chunk_counts)
+    shown = found.chunk_counts.nonzero()[0]
     order = shown[np.argsort(-scores[shown], kind="stable")[:limit]]
     if not len(order):
         return []
@@ -166,9 +170,10 @@ def _quality(corpus: Corpus, question: Question, found: Candidates, first: Long)
     best = np.maximum(np.maximum.reduceat(found.chunk_words, first), np.float32(1e-6))
     quality: Floats = _WORDS * found.chunk_words / np.repeat(best, found.chunk_counts)
     quality += _MEANING * found.chunk_meaning
-    quality += _FUNCTION * (corpus.values("chunk_kind")[found.chunks] == FUNCTION)
-    shown = corpus.values("chunk_name")[found.chunks]
-    named = np.flatnonzero(shown >= 0)
+    chunks = spread(corpus.values("first_chunk")[found.slots], found.chunk_counts)
+    quality += _FUNCTION * (corpus.values("chunk_kind")[chunks] == FUNCTION)
+    shown = corpus.values("chunk_name")[chunks]
+    named = (shown >= 0).nonzero()[0]
     if len(named):
         quality[named] += _name_gain(corpus, question, found, shown[named])
     return quality
@@ -179,7 +184,7 @@ def _name_gain(corpus: Corpus, question: Question, found: Candidates, names: Int
     sizes = corpus.values("part_count")[names]
     parts = corpus.values("part_term")[spread(corpus.values("first_part")[names], sizes)]
     share = shares_of(parts, found.asked)
-    met = np.flatnonzero(share)
+    met = share.nonzero()[0]
     owner = np.repeat(np.arange(len(names)), sizes)[met]
     gain: Floats = _NAMED * np.bincount(owner, minlength=len(names)) / np.maximum(sizes, 2)
     gain += _COVERED * np.bincount(owner, share[met], len(names))
@@ -191,12 +196,12 @@ def _name_gain(corpus: Corpus, question: Question, found: Candidates, names: Int
 def _reasons(shares: Floats) -> list[tuple[str, ...]]:
     """Name for each file what spoke for it, strongest first, each thing once."""
     found: list[dict[str, float]] = [{} for _ in shares]
-    rows, columns = np.nonzero(shares > _SHOWN)
-    strength = shares[rows, columns].tolist()
+    spoken = shares[:, _SPEAKING]
+    rows, columns = (spoken > _SHOWN).nonzero()
+    strength = spoken[rows, columns].tolist()
     for row, column, share in zip(rows.tolist(), columns.tolist(), strength, strict=True):
-        spoken = _SPOKEN.get(NAMES[column])
-        if spoken:
-            found[row][spoken] = found[row].get(spoken, 0.0) + share
+        reason, reasons = _SAID[column], found[row]
+        reasons[reason] = reasons.get(reason, 0.0) + share
     return [
         tuple(sorted(reasons, key=reasons.__getitem__, reverse=True)[:_MOST_REASONS])
         for reasons in found

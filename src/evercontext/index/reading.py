@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from evercontext.errors import EverContextError, NotUtf8
 from evercontext.events.redact import MASK, Redactor
@@ -66,7 +67,7 @@ class Reader:
         """Return a file's bytes; raise ``Unfit`` for what may not be read."""
         try:
             with explained(), self._root.file(path, self._policy) as safe:
-                return io.read(safe, self._policy).data
+                return io.load(safe, self._policy)
         except EverContextError as problem:
             raise Unfit(str(problem)) from None
 
@@ -84,17 +85,21 @@ class Reader:
     def show(self, path: str, first: int, last: int) -> str:
         """Return some lines of a file as they are now, without secrets."""
         try:
-            with explained(), self._root.file(path, self._policy) as safe:
-                text = io.read(safe, self._policy).text()
-        except EverContextError as problem:
-            raise Unfit(str(problem)) from None
-        # Of several lines, and some of its lines do not look like it.
-        if "PRIVATE KEY" in text or self._redactor.without_known(text) is not text:
-            text = self._redacted(path, text)
-        return self._redacted(path, "\n".join(text.split("\n", last)[first - 1 : last]))
+            text = io.decode(self.load(path))
+        except NotUtf8 as problem:
+            raise Unfit(problem.message) from None
+        lines = text.split("\n", last)
+        until = len(text) - len("".join(lines[last:]))
+        # Of several lines, and some of its lines do not look like it; what begins later is no harm.
+        if (
+            text.find("PRIVATE KEY", 0, until) >= 0
+            or self._redactor.without_known(text) is not text
+        ):
+            lines = self._redacted(path, text).split("\n", last)
+        return self._redacted(path, "\n".join(lines[first - 1 : last]))
 
     def _redacted(self, path: str, text: str) -> str:
-        if language_of(path) in _SETTINGS:
+        if _is_settings(path):
             text = _SETTING.sub(rf"\1{MASK}", text)
         return self.redact(text)
 
@@ -108,6 +113,11 @@ class Reader:
         return "\n".join(
             self._redactor.text(line) if _is_marked(line) else line for line in text.split("\n")
         )
+
+
+@lru_cache(maxsize=4096)
+def _is_settings(path: str) -> bool:
+    return language_of(path) in _SETTINGS
 
 
 def _is_marked(text: str) -> bool:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import chain
 
 import numpy as np
 
 from evercontext.index.paths import PathFacts
 from evercontext.retrieval.postings import Floats
-from evercontext.retrieval.ragged import Long
 from evercontext.retrieval.tokens import stem
 
 _TELLING = 3
 """So many letters at the beginning must be the same, or a pair does not fit at all."""
 _HELD = 4
 _INSIDE = 0.4
+_NEAR, _ALL = 0.8, 0.7
 
 
 def overlap(word: str, part: str) -> float:
@@ -45,90 +46,96 @@ def joined(words: tuple[str, ...]) -> dict[str, int]:
     return out
 
 
+_Fit = tuple[float, int, float, float]
+"""How well a part of a path fits the question: the best fit, the word that it is with, and how well
+it fits the first and the last word, by what they weigh."""
+_NO_FIT: _Fit = (0.0, 0, 0.0, 0.0)
+
+
 class StemMatcher:
     """Compares one question with many file names at once."""
 
     def __init__(self, words: tuple[str, ...], weights: dict[str, float]) -> None:
         self._words = list(weights)
-        self._weights = np.array(list(weights.values()), np.float32)
-        self._total = float(self._weights.sum()) or 1.0
-        heaviest = float(self._weights.max(initial=0.0)) or 1.0
+        self._weights = list(weights.values())
+        self._total = sum(self._weights) or 1.0
         self._joined = joined(words)
         self._squeezed = "".join(words)
         # Questions name their subject at an edge: where its words are, and what they weigh.
-        self._edges = [self._words.index(word) for word in words[:1] + words[-1:]]
-        self._edge_weights = self._weights[self._edges] / heaviest
+        heaviest = max(self._weights, default=0.0) or 1.0
+        self._edges = [
+            (self._words.index(word), weights[word] / heaviest) for word in words[:1] + words[-1:]
+        ]
 
     def rows(self, paths: Sequence[PathFacts]) -> Floats:
         """Return the signals of paths, in the order of ``STEM_NAMES``."""
-        stems = [part for facts in paths for part in facts.stem_words]
-        parents = [part for facts in paths for part in facts.parent_terms]
-        wholes = [facts.stem for facts in paths]
-        unique = dict.fromkeys((*stems, *wholes, *parents))
-        parts = dict(zip(unique, range(len(unique)), strict=True))
-        fits = self._fits(parts)
-        out = np.zeros((len(paths), 8), np.float32)
-        out[:, 2:4] = [self._whole(facts.stem, facts.stem_term) for facts in paths]
-        if not self._words:
-            return out
-        if stems:
-            sizes = np.array([len(facts.stem_words) for facts in paths])
-            letters = np.array([len(part) for part in stems])
-            self._compare_stems(out, fits[[parts[part] for part in stems]], letters, sizes)
-        edges = (fits[:, self._edges] * self._edge_weights)[[parts[name] for name in wholes]]
-        out[:, 4:6] = np.maximum(out[:, 4:6], edges)
-        if parents:
-            sizes = np.array([len(facts.parent_terms) for facts in paths])
-            near = fits.max(axis=1)[[parts[part] for part in parents]] >= 0.8
-            found = np.bincount(np.repeat(np.arange(len(paths)), sizes), near, len(paths))
-            out[:, 7] = found / np.maximum(sizes, 1)
-        return out
+        groups = [(*facts.stem_words, facts.stem, *facts.parent_terms) for facts in paths]
+        fits = self._fits(dict.fromkeys(chain.from_iterable(groups)))
+        near = {part for part, fit in fits.items() if fit[0] >= _NEAR}
+        rows = [(*self._stem(facts, fits), _share_in(near, facts.parent_terms)) for facts in paths]
+        return np.array(rows, np.float32).reshape(-1, 8)
 
-    def _fits(self, parts: dict[str, int]) -> Floats:
-        """Return how well each part fits each word.
+    def _fits(self, parts: Mapping[str, object]) -> dict[str, _Fit]:
+        """Return the parts that fit a word, and how well.
 
         Nearly all pairs have nothing in common, so pairs are found by what they share: the same
         beginning, or one held in the other. Those alone are compared.
         """
-        found = np.zeros((len(parts), len(self._words)), np.float32)
-        alike: dict[str, list[str]] = {}
-        for part in parts:
-            alike.setdefault(part[:_TELLING], []).append(part)
-        text, asked = "\n".join(parts), "\n".join(self._words)
+        found: dict[str, dict[int, float]] = {}
+        text, asked = "\n" + "\n".join(parts) + "\n", "\n".join(self._words)
         held = [part for part in parts if len(part) >= _HELD and part in asked]
         for j, word in enumerate(self._words):
             if len(word) >= _HELD:
                 for part in (*_lines_with(word, text), *(p for p in held if p in word)):
-                    found[parts[part], j] = _INSIDE
-            for part in alike.get(word[:_TELLING], ()):
-                found[parts[part], j] = overlap(word, part)
-        return found
+                    found.setdefault(part, {})[j] = _INSIDE
+            begins = f"\n{word[:_TELLING]}" if len(word) >= _TELLING else f"\n{word}\n"
+            for part in _lines_with(begins, text):
+                if fit := overlap(word, part):
+                    found.setdefault(part, {})[j] = fit
+        return {part: self._fit(values) for part, values in found.items()}
 
-    def _compare_stems(self, out: Floats, fits: Floats, letters: Long, sizes: Long) -> None:
-        """Compare the parts of stems, file after file, given by how well each fits each word."""
-        has = np.flatnonzero(sizes)
-        first = (np.cumsum(sizes) - sizes)[has]
-        best, word = fits.max(axis=1), fits.argmax(axis=1)
-        gained = np.zeros(len(out) * len(self._words), np.float32)
-        owner = np.repeat(np.arange(len(out)), sizes)
-        np.maximum.at(gained, owner * len(self._words) + word, best)
-        out[:, 0] = gained.reshape(len(out), -1) @ self._weights / np.float32(self._total)
-        out[has, 1] = np.add.reduceat(best * letters, first) / np.add.reduceat(letters, first)
-        out[has, 4:6] = np.maximum.reduceat(fits[:, self._edges] * self._edge_weights, first)
-        out[has, 6] = np.minimum.reduceat(best, first) >= 0.7
+    def _fit(self, values: dict[int, float]) -> _Fit:
+        best = max(values.values())
+        word = min(j for j, value in values.items() if value == best)
+        first, last = (values.get(j, 0.0) * weight for j, weight in self._edges)
+        return best, word, first, last
 
-    def _whole(self, name: str, term: str) -> tuple[float, float]:
-        """Return whether a name is words of the question written together, or inside them."""
-        equals = self._joined.get(name) or self._joined.get(term, 0)
-        return min(equals, 3) ** 0.5, float(len(name) >= 4 and name in self._squeezed)
+    def _stem(self, facts: PathFacts, fits: Mapping[str, _Fit]) -> tuple[float, ...]:
+        equals = self._joined.get(facts.stem) or self._joined.get(facts.stem_term, 0)
+        contained = len(facts.stem) >= _HELD and facts.stem in self._squeezed
+        found = [(*fits[part], len(part)) for part in facts.stem_words if part in fits]
+        whole = fits.get(facts.stem)
+        if not found and whole is None:
+            return 0.0, 0.0, equals**0.5, contained, 0.0, 0.0, 0.0
+        gained: dict[int, float] = {}
+        fitting = 0.0
+        _, _, first, last = whole or _NO_FIT
+        for best, word, at_first, at_last, size in found:
+            fitting += best * size
+            gained[word] = max(best, gained.get(word, 0.0))
+            first, last = max(first, at_first), max(last, at_last)
+        return (
+            sum(best * self._weights[word] for word, best in gained.items()) / self._total,
+            fitting / len(facts.stem),
+            equals**0.5,
+            contained,
+            first,
+            last,
+            0 < len(found) == len(facts.stem_words) and min(found)[0] >= _ALL,
+        )
 
 
-def _lines_with(word: str, text: str) -> Iterator[str]:
-    """Yield the lines of a text that hold a word."""
-    at = text.find(word)
+def _share_in(known: Set[str], parts: Sequence[str]) -> float:
+    if known.isdisjoint(parts):
+        return 0.0
+    return sum(map(known.__contains__, parts)) / len(parts)
+
+
+def _lines_with(piece: str, text: str) -> Iterator[str]:
+    """Yield the lines of a text that hold a piece; every line begins and ends with a break."""
+    at = text.find(piece)
     while at >= 0:
-        start = text.rfind("\n", 0, at) + 1
-        end = text.find("\n", at)
-        end = end if end >= 0 else len(text)
+        start = text.rfind("\n", 0, at + 1) + 1
+        end = text.find("\n", start)
         yield text[start:end]
-        at = text.find(word, end)
+        at = text.find(piece, end)

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from evercontext.index.block import SLOTS
+from evercontext.index.block import FIELD, FILE, SLOTS
 from evercontext.index.corpus import Corpus
 from evercontext.index.question import Question, word_weight
 from evercontext.retrieval.postings import Floats, Ints
@@ -75,18 +75,18 @@ class Words:
         """Return how well the words are met by each file of the corpus."""
         corpus, files = self._corpus, self._corpus.file_count
         average = np.float32(corpus.average_lengths[-1])
-        norm = _BODY_FLOOR + _BODY_SLOPE * (corpus.lengths[:, -1] / average)
+        norm = _BODY_FLOOR + _BODY_SLOPE / average * corpus.lengths[:, -1]
         body = self._counts / norm[self._file]
-        fields = _WORTH[self._fields % SLOTS] * np.minimum(self._field_counts, _MOST)
+        fields = _WORTH[self._fields & FIELD] * np.minimum(self._field_counts, _MOST)
         places = (
             self._body_term * files + self._file,
-            self._field_term * files + self._fields // SLOTS,
+            self._field_term * files + (self._fields >> FILE),
         )
         size = len(self.weights) * files
         found = np.bincount(np.concatenate(places), np.concatenate((body, fields)), size)
-        frequency = found.astype(np.float32).reshape(len(self.weights), files)
-        scores: Floats = self.weights @ (frequency / (frequency + _SATURATION))
-        return scores / np.float32(self.total)
+        found = found / (found + _SATURATION)
+        share = self.weights.astype(np.float64) / self.total
+        return (share @ found.reshape(len(share), files)).astype(np.float32)
 
     def in_candidates(self, slots: Ints) -> tuple[Floats, Floats]:
         """Return the BM25 of all chunks of some files, file after file, and what fields hold.
@@ -97,14 +97,14 @@ class Words:
         place = np.full(corpus.file_count, -1, np.int32)
         place[slots] = np.arange(size, dtype=np.int32)
         counts = np.zeros(len(self.weights) * size * SLOTS, np.float32)
-        at = place[self._fields // SLOTS]
-        kept = np.flatnonzero(at >= 0)
-        fields = self._fields[kept] % SLOTS
+        at = place[self._fields >> FILE]
+        kept = (at >= 0).nonzero()[0]
+        fields = self._fields[kept] & FIELD
         counts[(self._field_term[kept] * size + at[kept]) * SLOTS + fields] = self._field_counts[
             kept
         ]
         at = place[self._file]
-        kept = np.flatnonzero(at >= 0)
+        kept = (at >= 0).nonzero()[0]
         at, term, often = at[kept], self._body_term[kept], self._counts[kept]
         table = counts.reshape(-1, SLOTS)
         table[:, -1] = np.bincount(term * size + at, often, len(table))
