@@ -105,3 +105,27 @@ def test_one_user_of_a_project_does_not_see_the_other(project: Path) -> None:
         assert "Ana" not in denied.out
     assert evercontext("memory", "list", cwd=project).out == ""
     assert evercontext("memory", "forget", kept["id"][:22], "--user", "ana", cwd=project).code == 0
+
+
+@pytest.mark.contract("R54")
+def test_your_own_memories_are_yours_without_saying_so_each_time(project: Path) -> None:
+    ana = {"EC_USER": "ana"}
+    evercontext("memory", "add", "Ana likes herons", cwd=project, env=ana)
+    evercontext("memory", "add", "All like robins", "--user", "", cwd=project, env=ana)
+    hers = evercontext("memory", "list", cwd=project, env=ana).out
+    assert ("herons" in hers, "robins" in hers) == (True, True)
+    everybodys = evercontext("memory", "list", cwd=project).out
+    assert ("herons" in everybodys, "robins" in everybodys) == (False, True)
+    # No project can make you somebody else.
+    (project / "evercontext.toml").write_text('user = "ana"\n')
+    assert "herons" not in evercontext("memory", "list", cwd=project).out
+
+
+@pytest.mark.parametrize(
+    "words", [["add", "?"], ["add", "tea", "--user", "?"], ["search", "?"], ["forget", "m1", "?"]]
+)
+def test_an_argument_that_is_no_text_names_the_fix(project: Path, words: list[str]) -> None:
+    given = [word.replace("?", "caf\udce9") for word in words]
+    ended = evercontext("memory", *given, cwd=project)
+    assert ended.code == 64
+    assert "is not valid UTF-8. Use a UTF-8 terminal or file" in ended.err

@@ -28,6 +28,8 @@ class AccessToken:
     servers: frozenset[str] | None = None
     created_at: str = ""
     revoked_at: str | None = None
+    user: str | None = None
+    """Whose memories its bearer sees and keeps; ``None``: those of the project alone."""
 
 
 class Tokens:
@@ -43,15 +45,17 @@ class Tokens:
         *,
         projects: Sequence[str] | None = None,
         servers: Sequence[str] | None = None,
+        user: str | None = None,
     ) -> str:
         """Make a token and return its secret, which nobody can read again."""
-        if not name.strip() or len(name) > 64 or not name.isprintable():
-            raise ConfigError("a token's name is 1 to 64 printable characters")
+        _check("token", name)
+        if user is not None:
+            _check("user", user)
         secret = PREFIX + secrets.token_urlsafe(32)
         changed = await self._store.execute(
-            "INSERT INTO tokens (name, digest, projects, servers, created_at)"
-            " VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING",
-            (name, _digest(secret), _list(projects), _list(servers), _now()),
+            "INSERT INTO tokens (name, digest, projects, servers, created_at, user_id)"
+            " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING",
+            (name, _digest(secret), _list(projects), _list(servers), _now(), user),
         )
         if not changed:
             fix = "Choose another name, or revoke it"
@@ -82,6 +86,11 @@ class Tokens:
             raise NotFound(f"there is no open token {name[:80]!r}", fix=fix)
 
 
+def _check(what: str, name: str) -> None:
+    if not name.strip() or len(name) > 64 or not name.isprintable():
+        raise ConfigError(f"a {what}'s name is 1 to 64 printable characters")
+
+
 def _digest(secret: str) -> str:
     # The secret has 256 random bits: nothing slower than this is needed.
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
@@ -102,6 +111,7 @@ def _token(row: Row) -> AccessToken:
         _set(row["servers"]),
         row["created_at"],
         row["revoked_at"],
+        row["user_id"],
     )
 
 

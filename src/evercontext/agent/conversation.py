@@ -22,6 +22,7 @@ from evercontext.context.window import Window, describe
 from evercontext.domain.event import Compacted, Notice
 from evercontext.domain.message import Message
 from evercontext.domain.model import Model, ToolSpec
+from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door, Mode, Shown
 from evercontext.errors import EverContextError
 from evercontext.events.log import EventLog
@@ -76,6 +77,7 @@ class Conversation:
     repair: Repair = no_repair
     memory: Recollects | None = None
     mode: Mode = Mode.AGENT
+    principal: Principal = field(default_factory=Principal)
     history: list[Message] = field(default_factory=list)
     last_trace: str | None = None
     spent_usd: float = 0.0
@@ -147,7 +149,7 @@ class Conversation:
 
     def caller(self, trace_id: str) -> Caller:
         """Who calls in this conversation, in its present mode."""
-        return Caller(trace_id, Door.CHAT, self.mode, session=self.session.id)
+        return Caller(trace_id, Door.CHAT, self.mode, self.principal, session=self.session.id)
 
     async def switch_model(self, model: Model, window: Window) -> None:
         """Go on with another model; the history stays."""

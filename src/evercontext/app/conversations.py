@@ -58,7 +58,7 @@ async def open_conversation(
         await sessions.restore(kept.id, bare)
         session = kept
     else:
-        session = await sessions.create(app.settings.root, bare)
+        session = await sessions.create(app.settings.root, bare, user_id=app.settings.user)
         if kept:
             await messages.copy(kept.id, session.id)
             session = await sessions.adopt(session.id, kept)
@@ -76,6 +76,7 @@ async def open_conversation(
         price=price,
         memory=app.memory,
         mode=mode,
+        principal=app.principal,
     )
     await conversation.load()
     return conversation

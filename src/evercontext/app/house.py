@@ -93,6 +93,11 @@ class EverContext:
             yield cls(settings, events, store, workspace, toolbox, traces, memory, catalog, told)
 
     @property
+    def principal(self) -> Principal:
+        """Who works here, for those that are not told otherwise."""
+        return Principal(user=self.settings.user, project=self.memory.project)
+
+    @property
     def skills(self) -> Skills:
         """What the agent can look up: the user's skills, and the project's."""
         return skills_of(self.settings)
@@ -116,7 +121,7 @@ class EverContext:
         choice = choice or PlanChoice()
         before = choice.interrupted
         trace_id = before.trace_id if before else trace_id or new_trace_id()
-        principal = Principal(project=self.memory.project)
+        principal = self.principal
         caller = Caller(trace_id, Door.RUN, mode, principal)
         async with AsyncExitStack() as stack:
             stack.enter_context(alone(self.settings.home, trace_id))

@@ -12,7 +12,6 @@ from evercontext.app.models import canonical_name, choose_model
 from evercontext.app.planning import EditPlan, edited
 from evercontext.domain.event import Body, Final, Plan, Task
 from evercontext.domain.outcome import Outcome, outcome_of
-from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.errors import EverContextError
 
@@ -27,7 +26,7 @@ async def plan_task(
 ) -> Planned:
     """Plan with the planner that is set, else with the model that would do the task."""
     trace_id = trace_id or new_trace_id()
-    caller = Caller(trace_id, Door.RUN, Mode.PLAN, Principal(project=app.memory.project))
+    caller = Caller(trace_id, Door.RUN, Mode.PLAN, app.principal)
     settings, started = app.settings, time.monotonic()
     executor = model_name or (await choose_model(settings)).name
     planner = canonical_name(settings.planner) if settings.planner else executor

@@ -14,7 +14,6 @@ from evercontext.app.recollection import block
 from evercontext.context.window import Window
 from evercontext.domain.message import Message, user
 from evercontext.domain.model import ToolSpec
-from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door, Mode, Shown
 
 
@@ -48,7 +47,7 @@ class Preview:
 
 async def preview(app: EverContext, task: str, model_name: str | None = None) -> Preview:
     """Put a request together as ``run`` would."""
-    caller = Caller(new_trace_id(), Door.RUN, Mode.AGENT, Principal(project=app.memory.project))
+    caller = Caller(new_trace_id(), Door.RUN, Mode.AGENT, app.principal)
     model = await open_model(app.settings, model_name)
     try:
         window = await Calibrations(app.store).window(model.info)

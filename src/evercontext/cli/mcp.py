@@ -47,7 +47,7 @@ async def _serve(settings: Settings, router: bool) -> None:
             from evercontext.server.mcp import McpDoor
 
             tools = at_the_door(app.toolbox, allow_commands=settings.allow_commands)
-            await McpDoor(tools, app.events).stdio()
+            await McpDoor(tools, app.events, user=settings.user).stdio()
 
 
 @command.command("install")

@@ -24,9 +24,24 @@ if TYPE_CHECKING:
 _BATCH = 500
 NEAR = 0.05
 """What has less in common with the question is not worth a person's time."""
-Work = Callable[["Recollection", Screen], Awaitable[Outcome]]
+Work = Callable[["Recollection", Screen, str | None], Awaitable[Outcome]]
 
-user_option = click.option("--user", metavar="NAME", help="Whose memories. Default: the project's.")
+
+def _readable(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Refuse what a terminal with another encoding sent: nothing could hold it."""
+    for text in value if isinstance(value, tuple) else (value or "",):
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            what = param.human_readable_name
+            raise UsageError(f"{what} is not valid UTF-8", fix="Use a UTF-8 terminal or file")
+    return value
+
+
+user_option = click.option(
+    "--user",
+    metavar="NAME",
+    callback=_readable,
+    help="Whose memories; '' for the project's. Default: EC_USER, or the project's.",
+)
 
 
 @click.group("memory")
@@ -35,15 +50,15 @@ def command() -> None:
 
 
 @command.command("add")
-@click.argument("content")
-@click.option("--replaces", metavar="ID", help="The memory that is no longer true.")
+@click.argument("content", callback=_readable)
+@click.option("--replaces", metavar="ID", callback=_readable, help="What is no longer true.")
 @user_option
 @json_option
 @root_option
 def add(content: str, replaces: str | None, user: str | None, as_json: bool, **place: Any) -> int:
     """Remember CONTENT."""
 
-    async def work(memory: Recollection, screen: Screen) -> Outcome:
+    async def work(memory: Recollection, screen: Screen, user: str | None) -> Outcome:
         kept = await memory.memories.save_memory(
             content, MemoryType.LONGTERM, SourceType.DECISION,
             user_id=user, project=memory.project, supersedes=replaces, origin={"door": "cli"},
@@ -51,11 +66,11 @@ def add(content: str, replaces: str | None, user: str | None, as_json: bool, **p
         print(json.dumps(kept.to_json(), ensure_ascii=False) if as_json else kept.id)
         return _told_queued(1) if kept.queued else Outcome.DONE
 
-    return _with_memory(work, place)
+    return _with_memory(work, place, user)
 
 
 @command.command("search")
-@click.argument("query", required=False)
+@click.argument("query", required=False, callback=_readable)
 @click.option("-n", "--limit", type=click.IntRange(1, 100), default=10, show_default=True)
 @click.option("--stdin", "from_stdin", is_flag=True, help="Read one question per line.")
 @user_option
@@ -68,7 +83,7 @@ def search(
     if (query is None) != from_stdin:
         raise UsageError("say what to look for", fix="Give a QUERY, or --stdin")
 
-    async def work(memory: Recollection, screen: Screen) -> Outcome:
+    async def work(memory: Recollection, screen: Screen, user: str | None) -> Outcome:
         least = 0.0 if from_stdin else NEAR
         wanted = RetrievalOptions(limit, user, memory.project, min_similarity=least)
         found = False
@@ -78,7 +93,7 @@ def search(
             _show(question, results, as_json, screen)
         return Outcome.DONE if found or from_stdin else Outcome.FAILED
 
-    return _with_memory(work, place)
+    return _with_memory(work, place, user)
 
 
 def _questions(query: str | None) -> Iterator[str]:
@@ -115,7 +130,7 @@ def _show(question: str, results: Any, as_json: bool, screen: Screen) -> None:
 def list_memories(limit: int, state: str, user: str | None, as_json: bool, **place: Any) -> int:
     """List memories, newest first."""
 
-    async def work(memory: Recollection, screen: Screen) -> Outcome:
+    async def work(memory: Recollection, screen: Screen, user: str | None) -> Outcome:
         found = await memory.memories.list(
             user_id=user, project=memory.project, state=state, limit=limit
         )
@@ -128,7 +143,7 @@ def list_memories(limit: int, state: str, user: str | None, as_json: bool, **pla
             print("nothing is remembered of this project", file=sys.stderr)
         return Outcome.DONE
 
-    return _with_memory(work, place)
+    return _with_memory(work, place, user)
 
 
 def _row(memory: Memory) -> str:
@@ -139,13 +154,13 @@ def _row(memory: Memory) -> str:
 
 
 @command.command("forget")
-@click.argument("ids", nargs=-1, required=True)
+@click.argument("ids", nargs=-1, required=True, callback=_readable)
 @user_option
 @root_option
 def forget(ids: tuple[str, ...], user: str | None, **place: Any) -> int:
     """Wipe the memories IDS for good; the beginning of an id is enough where it is the only one."""
 
-    async def work(memory: Recollection, screen: Screen) -> Outcome:
+    async def work(memory: Recollection, screen: Screen, user: str | None) -> Outcome:
         whose = {"user_id": user, "project": memory.project}
         for id in ids:
             whole = await memory.memories.whole_id(id, **whose)
@@ -154,7 +169,7 @@ def forget(ids: tuple[str, ...], user: str | None, **place: Any) -> int:
             screen.line(f"forgot {one_line(whole)}")
         return Outcome.DONE
 
-    return _with_memory(work, place)
+    return _with_memory(work, place, user)
 
 
 @command.command("export")
@@ -163,12 +178,12 @@ def forget(ids: tuple[str, ...], user: str | None, **place: Any) -> int:
 def export(user: str | None, **place: Any) -> int:
     """Print every memory as one JSON line, oldest first."""
 
-    async def work(memory: Recollection, screen: Screen) -> Outcome:
+    async def work(memory: Recollection, screen: Screen, user: str | None) -> Outcome:
         async for one in memory.memories.export(user_id=user, project=memory.project):
             print(json.dumps(one, ensure_ascii=False))
         return Outcome.DONE
 
-    return _with_memory(work, place)
+    return _with_memory(work, place, user)
 
 
 @command.command("import")
@@ -182,7 +197,7 @@ def import_memories(file: BinaryIO, user: str | None, **place: Any) -> int:
     an id that is known already is left as it is, and what was forgotten stays so.
     """
 
-    async def work(memory: Recollection, screen: Screen) -> Outcome:
+    async def work(memory: Recollection, screen: Screen, user: str | None) -> Outcome:
         from evercontext.memory.intake import read_memories
 
         lines = _batches(read_memories(file, memory.project, user))
@@ -199,7 +214,7 @@ def import_memories(file: BinaryIO, user: str | None, **place: Any) -> int:
         screen.line(f"{_counted(taken)} taken in{known}")
         return _told_queued(queued) if queued else Outcome.DONE
 
-    return _with_memory(work, place)
+    return _with_memory(work, place, user)
 
 
 def _told_queued(number: int) -> Outcome:
@@ -229,7 +244,7 @@ def _batches(memories: Iterator[Memory]) -> Iterator[list[Memory]]:
     yield batch
 
 
-def _with_memory(work: Work, place: dict[str, Any]) -> int:
+def _with_memory(work: Work, place: dict[str, Any], user: str | None) -> int:
     settings = settings_of(place["root"], allow_wide_root=place["allow_wide_root"])
 
     async def opened() -> Outcome:
@@ -245,7 +260,7 @@ def _with_memory(work: Work, place: dict[str, Any]) -> int:
             clean = redactor(settings).masked
             memory = Recollection.of(store, Path(settings.root), clean)
             await memory.catch_up()
-            return await work(memory, screen)
+            return await work(memory, screen, (settings.user if user is None else user) or None)
         finally:
             await store.close()
 

@@ -26,14 +26,15 @@ def command() -> None:
 @click.argument("name")
 @click.option("--project", "projects", multiple=True, metavar="ID", help="Only for this project.")
 @click.option("--server", "servers", multiple=True, metavar="NAME", help="Only for this server.")
-def create(name: str, projects: tuple[str, ...], servers: tuple[str, ...]) -> int:
+@click.option("--user", metavar="NAME", help="Whose memories its bearer sees and keeps.")
+def create(name: str, projects: tuple[str, ...], servers: tuple[str, ...], user: str | None) -> int:
     """Make a token and print it; it cannot be shown again."""
     from evercontext.access.tokens import Tokens
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
-        print(
-            await Tokens(app.store).create(name, projects=projects or None, servers=servers or None)
-        )
+        tokens = Tokens(app.store)
+        given = {"projects": projects or None, "servers": servers or None}
+        print(await tokens.create(name, user=user, **given))
         print("shown once; the client sends it as Authorization: Bearer", file=sys.stderr)
         return Outcome.DONE
 
@@ -53,6 +54,7 @@ def list_tokens(as_json: bool) -> int:
                 "name": token.name,
                 "projects": sorted(token.projects) if token.projects is not None else None,
                 "servers": sorted(token.servers) if token.servers is not None else None,
+                "user": token.user,
                 "created_at": token.created_at,
                 "revoked_at": token.revoked_at,
             }
@@ -63,7 +65,8 @@ def list_tokens(as_json: bool) -> int:
             return Outcome.DONE
         for row in rows:
             state = f"revoked {row['revoked_at']}" if row["revoked_at"] else "open"
-            screen.line(f"{one_line(str(row['name']))}  {state}  made {row['created_at']}")
+            whose = f"  for {one_line(str(row['user']))}" if row["user"] else ""
+            screen.line(f"{one_line(str(row['name']))}  {state}  made {row['created_at']}{whose}")
         return Outcome.DONE
 
     return with_app(work)

@@ -306,7 +306,9 @@ class MemoryStore:
 
 def _check(memory: Memory) -> None:
     if not memory.content.strip():
-        raise UsageError("a memory needs some words")
+        raise UsageError("a memory needs some words", fix="Say what to remember")
+    if any("\ud800" <= character <= "\udfff" for character in memory.content):
+        raise UsageError("a memory must be valid UTF-8", fix="Leave lone surrogates out")
     if len(memory.content) > LONGEST:
         raise UsageError(f"a memory may have {LONGEST:,} characters", fix="Keep its gist")
 

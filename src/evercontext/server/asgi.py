@@ -25,7 +25,7 @@ from evercontext.errors import (
 )
 from evercontext.events.log import EventLog
 from evercontext.server.answers import error_response
-from evercontext.server.auth import Addresses, Token
+from evercontext.server.auth import Addresses, Token, named_user
 from evercontext.server.metrics import Metrics, Timer
 
 Scope = MutableMapping[str, Any]
@@ -53,6 +53,8 @@ class Note:
     size: int = 0
     writes: bool = False
     principal: str | None = None
+    user: str | None = None
+    """Whom the request speaks for, where it said so and may."""
     call: Audit | None = None
     """The line of the tool call inside, for a protocol that answers everything with 200."""
     settled: bool = False
@@ -215,8 +217,12 @@ class Guarded:
             return
         try:
             self._addresses.check(scope["headers"])
-            if self._token and not self._is_open(scope["path"]):
-                self._token.check(scope["headers"])
+            if not self._is_open(scope["path"]):
+                if self._token:
+                    self._token.check(scope["headers"])
+                user = named_user(scope["headers"], trusted=self._token is not None)
+                if user:
+                    note_of(scope).user = user
         except EverContextError as error:
             await _refuse(scope, receive, send, error)
             return

@@ -8,10 +8,12 @@ import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from evercontext.errors import ConfigError, ForeignHost, ForeignOrigin, Unauthorized
+from evercontext.errors import BadRequest, ConfigError, ForeignHost, ForeignOrigin, Unauthorized
 
 Headers = Iterable[tuple[bytes, bytes]]
 
+USER = b"x-evercontext-user"
+LONGEST_USER = 64
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -52,6 +54,22 @@ class Token:
         right = hmac.compare_digest(_digest(secret.strip()), self.digest)
         if not right or scheme.lower() != b"bearer":
             raise Unauthorized("a token is needed", fix="Send Authorization: Bearer <EC_TOKEN>")
+
+
+def named_user(headers: Headers, *, trusted: bool) -> str | None:
+    """The user that a request speaks for; only one that came with the token may name any."""
+    given = [value for name, value in headers if name == USER]
+    if not given:
+        return None
+    if not trusted:
+        raise Unauthorized("only with the token may a user be named", fix="Set EC_TOKEN")
+    try:
+        name = given[0].decode("utf-8").strip() if len(given) == 1 else ""
+    except UnicodeDecodeError:
+        name = ""
+    if not name.isprintable() or not 1 <= len(name) <= LONGEST_USER:
+        raise BadRequest(f"a user's name is one of 1 to {LONGEST_USER} printable characters")
+    return name
 
 
 def _digest(secret: bytes) -> bytes:

@@ -9,6 +9,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import mcp_types as types
@@ -52,10 +53,11 @@ class McpDoor:
         events: EventLog,
         *,
         token_name: str | None = None,
+        user: str | None = None,
     ) -> None:
         self._toolbox = toolbox
         self._events = events
-        self._principal = Principal(token=token_name)
+        self._principal = Principal(user=user, token=token_name)
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -127,7 +129,8 @@ class McpDoor:
     ) -> types.CallToolResult:
         note = _note(context)
         trace_id = note.trace_id if note else _given_trace_id(context)
-        caller = Caller(trace_id, Door.MCP, principal=self._principal)
+        who = replace(self._principal, user=note.user) if note and note.user else self._principal
+        caller = Caller(trace_id, Door.MCP, principal=who)
         arguments = parameters.arguments or {}
         self._running += 1
         self._idle.clear()

@@ -136,7 +136,7 @@ class Offer:
         if name not in META:
             name, given = EXECUTE, {"toolKey": await self._key(name, visitor), "arguments": given}
         trace_id, started = question.trace_id, time.monotonic()
-        principal = Principal(project=visitor.sight.project, token=visitor.token)
+        principal = Principal(visitor.user, visitor.sight.project, visitor.token)
         with self._visit(visitor, _aside(call, question)) as session:
             caller = Caller(trace_id, Door.MCP, principal=principal, session=session)
             result = await self._toolbox.call(name, given, caller)

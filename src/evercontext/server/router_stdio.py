@@ -104,7 +104,8 @@ class StdioRouter:
         if call.method in eras.GREETINGS:
             return eras.greeting(call)
         sight = await scope_at(self._app.settings, self._projects)
-        return await self._offer.answer(call, Visitor(None, sight), question)
+        visitor = Visitor(None, sight, user=self._app.settings.user)
+        return await self._offer.answer(call, visitor, question)
 
 
 class _Question:

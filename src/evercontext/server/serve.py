@@ -98,7 +98,8 @@ async def open_gateway(
         token_name = "EC_TOKEN" if token else None
         metrics = Metrics(LogFigures(settings.traces).text)
         gateway = build_gateway(tools, metrics, token_name=token_name)
-        mcp = OnDemand(partial(_open_mcp, tools, events, token_name, addresses, limit))
+        who = {"token_name": token_name, "user": settings.user}
+        mcp = OnDemand(partial(_open_mcp, tools, events, who, addresses, limit))
         stack.push_async_callback(mcp.close)
         console = await _open_console(stack, house, bound) if house else None
         pages = _below(PREFIX, console, gateway.pages) if console else gateway.pages
@@ -122,10 +123,10 @@ async def _open_console(
 
 
 async def _open_mcp(
-    tools: Toolbox, events: EventLog, token_name: str | None, addresses: Addresses, limit: int
+    tools: Toolbox, events: EventLog, who: dict[str, str | None], addresses: Addresses, limit: int
 ) -> AbstractAsyncContextManager[App]:
     module = await asyncio.to_thread(import_module, "evercontext.server.mcp")
-    door: McpDoor = module.McpDoor(tools, events, token_name=token_name)
+    door: McpDoor = module.McpDoor(tools, events, **who)
     return door.http(addresses, limit)
 
 

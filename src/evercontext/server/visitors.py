@@ -35,6 +35,8 @@ class Visitor:
     token: str | None
     sight: Sight
     session: str = ""
+    user: str | None = None
+    """Whose memories count: the one the token was made for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,8 @@ class Doorkeeper:
             self.sessions.check(session, name)
         wanted = _text(headers, PROJECT) or meta.get("projectId") or ""
         project = await self._project(str(wanted), token)
-        return Visitor(name, Sight(project, token.servers if token else None), session)
+        sight = Sight(project, token.servers if token else None)
+        return Visitor(name, sight, session, token.user if token else None)
 
     async def _token(self, secret: Any) -> AccessToken | None:
         if not secret and self._open:

@@ -120,6 +120,10 @@ class Settings:
         "EC_DATABASE_URL", None, "PostgreSQL of a team. Unset: a file", secret=True, user_only=True
     )
 
+    user: str | None = _setting(
+        "EC_USER", None, "Whose memories are yours. Unset: those of the project", user_only=True
+    )
+
     # Policy
     allow_ext: tuple[str, ...] | None = _setting(
         "EC_ALLOW_EXT",
@@ -193,10 +197,7 @@ class Settings:
         "EC_OLLAMA_ENDPOINT", "http://localhost:11434", "Address of Ollama", user_only=True
     )
     ollama_num_ctx: int = _setting(
-        "EC_OLLAMA_NUM_CTX",
-        16_384,
-        "Context asked of Ollama (its own default cuts silently)",
-        _integer,
+        "EC_OLLAMA_NUM_CTX", 16_384, "Context asked of Ollama (its default cuts silently)", _integer
     )
     context_window: int | None = _setting(
         "EC_CONTEXT_WINDOW", None, "Overrides the known context window, in tokens", _integer
@@ -221,11 +222,7 @@ class Settings:
         "EC_MAX_TOKENS", 0, "Tokens in one task; 0: no limit", _integer, guarded=True
     )
     max_budget_usd: float = _setting(
-        "EC_MAX_BUDGET_USD",
-        0.0,
-        "Money in one task, in US dollars; 0: no limit",
-        _number,
-        guarded=True,
+        "EC_MAX_BUDGET_USD", 0.0, "Money in one task, in USD; 0: no limit", _number, guarded=True
     )
 
     # Commands

@@ -19,6 +19,7 @@ from evercontext.errors import (
     StoreTimeout,
 )
 
+UNHOLDABLE = "Give text as valid UTF-8, and numbers of at most 64 bits"
 BUSY_SECONDS = 10.0
 """How long a statement waits for another process before it gives up."""
 
@@ -71,7 +72,8 @@ def translated() -> Iterator[None]:
         raise meaning_of(error) from error
     except (ValueError, OverflowError) as error:
         # A NUL in the SQL, a lone surrogate or an integer over 64 bits in a value.
-        raise StoreProblem(f"the database cannot hold this value ({error})") from error
+        said = f"the database cannot hold this value ({error})"
+        raise StoreProblem(said, fix=UNHOLDABLE) from error
     except OSError as error:
         raise _problem_of(error) from error
 

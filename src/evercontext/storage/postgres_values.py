@@ -20,6 +20,7 @@ from evercontext.errors import (
     StoreProblem,
     StoreTimeout,
 )
+from evercontext.storage.connect import UNHOLDABLE
 from evercontext.storage.store import Parameters, Row
 
 _STRING_OR_MARK = re.compile(r"'(?:[^']|'')*'|\?")
@@ -97,4 +98,5 @@ def translated() -> Iterator[None]:
     except psycopg.Error as error:
         raise meaning_of(error) from error
     except (ValueError, OverflowError) as error:
-        raise StoreProblem(f"the database cannot hold this value ({error})") from error
+        said = f"the database cannot hold this value ({error})"
+        raise StoreProblem(said, fix=UNHOLDABLE) from error

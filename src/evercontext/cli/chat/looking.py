@@ -84,11 +84,12 @@ async def show_memories(dialogue: Dialogue, given: str) -> None:
     """What is remembered of this project, or what bears on some words."""
     memory = dialogue.app.memory
     if given:
-        wanted = RetrievalOptions(limit=10, project=memory.project)
+        wanted = RetrievalOptions(10, dialogue.talk.principal.user, memory.project)
         found = [(m.content, f"{m.similarity:.2f}")
                  for m in await memory.retrieval.retrieve(given, wanted)]  # fmt: skip
     else:
-        kept = await memory.memories.list(project=memory.project, limit=10)
+        whose = dialogue.talk.principal.user
+        kept = await memory.memories.list(user_id=whose, project=memory.project, limit=10)
         found = [(m.content, m.id[:8]) for m in kept]
     for content, mark in found:
         dialogue.screen.line(f"  {mark}  {one_line(content)[:200]}")

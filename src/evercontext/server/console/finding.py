@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door
 from evercontext.server.console.request import Ask, Route
 
@@ -17,7 +16,7 @@ async def search(ask: Ask) -> dict[str, Any]:
     arguments: dict[str, Any] = {"query": query, "top_k": max(1, ask.number("k", 10, 50))}
     if prefix := ask.query.get("prefix", "").strip():
         arguments["filters"] = {"path_prefix": prefix}
-    caller = Caller(ask.trace_id, Door.REST, principal=Principal(project=ask.app.memory.project))
+    caller = Caller(ask.trace_id, Door.REST, principal=ask.app.principal)
     result = await ask.app.toolbox.call("search_code", arguments, caller)
     if result.error:
         raise result.error

@@ -18,9 +18,9 @@ async def list_memories(ask: Ask) -> dict[str, Any]:
     """Answer ``GET memories``: newest first, or the best for ``q`` with why each is recalled."""
     memory, words = ask.app.memory, ask.query.get("q", "").strip()[:2_000]
     if words:
-        wanted = RetrievalOptions(20, None, memory.project, min_similarity=0.0)
+        wanted = RetrievalOptions(20, _user(ask), memory.project, min_similarity=0.0)
         found = await memory.retrieval.retrieve(words, wanted)
-        kept = {one.id: await memory.memories.get(one.id, project=memory.project) for one in found}
+        kept = {one.id: await memory.memories.get(one.id, **_whose(ask)) for one in found}
         rows = [
             {**shape(full), "similarity": one.similarity, "reasons": dict(one.reasons)}
             for one in found
@@ -32,10 +32,18 @@ async def list_memories(ask: Ask) -> dict[str, Any]:
         raise InvalidArguments(f"state is one of {', '.join(STATES)}")
     before = ask.query.get("before") or None
     page = await memory.memories.list(
-        project=memory.project, state=state, limit=PAGE + 1, before=before
+        user_id=_user(ask), project=memory.project, state=state, limit=PAGE + 1, before=before
     )
     more = page[PAGE - 1].id if len(page) > PAGE else None
     return {"memories": [shape(one) for one in page[:PAGE]], "next": more}
+
+
+def _user(ask: Ask) -> str | None:
+    return ask.app.settings.user
+
+
+def _whose(ask: Ask) -> dict[str, str | None]:
+    return {"user_id": _user(ask), "project": ask.app.memory.project}
 
 
 def shape(memory: Memory) -> dict[str, Any]:
@@ -51,7 +59,7 @@ async def add_memory(ask: Ask) -> dict[str, Any]:
 async def edit_memory(ask: Ask) -> dict[str, Any]:
     """Answer ``POST memories/*``: the new words take the place of the old, which are kept."""
     memory = ask.app.memory
-    old = await memory.memories.get(ask.parts[0], project=memory.project)
+    old = await memory.memories.get(ask.parts[0], **_whose(ask))
     if old is None or old.state != "active":
         raise NotFound("there is no such memory", fix="See `evercontext memory list`")
     return shape(await _save(ask, old))
@@ -66,6 +74,8 @@ async def _save(ask: Ask, old: Memory | None) -> Memory:
         content,
         old.memory_type if old else MemoryType.LONGTERM,
         SourceType.CORRECTION if old else SourceType.DECISION,
+        # What was everybody's stays everybody's, whoever corrects it.
+        user_id=old.user_id if old else _user(ask),
         project=memory.project,
         supersedes=old.id if old else None,
         origin={"door": "console"},
@@ -74,8 +84,7 @@ async def _save(ask: Ask, old: Memory | None) -> Memory:
 
 async def forget_memory(ask: Ask) -> dict[str, Any]:
     """Answer ``POST memories/*/forget``: wipe its words for good."""
-    memory = ask.app.memory
-    if not await memory.memories.forget(ask.parts[0], project=memory.project):
+    if not await ask.app.memory.memories.forget(ask.parts[0], **_whose(ask)):
         raise NotFound("there is no such memory", fix="See `evercontext memory list`")
     return {"forgotten": ask.parts[0]}
 
