@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from evercontext.context.shape import MEASURES
 from evercontext.context.tokens import (
-    CLASSES,
     REFERENCES,
     SIZE,
     Calibration,
@@ -103,10 +103,17 @@ def test_learning_says_how_far_off_it_was() -> None:
     assert estimator.learn(messages, estimator.estimate(messages)) == 0.0
 
 
-def test_features_count_what_they_say() -> None:
-    found = dict(zip([*REFERENCES, *CLASSES], features("日本 a, b!\n\n  c かな 12"), strict=True))
-    told = {name: found[name] for name in ("kanji", "kana", "symbol", "gap", "digit", "number")}
-    assert told == {"kanji": 2, "kana": 2, "symbol": 2, "gap": 5, "digit": 2, "number": 1}
+def test_features_are_public_counts_and_the_shape() -> None:
+    text = "日本 a, b!"
+    found = dict(zip([*REFERENCES, *MEASURES], features(text), strict=True))
+    assert [found[name] for name in REFERENCES] == [count(text, name) for name in REFERENCES]
+    assert (found["kanji"], found["word"], found["sign"]) == (2, 2, 2)
+
+
+def test_nothing_is_learnt_from_no_messages() -> None:
+    estimator = TokenEstimator("claude")
+    estimator.learn([], 12)
+    assert estimator.calibration.seen == 0
 
 
 def test_a_special_token_in_a_text_is_only_text() -> None:

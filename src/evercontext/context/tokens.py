@@ -1,7 +1,7 @@
 """Counting tokens: exactly where the vocabulary is public, by a learned estimate elsewhere.
 
-A closed tokenizer is taken for a mixture of what is known: a text's tokens in three public
-vocabularies of very different size, and its characters by kind, each with a weight. What weights
+A closed tokenizer is taken for a mixture of what is known: a text's tokens in two public
+vocabularies of very different size, and the measures of its shape, each with a weight. What weights
 to expect was learnt from public tokenizers; the usage numbers of real replies correct them.
 """
 
@@ -16,27 +16,14 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
+from evercontext.context.shape import MEASURES, measure
+
 PER_MESSAGE = 4
 PER_REPLY = 3
-REFERENCES = ("o200k_base", "gemma3", "modernbert")
-"""Public vocabularies of 200,000, 262,000 and 50,000 tokens."""
-CLASSES: Mapping[str, re.Pattern[str]] = {
-    "word": re.compile(r"[A-Za-z]+"),
-    "long word": re.compile(r"[A-Za-z]{9,}"),
-    "digit": re.compile(r"[0-9]"),
-    "number": re.compile(r"[0-9]+"),
-    "symbol": re.compile(r"[^\w\s]"),
-    "symbols": re.compile(r"[^\w\s]+"),
-    "gap": re.compile(r"\s+"),
-    "indent": re.compile(r"\n[ \t]+"),
-    "line": re.compile(r"\n"),
-    "kana": re.compile(r"[\u3040-\u30ff\uff66-\uff9f]"),
-    "kanji": re.compile(r"[\u3400-\u9fff]"),
-    "foreign": re.compile(r"[^\x00-\x7f\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"),
-    "wide mark": re.compile(r"[\u3000-\u303f\uff00-\uff65]"),
-}
-SIZE = len(REFERENCES) + len(CLASSES)
-NOISE = 0.02**2
+REFERENCES = ("o200k_base", "modernbert")
+"""Public vocabularies of 200,000 and 50,000 tokens."""
+SIZE = len(REFERENCES) + len(MEASURES)
+NOISE = 0.007**2
 """How far, squared and relatively, one text is off even with the right weights."""
 MEMORY = 0.98
 """What a reply still counts after the next one: a provider may change its tokenizer."""
@@ -71,7 +58,7 @@ Features = tuple[float, ...]
 
 
 def features(text: str) -> Features:
-    """What a text's length depends on: its tokens in public vocabularies, and its characters."""
+    """What a text's length depends on: its tokens in public vocabularies, and its shape."""
     # A conversation is counted again with every request; huge texts are not worth their room.
     return _recent_features(text) if len(text) <= _REMEMBERED else _features(text)
 
@@ -83,7 +70,7 @@ def _recent_features(text: str) -> Features:
 
 def _features(text: str) -> Features:
     counted = [float(count(text, name)) for name in REFERENCES]
-    return (*counted, *(float(len(pattern.findall(text))) for pattern in CLASSES.values()))
+    return (*counted, *measure(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +196,10 @@ class TokenEstimator:
     def learn(self, messages: Sequence[Any], real_tokens: int) -> float:
         """Correct the estimate by a reply's usage; return how far off it was, relatively."""
         before = self.estimate(messages)
-        if not self.exact:
+        if messages and not self.exact:
             frames = PER_MESSAGE * len(messages) + PER_REPLY
-            whole = "\n".join(_text(message) for message in messages)
-            self.calibration.learn(features(whole), real_tokens - frames)
+            parts = [features(_text(message)) for message in messages]
+            self.calibration.learn(tuple(map(sum, zip(*parts, strict=True))), real_tokens - frames)
         return (before - real_tokens) / real_tokens if real_tokens > 0 else 0.0
 
 
