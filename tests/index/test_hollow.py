@@ -84,6 +84,10 @@ SAMPLES = {
         "        puts b\n      end\n    end\n\n    def self.outer\n"
         "      define_method :inner do\n        1\n      end\n    end\n  end\nend\n"
     ),
+    "scala": (
+        "/** Says\n  * class No. */\nclass A {\n  /* one */ val x = 1 /* two */\n"
+        "  def f = {\n    x\n  }\n}\n"
+    ),
     "haskell": (
         "module A where\n\ndata P = P\n  { px :: Int\n  }\n\n-- | Says.\ndull :: Int\n     -> Int\n"
         "dull x = case x of\n  1 -> 2\n  _ -> y\n  where y = 3\n\n"
@@ -138,6 +142,12 @@ def test_a_text_that_does_not_parse_without_its_bodies_is_parsed_whole() -> None
     assert hollow(text, "lua") != text
     found = {(d.name, d.start, d.end) for d in find_definitions(text, "lua")}
     assert found == definitions(text, "lua")
+
+
+def test_a_body_that_closes_at_another_depth_is_kept() -> None:
+    text = "class A {\n  A() {\n    x();\n    }\n\n  int f(int a) {\n    return a;\n  }\n}\n"
+    found = {(d.name, d.start, d.end) for d in find_definitions(text, "java")}
+    assert found == definitions(text, "java")
 
 
 def test_a_text_made_to_be_slow_ends() -> None:

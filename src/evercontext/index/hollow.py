@@ -22,10 +22,7 @@ _HEAD_LINES = 40
 _CALL = r"\)[^(){};\n]*(?:\n[ \t]*)?\{[ \t]*\n"
 """The end of a signature or of a condition, and a brace."""
 _BRACE = r"\{[ \t]*\n"
-_TYPES = re.compile(
-    r"\b(?:class|interface|object|record|enum|struct|trait|extension|actor|protocol|union|namespace"
-    r"|impl|module|new)\b"
-)
+_TYPES = re.compile(r"(?:class|interface|record|enum|struct|trait|new)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +103,9 @@ _SHAPES = {
 def hollow(text: str, language: str) -> str:
     """Return the text without dull bodies; the text itself if there are none."""
     if language == "haskell":
-        return _without_equations(text)
+        return _EQUATION.sub(_shorten, text)
+    if language == "scala":
+        return _BLOCK_COMMENT.sub(_blank, text) if "/*" in text else text
     shape, suite = _SHAPES.get(language), _SUITES.get(language)
     if shape is not None:
         text = _without_bodies(text, shape)
@@ -145,10 +144,17 @@ def _is_between(places: list[int], first: int, end: int) -> bool:
 
 
 def _is_whole(text: str, first: int, end: int, shape: _Shape | _Suite) -> bool:
-    """True if nothing begins there that ends elsewhere."""
-    return all(text.count(a, first, end) == text.count(b, first, end) for a, b in shape.pairs) and (
-        not any(text.count(fence, first, end) % 2 for fence in shape.fences)
-    )
+    """True if nothing begins there that ends elsewhere, and nothing ends that began before."""
+    for opening, closing in shape.pairs:
+        closed = text.find(closing, first, end)
+        if closed >= 0 and text.find(opening, first, closed) < 0:
+            return False
+        if text.count(opening, first, end) != text.count(closing, first, end):
+            return False
+    for fence in shape.fences:
+        if text.count(fence, first, end) % 2:
+            return False
+    return True
 
 
 def _head(text: str, line: int, indent: str) -> int:
@@ -222,12 +228,8 @@ _EQUATION = re.compile(
 )
 
 
-def _without_equations(text: str) -> str:
-    """Return a Haskell text with the shortest equation or signature for each at its top level."""
-    return _EQUATION.sub(_shorten, text)
-
-
 def _shorten(found: re.Match[str]) -> str:
+    """Return the shortest equation or signature in place of one at the top of a Haskell text."""
     whole = found[0]
     if "{-" in whole or "-}" in whole:
         return whole
@@ -235,3 +237,11 @@ def _shorten(found: re.Match[str]) -> str:
     lines = "\n" * kept.count("\n") + " "
     tail = whole[len(kept) :]
     return f"{found[1]} :: {lines}T{tail}" if found[2] == "::" else f"{found[1]} = {lines}x{tail}"
+
+
+_BLOCK_COMMENT = re.compile(r"^[ \t]*/\*[^*]*\*+(?:[^/*][^*]*\*+)*/", re.M)
+"""Half of what parsing costs in Scala, whose comments nest."""
+
+
+def _blank(found: re.Match[str]) -> str:
+    return "\n" * found[0].count("\n")
