@@ -22,7 +22,7 @@ from evercontext.index.commit_table import (
 )
 from evercontext.storage.migrate import load_migrations
 from evercontext.storage.sqlite import SqliteStore
-from evercontext.storage.store import Queries, Store
+from evercontext.storage.store import Queries
 
 FORMAT = "3"
 """What an analysis looks like; another number throws the old ones away."""
@@ -58,7 +58,7 @@ class Batch:
 class ChunkTable:
     """Rows of files and contents."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: SqliteStore) -> None:
         self.store = store
 
     @classmethod
@@ -109,32 +109,62 @@ class ChunkTable:
         )
         return {row["path"]: FileRow(**row) for row in found}
 
+    async def rows_at(self, paths: Iterable[str]) -> dict[str, FileRow]:
+        """Return what is known of some paths."""
+        wanted = list(paths)
+        return await self.store.look(lambda t: self._rows_at(t, wanted))
+
+    async def _rows_at(self, t: Queries, paths: list[str]) -> dict[str, FileRow]:
+        rows: dict[str, FileRow] = {}
+        for part in _parts(paths):
+            marks = ",".join("?" * len(part))
+            sql = (
+                "SELECT path, content, size, modified, reason FROM files "  # noqa: S608 - marks only
+                f"WHERE path IN ({marks}) AND (reason IS NULL OR reason <> ?)"
+            )
+            for row in await t.fetch_all(sql, (*part, GONE)):
+                rows[row["path"]] = FileRow(**row)
+        return rows
+
     async def row(self, path: str) -> FileRow | None:
         """Return what is known of one path."""
-        found = await self.store.fetch_one(
-            "SELECT path, content, size, modified, reason FROM files "
-            "WHERE path = ? AND (reason IS NULL OR reason <> ?)",
-            (path, GONE),
-        )
-        return FileRow(**found) if found else None
+        return (await self.rows_at([path])).get(path)
 
-    async def below(self, prefix: str) -> list[str]:
-        """Return the known paths that lie below a directory."""
-        low, high = prefix.rstrip("/") + "/", prefix.rstrip("/") + "0"
-        found = await self.store.fetch_all(
-            "SELECT path FROM files WHERE path >= ? AND path < ? "
-            "AND (reason IS NULL OR reason <> ?)",
-            (low, high, GONE),
-        )
-        return [row["path"] for row in found]
+    async def at_and_below(self, path: str) -> tuple[FileRow | None, list[str]]:
+        """Return what is known of a path, and the known paths below it."""
+        low, high = path.rstrip("/") + "/", path.rstrip("/") + "0"
+
+        async def look(t: Queries) -> tuple[FileRow | None, list[str]]:
+            below = await t.fetch_all(
+                "SELECT path FROM files WHERE path >= ? AND path < ? "
+                "AND (reason IS NULL OR reason <> ?)",
+                (low, high, GONE),
+            )
+            rows = await self._rows_at(t, [path])
+            return rows.get(path), [row["path"] for row in below]
+
+        return await self.store.look(look)
+
+    async def before(
+        self, paths: Sequence[str], contents: Iterable[str]
+    ) -> tuple[dict[str, FileRow], set[str]]:
+        """Return what is known of some paths, and which of the contents were analysed before."""
+
+        async def look(t: Queries) -> tuple[dict[str, FileRow], set[str]]:
+            return await self._rows_at(t, list(paths)), await self._known_contents(t, contents)
+
+        return await self.store.look(look)
 
     async def known_contents(self, hashes: Iterable[str]) -> set[str]:
         """Return which of the contents were analysed before."""
+        return await self._known_contents(self.store, hashes)
+
+    async def _known_contents(self, t: Queries, hashes: Iterable[str]) -> set[str]:
         known: set[str] = set()
         for part in _parts(list(hashes)):
             marks = ",".join("?" * len(part))
             sql = f"SELECT hash FROM contents WHERE hash IN ({marks})"  # noqa: S608 - marks only
-            known.update(row["hash"] for row in await self.store.fetch_all(sql, part))
+            known.update(row["hash"] for row in await t.fetch_all(sql, part))
         return known
 
     async def analyses(self, hashes: Iterable[str]) -> dict[str, bytes]:
@@ -149,34 +179,33 @@ class ChunkTable:
 
     async def apply(self, batch: Batch) -> int:
         """Make a batch real, whole or not at all; return its generation."""
-        async with self.store.transaction() as t:
-            generation = await self.next_generation(t)
-            await t.execute_many(
-                "INSERT INTO contents VALUES (?, ?) ON CONFLICT (hash) DO NOTHING",
-                list(batch.contents.items()),
-            )
-            replaced = await self._contents_of(t, [*batch.gone, *(f.path for f in batch.files)])
-            await t.execute_many(
-                "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (path) DO UPDATE SET "
-                "content = excluded.content, size = excluded.size, modified = excluded.modified, "
-                "reason = excluded.reason, generation = excluded.generation",
-                [
-                    (f.path, f.content, f.size, f.modified, f.reason, generation)
-                    for f in batch.files
-                ],
-            )
-            await t.execute_many(
-                "UPDATE files SET content = NULL, reason = ?, generation = ? WHERE path = ?",
-                [(GONE, generation, path) for path in batch.gone],
-            )
-            if batch.commit is not None:
-                replaced += await write_commit(t, batch.commit)
-            await t.execute_many(
-                "DELETE FROM contents WHERE hash = ? "
-                "AND NOT EXISTS (SELECT 1 FROM files WHERE content = contents.hash) "
-                "AND NOT EXISTS (SELECT 1 FROM committed WHERE content = contents.hash)",
-                [(content,) for content in replaced],
-            )
+        return await self.store.transact(lambda t: self._apply(t, batch))
+
+    async def _apply(self, t: Queries, batch: Batch) -> int:
+        generation = await self.next_generation(t)
+        await t.execute_many(
+            "INSERT INTO contents VALUES (?, ?) ON CONFLICT (hash) DO NOTHING",
+            list(batch.contents.items()),
+        )
+        replaced = await self._contents_of(t, [*batch.gone, *(f.path for f in batch.files)])
+        await t.execute_many(
+            "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (path) DO UPDATE SET "
+            "content = excluded.content, size = excluded.size, modified = excluded.modified, "
+            "reason = excluded.reason, generation = excluded.generation",
+            [(f.path, f.content, f.size, f.modified, f.reason, generation) for f in batch.files],
+        )
+        await t.execute_many(
+            "UPDATE files SET content = NULL, reason = ?, generation = ? WHERE path = ?",
+            [(GONE, generation, path) for path in batch.gone],
+        )
+        if batch.commit is not None:
+            replaced += await write_commit(t, batch.commit)
+        await t.execute_many(
+            "DELETE FROM contents WHERE hash = ? "
+            "AND NOT EXISTS (SELECT 1 FROM files WHERE content = contents.hash) "
+            "AND NOT EXISTS (SELECT 1 FROM committed WHERE content = contents.hash)",
+            [(content,) for content in replaced],
+        )
         return generation
 
     async def prepare(self, contents: Mapping[str, bytes]) -> None:

@@ -120,15 +120,18 @@ class Indexer:
     ) -> tuple[list[Found], dict[str, FileRow], list[str]]:
         wanted: list[str] = []
         gone: list[str] = []
+        rows: dict[str, FileRow] = {}
         for path in dict.fromkeys(paths):
             if (self.walker.root / path).is_dir():
                 return await self._pending_whole()
-            gone += await self.table.below(path)
+            row, below = await self.table.at_and_below(path)
+            gone += below
             wanted.append(path)
+            if row is not None:
+                rows[path] = row
         kept = await self.walker.belongs([p for p in wanted if self.walker.wants(p)])
         found = [f for path in kept if (f := self.walker.look(path)) is not None]
         seen = {f.path for f in found}
-        rows = {p: row for p in wanted if (row := await self.table.row(p)) is not None}
         return found, rows, [*gone, *(p for p in rows if p not in seen)]
 
     async def _pending_whole(self) -> tuple[list[Found], dict[str, FileRow], list[str]]:
@@ -179,9 +182,9 @@ class Indexer:
         self, files: list[Found], gone: set[str], report: Report, keep_analyses: bool
     ) -> None:
         sources = await asyncio.to_thread(self._read_all, files)
-        rows = await self.rows_of([f.path for f in files])
-        known = await self.table.known_contents(
-            {s.content for s in sources.values() if isinstance(s, Source)}
+        rows, known = await self.table.before(
+            [f.path for f in files],
+            {s.content for s in sources.values() if isinstance(s, Source)},
         )
         batch, touched = Batch(gone=sorted(gone)), []
         fresh = await self.analyse(sources, known)
@@ -224,11 +227,7 @@ class Indexer:
 
     async def rows_of(self, paths: Iterable[str]) -> dict[str, FileRow]:
         """Return what is known of the paths."""
-        wanted = list(paths)
-        if len(wanted) > BATCH // 4:
-            rows = await self.table.rows()
-            return {p: rows[p] for p in wanted if p in rows}
-        return {p: row for p in wanted if (row := await self.table.row(p)) is not None}
+        return await self.table.rows_at(paths)
 
     def _read_all(self, files: Iterable[Found]) -> dict[str, Source | str]:
         out: dict[str, Source | str] = {}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from evercontext.errors import StoreBusy, StoreProblem
+from evercontext.storage.at_once import Work, run_through
 from evercontext.storage.connect import (
     BUSY_SECONDS,
     connect,
@@ -151,6 +152,20 @@ class SqliteStore:
                 # Also when cancelled: the next writer must not find a transaction half open.
                 await asyncio.shield(transaction.roll_back())
                 raise
+
+    async def transact(self, work: Work[_Result]) -> _Result:
+        """Run a whole write transaction in one go: it may await nothing but its statements."""
+
+        def job(link: sqlite3.Connection) -> _Result:
+            with _whole(link):
+                return run_through(link, work)
+
+        async with self._turn.taken():
+            return await self.write(job)
+
+    async def look(self, work: Work[_Result]) -> _Result:
+        """Run several reads in one go: they may await nothing but their statements."""
+        return await self._read(lambda link: run_through(link, work))
 
     async def wipe_deleted(self) -> None:
         """Leave no word of deleted rows in the file or its log."""
