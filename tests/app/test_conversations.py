@@ -65,3 +65,17 @@ async def test_a_model_that_cannot_be_opened_leaves_the_old_one(tmp_path: Path) 
             await switch_model(app, talk, "scripted:/nowhere")
         assert (await talk.turn("who?")).text == "still me"
         await talk.end()
+
+
+async def test_a_tiny_model_has_room_to_talk(tmp_path: Path) -> None:
+    async with testing.house(tmp_path) as app:
+        talk = await open_conversation(app, model_name="embedded:smollm2")
+        assert {tool.name for tool in talk.tools()} == {"list_files", "read_file", "write_file"}
+        assert talk.filled() < 0.5
+        report = await talk.turn("こんにちは")
+        # It is not on this machine, and that is all there is to say.
+        assert isinstance(report.error, ModelUnknown), report.error
+        name = testing.write_script(tmp_path / "a.jsonl", [{"text": "hello"}])
+        await switch_model(app, talk, name)
+        assert "run_command" in {tool.name for tool in talk.tools()}
+        await talk.end()

@@ -70,3 +70,9 @@ def test_who_stops_it_is_not_told_of_an_error(capsys: pytest.CaptureFixture[str]
     shown = capsys.readouterr()
     assert shown.err == "stopped\nterminated\n"
     assert json.loads(shown.out)["exit_code"] == 143
+
+
+def test_a_missing_sub_command_is_named() -> None:
+    ended = evercontext("tools")
+    assert ended.code == 64
+    assert "a sub-command is missing: call, discover, export. See" in ended.err

@@ -201,7 +201,8 @@ def test_a_long_diff_is_cut_with_a_way_to_the_rest() -> None:
 
 def test_an_error_and_a_check_have_their_line() -> None:
     shown = Shown()
-    check = Verification(kind="test", command=("pytest", "-q"), exit_code=1, summary="1 failed")
+    command = ("/home/x/venv/bin/pytest", "-q")
+    check = Verification(kind="test", command=command, exit_code=1, summary="1 failed")
     shown.tell(check)
     shown.tell(final(text="", status="red", error="the checks\nare red"))
     assert "  check test: pytest -q → exit 1. 1 failed\n" in shown.err.getvalue()

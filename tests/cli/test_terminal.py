@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evercontext.cli.terminal import Screen, clip, columns_of, one_line, visible
+from evercontext.cli.terminal import Screen, clip, columns_of, counted, one_line, visible
 
 
 @pytest.mark.case(95)
@@ -69,3 +69,13 @@ def test_a_reader_that_leaves_stops_the_output_not_the_work() -> None:
     screen = Screen(GonePipe())
     screen.line("one")
     screen.line("two")
+
+
+def test_one_is_not_counted_as_many() -> None:
+    assert [counted(n, "file") for n in (0, 1, 2, 1234)] == [
+        "0 files",
+        "1 file",
+        "2 files",
+        "1,234 files",
+    ]
+    assert [counted(n, "memory", "memories") for n in (1, 2)] == ["1 memory", "2 memories"]

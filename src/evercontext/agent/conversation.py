@@ -7,7 +7,7 @@ of its own.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from evercontext.agent import compaction
@@ -81,6 +81,8 @@ class Conversation:
     history: list[Message] = field(default_factory=list)
     last_trace: str | None = None
     spent_usd: float = 0.0
+    few: tuple[str, ...] = ()
+    """The only tools that a tiny model is offered: all of them would fill its window."""
     _stored: dict[int, int] = field(default_factory=dict)
     """Row ids of the messages in ``history``, by identity."""
 
@@ -101,10 +103,13 @@ class Conversation:
         trace_id = new_trace_id()
         caller = self.caller(trace_id)
         surroundings = await self.look(caller)
+        if self.model.info.tiny:
+            surroundings = replace(surroundings, skills="")
+        box = self._box()
         await self._compact_if_due(trace_id, brief(surroundings, part_in(self.mode), self.mode))
         run = TaskRun(
             model=self.model,
-            toolbox=self.toolbox.behind(gate) if gate else self.toolbox,
+            toolbox=box.behind(gate) if gate else box,
             events=self.events,
             caller=caller,
             surroundings=surroundings,
@@ -189,8 +194,11 @@ class Conversation:
     def tools(self) -> list[ToolSpec]:
         """The tools as the model is shown them."""
         style: Shown = "native" if self.model.info.native_tools else "json"
-        offered = self.toolbox.offered(self.mode, style)
+        offered = self._box().offered(self.mode, style)
         return [ToolSpec(tool.name, tool.description, tool.arguments) for tool in offered]
+
+    def _box(self) -> Toolbox:
+        return self.toolbox.only(self.few) if self.model.info.tiny and self.few else self.toolbox
 
     def context(self) -> dict[str, Any]:
         """What fills the window."""

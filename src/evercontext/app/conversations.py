@@ -5,6 +5,7 @@ from __future__ import annotations
 from evercontext.agent.conversation import Conversation
 from evercontext.agent.todo import todo_tool
 from evercontext.app.calibrations import Calibrations
+from evercontext.app.equipment import ESSENTIAL
 from evercontext.app.house import EverContext, limits
 from evercontext.app.models import open_model
 from evercontext.app.prices import price
@@ -77,6 +78,7 @@ async def open_conversation(
         memory=app.memory,
         mode=mode,
         principal=app.principal,
+        few=ESSENTIAL,
     )
     await conversation.load()
     return conversation

@@ -58,7 +58,10 @@ def _usage(problem: click.ClickException) -> errors.UsageError:
     ctx = problem.ctx if isinstance(problem, click.UsageError) else None
     see = f"See `{ctx.command_path if ctx else 'evercontext'} --help`"
     if isinstance(problem, click.exceptions.NoArgsIsHelpError):
-        return errors.UsageError("a sub-command is missing", fix=see)
+        group = ctx.command if ctx else None
+        known = group.list_commands(ctx) if ctx and isinstance(group, click.Group) else []
+        named = f": {', '.join(known)}" if known else ""
+        return errors.UsageError(f"a sub-command is missing{named}", fix=see)
     # Click adds its guess to the message; it belongs to the fix.
     said, _, guess = problem.format_message().partition(". ")
     said = said[:1].lower() + said[1:].rstrip(".")
@@ -92,14 +95,15 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 
 def _say(error: errors.EverContextError, outcome: Outcome, arguments: Sequence[str]) -> None:
-    from evercontext.cli.terminal import one_line
+    from evercontext.cli.terminal import Screen, one_line
     from evercontext.events.redact import Redactor, secret_values
     from evercontext.settings import process_environment
 
     redactor = Redactor(secret_values(process_environment()))
     said = one_line(redactor.text(str(error)))
-    # Whoever presses Ctrl-C knows why it ended: that is no error.
-    line = said if isinstance(error, errors.Cancelled) else f"error: {said}"
+    # Whoever presses Ctrl-C knows why it ended: that is no error, and its ^C is in the way.
+    over = "\r\x1b[K" if Screen(sys.stderr).colour else ""
+    line = f"{over}{said}" if isinstance(error, errors.Cancelled) else f"error: {said}"
     # People first: the output of a program may be what failed.
     print(line, file=sys.stderr, flush=True)
     if wants_json(arguments):

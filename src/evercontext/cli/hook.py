@@ -12,7 +12,7 @@ import click
 from evercontext.cli.indexes import index_folder, opened_index, remote_index
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import root_option, settings_of
-from evercontext.cli.terminal import one_line
+from evercontext.cli.terminal import counted, one_line
 from evercontext.settings import Settings
 
 
@@ -83,7 +83,7 @@ async def _drain(settings: Settings) -> int:
     async with opened_index(settings) as index:
         reports = await drain_queue(index, await index_folder(settings), commits=True)
     touched = sum(report.touched for report in reports)
-    print(f"{touched} files brought up to date")
+    print(f"{counted(touched, 'file')} brought up to date")
     return 0
 
 

@@ -12,7 +12,7 @@ import click
 from evercontext.cli.indexes import index_folder, opened_index
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, root_option, settings_of
-from evercontext.cli.terminal import one_line
+from evercontext.cli.terminal import counted, one_line
 from evercontext.errors import EverContextError, StoreBusy
 from evercontext.settings import Settings
 
@@ -95,26 +95,26 @@ def _tell_trouble(report: Report) -> None:
 
 
 def _line(report: Report, as_json: bool, files: int | None = None) -> str:
-    from evercontext.index.tools import counted
+    from evercontext.index import tools
 
     if as_json:
         return json.dumps(_data(report, files), ensure_ascii=False)
-    counts = counted(report)
+    counts = tools.counted(report)
     # For people a rename is one thing, not one that came and one that went.
     counts["added"] -= report.renamed
     counts["deleted"] -= report.renamed
     said = ", ".join(f"{n} {name}" for name, n in counts.items() if n > 0 and name != "embedded")
-    total_text = "" if files is None else f"{files} file{'' if files == 1 else 's'} indexed; "
+    total_text = "" if files is None else f"{counted(files, 'file')} indexed; "
     left_out = f", {len(report.skipped)} left out" if report.skipped else ""
     spent = f"; {_spent(report)}" if report.asked else ""
     return f"{total_text}{said or 'nothing changed'}{left_out}{spent} ({report.seconds:.1f} s)"
 
 
 def _data(report: Report, files: int | None) -> dict[str, Any]:
-    from evercontext.index.tools import counted
+    from evercontext.index import tools
 
     data: dict[str, Any] = {} if files is None else {"files": files}
-    data |= counted(report)
+    data |= tools.counted(report)
     if report.skipped:
         data["skipped"] = report.skipped
     if report.by:
@@ -127,7 +127,7 @@ def _spent(report: Report) -> str:
     """What an embedder was given to do, and what that cost."""
     tokens = f", {report.tokens:,} tokens" if report.tokens else ""
     cost = f", ${report.cost:.4f}" if report.cost is not None else ""
-    return f"{report.asked} chunks embedded by {report.by}{tokens}{cost}"
+    return f"{counted(report.asked, 'chunk')} embedded by {report.by}{tokens}{cost}"
 
 
 def _progress(as_json: bool) -> Progress | None:
@@ -138,6 +138,8 @@ def _progress(as_json: bool) -> Progress | None:
             print(json.dumps({"done": done, "total": total}), file=sys.stderr, flush=True)
 
     def show(done: int, total: int) -> None:
+        if not total:
+            return
         width = 30 * done // max(total, 1)
         end = "\n" if done >= total else ""
         print(f"\r[{'#' * width:30s}] {done}/{total}", end=end, file=sys.stderr, flush=True)

@@ -110,9 +110,18 @@ class LazyGroup(click.Group):
         return [CompletionItem(name, help=COMMANDS[name].help) for name in names] + options
 
 
+FIRST_STEPS = """\b
+First steps
+  evercontext doctor                     is everything there, and which model is used?
+  evercontext                            talk about the project you are in
+  evercontext run --task "Add a test"    one task, unattended; undo takes it back
+"""
+
+
 @click.group(
     cls=LazyGroup,
     invoke_without_command=True,
+    epilog=FIRST_STEPS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, "-V", "--version", message="evercontext %(version)s")

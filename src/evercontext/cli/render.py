@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evercontext.cli.terminal import Screen, clip, columns_of, one_line, visible
+from evercontext.cli.terminal import Screen, clip, columns_of, counted, one_line, visible
 from evercontext.domain.event import (
     Diff,
     Event,
@@ -303,7 +303,7 @@ def output_lines(result: StepResult, columns: int) -> list[str]:
     lines = [line for line in visible(result.text.strip("\n")).split("\n") if line != known]
     lines = lines[1:] if lines[0].startswith("$ ") else lines
     hidden = len(lines) - MOST_OUTPUT_LINES
-    before = [f"… {hidden} lines before"] if hidden > 0 else []
+    before = [f"… {counted(hidden, 'line')} before"] if hidden > 0 else []
     return [*before, *(clip(line, columns) for line in lines[-MOST_OUTPUT_LINES:])]
 
 
@@ -342,7 +342,10 @@ def repair_style(attempt: RepairAttempt) -> tuple[str, ...]:
 def describe_check(check: Verification) -> str:
     """A check of the harness in a few words."""
     ended = "not run" if check.exit_code is None else f"exit {check.exit_code}"
-    return one_line(f"{check.kind}: {' '.join(check.command)} → {ended}. {check.summary}")
+    # The trace has the whole path of the program; here its name says enough.
+    program, *rest = check.command or ("",)
+    command = " ".join([program.rpartition("/")[2], *rest])
+    return one_line(f"{check.kind}: {command} → {ended}. {check.summary}")
 
 
 def describe_final(final: Final, *, dry: bool = False) -> str:

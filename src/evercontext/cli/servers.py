@@ -15,7 +15,7 @@ import click
 
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import Number, confirm, json_option, settings_of
-from evercontext.cli.terminal import Screen, one_line, visible
+from evercontext.cli.terminal import Screen, counted, one_line, visible
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import EverContextError, NotFound, UsageError
 from evercontext.settings import load
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from evercontext.catalog.server_table import ServerConfig
 
 FOLLOW_SECONDS = 0.3
+_FIRST = """no server yet; add one, or take over those of another client:
+  evercontext servers add NAME -- COMMAND ARGS...
+  evercontext servers import claude"""
 Work = Callable[["EverContext", Screen], Awaitable[Outcome]]
 
 
@@ -101,7 +104,7 @@ def list_servers(as_json: bool) -> int:
                 if row[word]:
                     screen.line(f"     {word}: {', '.join(row[word])}", "yellow")
         if not rows:
-            print("no server yet; add one: evercontext servers add", file=sys.stderr)
+            print(_FIRST, file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)
@@ -131,7 +134,7 @@ async def _row(app: EverContext, config: ServerConfig) -> dict[str, Any]:
 
 def _health(row: dict[str, Any]) -> str:
     """How a server is doing, as the process that uses it last said."""
-    parts = [row["state"], f"{row['tools']} tools known"]
+    parts = [row["state"], f"{counted(row['tools'], 'tool')} known"]
     if row["state"] == "running" and row["protocol"]:
         parts.append(f"protocol {one_line(row['protocol'])}")
     if row["state"] == "failed":
@@ -226,7 +229,7 @@ def test(name: str, as_json: bool) -> int:
         if as_json:
             print(json.dumps(told, ensure_ascii=False))
         else:
-            screen.line(f"{name} answers: {len(cards)} tools in {told['seconds']} s")
+            screen.line(f"{name} answers: {counted(len(cards), 'tool')} in {told['seconds']} s")
             for card in cards:
                 screen.line(f"  {card.name}  {one_line(card.description)[:100]}")
             for warning in [*backend.warnings, *(f"held: {tool}" for tool in backend.held)]:
@@ -326,7 +329,7 @@ def import_servers(source: str, project: str, dry_run: bool, yes: bool) -> int:
         if dry_run or not configs:
             return Outcome.DONE
         if not yes:
-            confirm(f"Add {len(configs)} servers? Their commands will run as you.")
+            confirm(f"Add {counted(len(configs), 'server')}? Their commands will run as you.")
         for config in configs:
             await app.catalog.servers.table.put(config)
         return Outcome.DONE

@@ -13,7 +13,7 @@ import click
 
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import confirm, json_option, root_option, settings_of
-from evercontext.cli.terminal import Screen, clip, one_line, visible
+from evercontext.cli.terminal import Screen, clip, counted, one_line, visible
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import AlreadyExists, UsageError
 
@@ -148,7 +148,9 @@ def delete_session(session: str, yes: bool, **place: Any) -> int:
         found = await find_session(app, session)
         if found.ended_at is None:
             raise UsageError(f"{found.id} is open somewhere", fix="Leave that chat first")
-        screen.line(f"{found.id}  {found.messages} messages  {one_line(found.title or '')}")
+        screen.line(
+            f"{found.id}  {counted(found.messages, 'message')}  {one_line(found.title or '')}"
+        )
         if not yes:
             confirm("Delete it for good?")
         await SessionRepository(app.store).delete(found.id)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from evercontext.cli.options import confirm, json_option, root_option, settings_of
-from evercontext.cli.terminal import Screen, clip, one_line, visible
+from evercontext.cli.terminal import Screen, clip, counted, one_line, visible
 from evercontext.errors import ConfigError
 from evercontext.settings import Settings
 
@@ -80,7 +80,7 @@ def trust_one(name: str, yes: bool, root: str | None, allow_wide_root: bool | No
         return
     _print(one, Screen(sys.stdout, no_color=settings.no_color))
     if not yes:
-        confirm(f"Trust the {len(one.files)} files of {one.place}?")
+        confirm(f"Trust {counted(len(one.files), 'file')} of {one.place}?")
     skills.trust(one)
     print(f"trusted {one_line(one.name)}")
 

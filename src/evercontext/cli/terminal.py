@@ -56,6 +56,11 @@ def clip(text: str, columns: int) -> str:
     return set_cell_size(text, max(columns - 1, 0)).rstrip() + "…"
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number and what it counts: ``1 file``, ``2 files``."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 def pad(text: str, columns: int) -> str:
     """Fill the text up with spaces to so many columns."""
     return text + " " * (columns - columns_of(text))

@@ -19,7 +19,7 @@ from evercontext.cli.render import (
     seconds,
     verdict,
 )
-from evercontext.cli.terminal import Screen, clip, one_line, visible
+from evercontext.cli.terminal import Screen, clip, counted, one_line, visible
 from evercontext.domain.event import (
     Approval,
     Audit,
@@ -133,7 +133,11 @@ def _rarer(event: Event) -> tuple[str, str, tuple[str, ...]]:
         case RolledBack(restored=restored, removed=removed):
             return "rollback", ", ".join((*restored, *removed)) or "nothing", ("yellow",)
         case Recalled(memories=memories):
-            return "recalled", f"{len(memories)} memories: {', '.join(memories)}", ()
+            return (
+                "recalled",
+                f"{counted(len(memories), 'memory', 'memories')}: {', '.join(memories)}",
+                (),
+            )
         case HookRan(event=about, command=command, decision=decision, exit_code=code, text=text):
             ended = "no exit code" if code is None else f"exit {code}"
             return "hook", f"{about} {command} → {ended}, {decision} {text}".rstrip(), ()

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from evercontext.cli.terminal import clip, one_line, visible
+from evercontext.cli.terminal import clip, counted, one_line, visible
 from evercontext.domain.tool import Mode
 from evercontext.errors import ConfigError, ModeRefused, StoreGone, UsageError
 from evercontext.tools.approval import Gate
@@ -35,7 +35,7 @@ def row(session: Session, width: int) -> str:
     moment = datetime.fromisoformat(session.last_at or session.started_at).replace(tzinfo=UTC)
     when = moment.astimezone().strftime("%Y-%m-%d %H:%M")
     about = one_line(session.title or "(no title)")
-    return clip(f"{when}  {session.messages:>4} messages  {about}", width)
+    return clip(f"{when}  {counted(session.messages, 'message'):>13}  {about}", width)
 
 
 async def resume(dialogue: Dialogue, given: str) -> None:
@@ -142,7 +142,7 @@ async def rewind(dialogue: Dialogue, given: str) -> None:
         from evercontext.agent.rewinding import forget_from
 
         gone = await forget_from(dialogue.talk, found[number - 1])
-        dialogue.say(f"{gone} messages taken back", "bold")
+        dialogue.say(f"{counted(gone, 'message')} taken back", "bold")
 
 
 async def _restore(dialogue: Dialogue, traces: list[str]) -> None:

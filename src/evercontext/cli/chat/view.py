@@ -17,7 +17,7 @@ from evercontext.cli.render import (
     seconds,
     verdict,
 )
-from evercontext.cli.terminal import Screen, clip, one_line, visible
+from evercontext.cli.terminal import Screen, clip, counted, one_line, visible
 from evercontext.domain.event import (
     Diff,
     Event,
@@ -128,7 +128,7 @@ class ChatView:
         lines = visible(text.strip("\n")).split("\n")
         hidden = len(lines) - _MOST_OUTPUT_LINES
         if hidden > 0:
-            self._screen.line(f"    … {hidden} lines before", "dim")
+            self._screen.line(f"    … {counted(hidden, 'line')} before", "dim")
         for line in lines[-_MOST_OUTPUT_LINES:]:
             self._screen.line(f"    {clip(line, self._screen.width - 5)}", "dim")
 
