@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import time
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 
 from evercontext.access.approvals import Approvals
@@ -20,6 +24,7 @@ from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.storage.postgres import PostgresStore
 from tests import postgres
 from tests.cli.command import EVERCONTEXT, Ended, evercontext, home
+from tests.server.running import Gateway, running
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +67,68 @@ def test_a_database_that_is_away_is_named_without_its_password(tmp_path: Path) -
     files = [one for one in home().rglob("*") if one.is_file()]
     assert files
     assert all(b"hunter2secret" not in one.read_bytes() for one in files)
+
+
+@pytest.mark.case(123)
+@pytest.mark.parametrize("shared", [True, False], ids=["server", "file"])
+def test_a_database_of_a_newer_version_is_refused_at_every_door(
+    shared: bool, tmp_path: Path
+) -> None:
+    address = postgres.new_database() if shared else ""
+    env = {"EC_DATABASE_URL": address}
+    assert evercontext("memory", "add", "Kept", cwd=tmp_path, env=env).code == 0
+    newer = "INSERT INTO schema_migrations (version, name) VALUES (9999, 'later')"
+    if shared:
+        postgres.run(newer, urlsplit(address).path[1:])
+    else:
+        with closing(sqlite3.connect(home() / "memory.db")) as link, link:
+            link.execute(newer)
+    # Not taken for one that is away: nothing is queued for a program that may never understand it.
+    for words in (["memory", "list"], ["memory", "add", "x"], ["run", "-t", "x"], ["chat"]):
+        ended = evercontext(*words, cwd=tmp_path, env=env, stdin="")
+        assert (ended.code, "Update evercontext" in ended.err) == (1, True), words
+
+
+@pytest.mark.case(117)
+def test_a_read_that_hangs_is_stopped_and_answered_with_503(tmp_path: Path) -> None:
+    address = postgres.new_database()
+    name = urlsplit(address).path[1:]
+    with running(tmp_path / "root", tmp_path / "home", {"EC_DATABASE_URL": address}) as gateway:
+        remembered = recalled(gateway, "remember", content="The heron nests here")
+        assert "status" not in remembered
+        with psycopg.connect(postgres.server().get_uri(name)) as link:
+            link.execute("LOCK TABLE memories IN ACCESS EXCLUSIVE MODE")
+            stopped = recalled(gateway, "recall", query="heron")
+            assert (stopped["status"], stopped["error"]["code"]) == (503, "store_timeout")
+        found = recalled(gateway, "recall", query="heron")
+        assert found["memories"][0]["content"] == "The heron nests here"
+
+
+def recalled(gateway: Gateway, tool: str, **arguments: str) -> dict[str, Any]:
+    """What a memory tool answers over MCP."""
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {}}  # fmt: skip
+    params = {"name": tool, "arguments": arguments, "_meta": meta}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": tool,
+               "accept": "application/json, text/event-stream"}  # fmt: skip
+    answer = gateway.client.post("/mcp", json=call, headers=headers)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json()["result"]["structuredContent"])
+
+
+@pytest.mark.case(116)
+@pytest.mark.parametrize("shared", [True, False], ids=["server", "file"])
+def test_no_syntax_breaks_a_search_at_the_door(shared: bool, tmp_path: Path) -> None:
+    env = {"EC_DATABASE_URL": postgres.new_database()} if shared else {}
+    with running(tmp_path / "root", tmp_path / "home", env) as gateway:
+        recalled(gateway, "remember", content="a heron AND an eagle")
+        for query in ('"', "AND", "(", "*", "NEAR(", "content:x", "a\0b", "'; DROP TABLE memories",
+                      "(" * 4_000, "x" * 4_000):  # fmt: skip
+            assert "memories" in recalled(gateway, "recall", query=query), query[:20]
+        assert recalled(gateway, "recall", query="y" * 100_000)["status"] == 422
+        found = recalled(gateway, "recall", query="heron")
+        assert found["memories"][0]["content"] == "a heron AND an eagle"
 
 
 def kill_as_soon_as_something_is_stored(url: str, folder: Path) -> None:

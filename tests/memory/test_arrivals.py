@@ -265,34 +265,88 @@ asyncio.run(talk(*sys.argv[1:]))
 """
 
 
-async def test_what_was_acknowledged_survives_a_kill_at_any_instant(
+def talker(home: Path, url: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", TALK, str(home), url],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+
+
+def killed_after(talking: subprocess.Popen[bytes], wanted: int) -> int:
+    """Kill it as soon as it has said so much; return the last number that it acknowledged."""
+    assert talking.stdout is not None
+    with talking.stdout as lines:
+        for line in lines:
+            if int(line) == wanted:
+                talking.send_signal(signal.SIGKILL)
+                break
+        rest = [int(line) for line in lines.read().split()]
+    talking.wait()
+    return max([wanted, *rest])
+
+
+@pytest.mark.case(120)
+async def test_what_four_processes_said_survives_their_being_killed_at_any_instant(
     url: str, tmp_path: Path
 ) -> None:
-    acknowledged: list[int] = []
     with postgres.away():
-        for wanted in (3, 8):
-            talking = subprocess.Popen(
-                [sys.executable, "-c", TALK, str(tmp_path), url],
-                stdout=subprocess.PIPE,
-                env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-            )
-            assert talking.stdout is not None
-            with talking.stdout as lines:
-                for line in lines:
-                    if int(line) == wanted:
-                        talking.send_signal(signal.SIGKILL)
-                        break
-                rest = [int(line) for line in lines.read().split()]
-            talking.wait()
-            acknowledged.append(max([wanted, *rest]))
+        # All at once: each leaves its turns in the one file, among those of the others.
+        talking = [talker(tmp_path, url) for _ in range(4)]
+        last = list(map(killed_after, talking, (1, 3, 5, 8)))
     store = await open_or_wait(tmp_path / "memory.db", url)
     sessions, messages = SessionRepository(store), MessageRepository(store)
     talks = [
         [json.loads(m.content.split()[1]) for m in await messages.conversation(session.id)]
-        for session in reversed(await sessions.of_project(tmp_path))
+        for session in await sessions.of_project(tmp_path)
     ]
-    for talk, last in zip(talks, acknowledged, strict=True):
-        # The one that was being written may be there, too.
-        assert talk == list(range(len(talk)))
-        assert last + 1 <= len(talk) <= last + 2
     await store.close()
+    for talk in talks:
+        assert talk == list(range(len(talk)))
+    # The turn that was being written may be there, too.
+    for length, number in zip(sorted(map(len, talks)), sorted(last), strict=True):
+        assert number + 1 <= length <= number + 2
+
+
+@pytest.mark.case(115)
+async def test_sql_that_waits_is_only_text(url: str, store: Store, tmp_path: Path) -> None:
+    evil = "'; DROP TABLE messages; --\"\0"
+    sessions, messages = SessionRepository(store), MessageRepository(store)
+    with postgres.away():
+        session = await sessions.create(tmp_path, evil, user_id=evil)
+        await sessions.set_title(session.id, evil)
+        await sessions.set_metadata(session.id, evil, {evil: evil})
+        call = ToolCall(evil, evil, {evil: evil})
+        await messages.append(session.id, assistant(evil, (call,)), trace_id=evil)
+        await MemoryStore(store).save_memory(evil, user_id=evil, project=evil, speaker=evil)
+    found = await sessions.get_by_id(session.id)
+    assert found is not None
+    assert (found.title, found.model_used, found.user_id) == (evil, evil, evil)
+    assert found.metadata[evil] == {evil: evil}
+    assert await messages.conversation(session.id) == [assistant(evil, (call,))]
+    [kept] = await MemoryStore(store).list(user_id=evil, project=evil)
+    assert (kept.content, kept.speaker) == (evil, evil)
+
+
+@pytest.mark.case(118)
+async def test_a_damaged_file_costs_what_is_damaged_and_is_told(url: str, tmp_path: Path) -> None:
+    with postgres.away():
+        store = await open_or_wait(tmp_path / "memory.db", url)
+        messages = MessageRepository(store)
+        for n in range(40):
+            await messages.create(MessageCreate(None, f"remarkable {n:02} " * 20, "user"))
+        await store.close()
+    box = outbox(store)
+    content = box.read_bytes()
+    at = content.index(b"remarkable 07")
+    box.write_bytes(content[:at] + b"R" + content[at + 1 :])
+    again = await open_or_wait(tmp_path / "memory.db", url)
+    [told] = again.report.warnings
+    assert "39 entries were saved" in told
+    assert list(box.parent.glob("*.corrupt-*"))
+    assert await Queue(box).deliver(again) == 39
+    assert [text[11:13] for text in said(url)] == [f"{n:02}" for n in range(40) if n != 7]
+    await again.close()
+    third = await open_or_wait(tmp_path / "memory.db", url)
+    assert third.report.warnings == ()
+    await third.close()

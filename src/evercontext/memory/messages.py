@@ -12,7 +12,7 @@ from evercontext.domain.message import Message, ToolCall
 from evercontext.errors import StoreClash, StoreGone
 from evercontext.events.redact import Clean, cleaned, unchanged
 from evercontext.memory.arrivals import LOCAL, SPOKEN, settled
-from evercontext.memory.queue import queue_of
+from evercontext.memory.queue import queue_of, unless_clashing
 from evercontext.memory.sessions import now
 from evercontext.memory.waiting import messages_in, session_in
 from evercontext.storage.checksum import checksum
@@ -82,7 +82,7 @@ class MessageRepository:
         entry = secrets.token_hex(16)
         try:
             await self._delivered()
-            return await self._write(told, entry)
+            return await unless_clashing(lambda: self._write(told, entry))
         except (StoreGone, StoreClash):
             session = message.session_id or ""
             number = await self._queue.put_talk("message", session, told, id=entry)

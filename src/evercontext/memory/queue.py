@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from evercontext.errors import StoreBusy, StoreGone, StoreProblem, StoreTimeout
+from evercontext.errors import (
+    DiskFull,
+    StoreBusy,
+    StoreClash,
+    StoreGone,
+    StoreProblem,
+    StoreTimeout,
+)
 from evercontext.memory.arrivals import Waiting, body_of, take
 from evercontext.memory.memory_table import Scope, is_visible
+from evercontext.storage.checksum import checksum, row_is_whole
 from evercontext.storage.outbox import Outbox, name_of
-from evercontext.storage.store import Row, Store
+from evercontext.storage.store import Queries, Row, Store
 
 _BATCH = 200
+_ATTEMPTS = 3
+_Result = TypeVar("_Result")
 _PATIENCE = 10.0
 """Seconds that one who wants to store something waits for another who delivers."""
 _MARK = "SELECT value FROM kept WHERE key = ?"
@@ -25,8 +36,8 @@ _SET_MARK = (
     " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 )
 _PUT = (
-    "INSERT INTO waiting (kind, id, project, user_id, session, body, sent)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+    "INSERT INTO waiting (kind, id, session, body, project, user_id, sent, checksum)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 )
 
 
@@ -34,6 +45,16 @@ def queue_of(store: Store) -> Queue | None:
     """Where things wait for this store; ``None`` for a file, which is never away."""
     waiting = store.report.outbox
     return Queue(waiting) if waiting else None
+
+
+async def unless_clashing(write: Callable[[], Awaitable[_Result]]) -> _Result:
+    """Write; where another writer came first it is done again, three times in all."""
+    for attempt in range(1, _ATTEMPTS):
+        try:
+            return await write()
+        except StoreClash:
+            await asyncio.sleep(attempt * random.uniform(0.05, 0.2))  # noqa: S311 - a pause
+    return await write()
 
 
 class Queue:
@@ -47,7 +68,7 @@ class Queue:
 
         ``sent``: the server may know them already.
         """
-        rows = [("memory", m.id, m.project or "", m.user_id or "", "", body_of(m, old), int(sent))
+        rows = [("memory", m.id, "", body_of(m, old), m.project or "", m.user_id or "", int(sent))
                 for m, old in waiting]  # fmt: skip
         await asyncio.to_thread(self._put, rows)
 
@@ -63,12 +84,12 @@ class Queue:
     ) -> int:
         """Keep a session, a change of one or a message; return its number."""
         id = id or secrets.token_hex(16)
-        row = (kind, id, project, "", session, json.dumps(body), int(sent))
+        row = (kind, id, session, json.dumps(body), project, "", int(sent))
         return await asyncio.to_thread(self._put, [row])
 
     def _put(self, rows: Sequence[tuple[object, ...]]) -> int:
         with self._outbox.held() as held:
-            held.executemany(_PUT, rows)
+            held.executemany(_PUT, [(*row, checksum(row[:4])) for row in rows])
             newest = held.execute("SELECT max(number) AS n FROM waiting").fetchone()
             return int(newest["n"] or 0)
 
@@ -163,7 +184,7 @@ class Queue:
                 delivered += taken
         except StoreGone:
             raise
-        except StoreProblem:
+        except (StoreProblem, DiskFull):
             # It waits for the next time; what is to be saved now is not held up by it.
             return delivered
         return delivered
@@ -217,5 +238,14 @@ async def _hand_over(store: Store, box: str, rows: Sequence[Row]) -> None:
         last = int(mark["value"]) if mark else 0
         for row in rows:
             if row["number"] > last:
-                await take(writing, box, row)
+                await _take(writing, box, row)
         await writing.execute(_SET_MARK, (key, str(max(last, rows[-1]["number"]))))
+
+
+async def _take(writing: Queries, box: str, row: Row) -> None:
+    if not row_is_whole("waiting", row):
+        raise StoreProblem("it does not match its checksum")
+    try:
+        await take(writing, box, row)
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreProblem(f"it makes no sense ({error})") from error

@@ -24,6 +24,8 @@ _SEARCH = """
     WHERE s.project_path = ? AND {conditions}
     ORDER BY m.id DESC LIMIT ?
 """
+SECONDS = 5.0
+"""How long one search may take."""
 _ONE_SESSION = "m.session_id = ?"
 
 
@@ -47,14 +49,15 @@ async def search(
     The newest come first.
     """
     words = [word[:_LONGEST_WORD] for word in query.replace("\0", " ").split()][:MOST_WORDS]
-    if not words:
+    # No message holds half a character: databases refuse it, so nothing can be found.
+    if not words or any("\ud800" <= character <= "\udfff" for character in query):
         return []
     condition, values = await store.holding(words)
     conditions = [condition]
     if session:
         conditions, values = [_ONE_SESSION, condition], [session, *values]
     sql = _SEARCH.replace("{conditions}", " AND ".join(conditions))
-    rows = await store.fetch_all(sql, (real_path(project), *values, limit))
+    rows = await store.fetch_all(sql, (real_path(project), *values, limit), seconds=SECONDS)
     return [
         Hit(r["session_id"], r["title"], r["timestamp"], r["role"],
             excerpt(r["content"] or "", words[0]), r["id"])

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from evercontext.errors import StoreGone
+from evercontext.errors import StoreClash, StoreGone
 from evercontext.events.redact import Clean, cleaned, unchanged
 from evercontext.memory.arrivals import apply_change, insert_session, metadata_of
-from evercontext.memory.queue import queue_of
+from evercontext.memory.queue import queue_of, unless_clashing
 from evercontext.memory.waiting import session_in
 from evercontext.process.owner import is_alive, owner_of
 from evercontext.storage.store import Row, Store
@@ -154,13 +154,16 @@ class SessionRepository:
     async def _change(self, id: str, change: dict[str, Any]) -> None:
         try:
             await self._delivered()
-            async with self._store.transaction() as writing:
-                await apply_change(writing, id, change)
-        except StoreGone:
+            await unless_clashing(lambda: self._apply(id, change))
+        except (StoreGone, StoreClash):
             if self._queue is None:
                 raise
             # Done twice, it is the same: an answer that was lost does no harm.
             await self._queue.put_talk("change", id, change)
+
+    async def _apply(self, id: str, change: dict[str, Any]) -> None:
+        async with self._store.transaction() as writing:
+            await apply_change(writing, id, change)
 
     async def _delivered(self) -> None:
         """Let the server know all that happened before; ``StoreGone`` if it cannot."""

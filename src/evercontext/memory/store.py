@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import secrets
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +25,7 @@ from evercontext.memory.memory_table import (
     seen_by,
     stamp,
 )
-from evercontext.memory.queue import queue_of
+from evercontext.memory.queue import queue_of, unless_clashing
 from evercontext.storage.checksum import checksum
 from evercontext.storage.store import Store
 
@@ -34,7 +33,6 @@ LONGEST = 100_000
 """Characters of one memory."""
 QUEUED = "queued: PostgreSQL is away"
 _BATCH = 500
-_ATTEMPTS = 3
 # The class below has a method called ``list``, which hides the type inside it.
 Memories = list[Memory]
 Rows = list[list[Any]]
@@ -106,21 +104,13 @@ class MemoryStore:
         draft = _Draft(memory, await self._rows([memory]), supersedes)
         try:
             await self.deliver()
-            return await self._written(draft)
+            return await unless_clashing(lambda: self._write(draft))
         except (StoreGone, StoreClash):
             if self._queue is None:
                 raise
             kept = self._without_secrets(memory)
             await self._queue.put([(kept, supersedes)], sent=draft.sent)
             return replace(kept, queued=True)
-
-    async def _written(self, draft: _Draft) -> Memory:
-        for attempt in range(1, _ATTEMPTS):
-            try:
-                return await self._write(draft)
-            except StoreClash:
-                await asyncio.sleep(attempt * random.uniform(0.05, 0.2))  # noqa: S311 - a pause
-        return await self._write(draft)
 
     async def _write(self, draft: _Draft) -> Memory:
         memory = draft.memory

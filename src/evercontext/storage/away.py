@@ -56,7 +56,9 @@ class ServerStore:
         """Where it is, or would be, and where what is kept waits for it."""
         if self._inner is None:
             return self._report
-        return replace(self._inner.report, outbox=self._report.outbox)
+        ours = self._report
+        told = (*ours.warnings, *self._inner.report.warnings)
+        return replace(self._inner.report, outbox=ours.outbox, warnings=told)
 
     @property
     def problem(self) -> StoreGone | None:

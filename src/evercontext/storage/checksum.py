@@ -9,6 +9,7 @@ from typing import Any
 CHECKED: Mapping[str, tuple[str, ...]] = {
     "messages": ("session_id", "role", "content", "tool_calls", "tool_results"),
     "memories": ("id", "source_type", "content", "untrusted"),
+    "waiting": ("kind", "id", "session", "body"),
 }
 """The tables that carry a ``checksum`` column, and what it covers."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from pathlib import Path
@@ -30,12 +31,14 @@ async def open_or_wait(path: Path, url: str | None = None) -> Store:
         return await SqliteStore.open(path)
     _check(url)
     from evercontext.storage.away import ServerStore
+    from evercontext.storage.outbox import Outbox
     from evercontext.storage.postgres import PostgresStore, place_of
 
     box = outbox_path(path, url)
+    told = await asyncio.to_thread(Outbox(box).mend)
     store = ServerStore(
         lambda attempts: PostgresStore.open(url, outbox=box, attempts=attempts),
-        OpenReport(place_of(url), 0, shared=True, outbox=box),
+        OpenReport(place_of(url), 0, shared=True, outbox=box, warnings=(told,) if told else ()),
     )
     await store.begin()
     return store

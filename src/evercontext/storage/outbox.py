@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.storage.connect import connect, create_private, translated
+from evercontext.storage.recover import find_damage, put_aside, salvage
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS box (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL)",
@@ -29,8 +30,11 @@ _TABLES = (
 _ADDED = {
     "kind": "ALTER TABLE waiting ADD COLUMN kind TEXT NOT NULL DEFAULT 'memory'",
     "session": "ALTER TABLE waiting ADD COLUMN session TEXT NOT NULL DEFAULT ''",
+    "checksum": "ALTER TABLE waiting ADD COLUMN checksum TEXT",
 }
 """Columns that files from before conversations waited do not have."""
+_PATIENCE = 60.0
+"""Seconds to wait for the file: everybody holds it for a moment only, but many may want it."""
 _NAME = "INSERT INTO box (one, name) VALUES (1, ?) ON CONFLICT DO NOTHING"
 _COPY = (
     "INSERT INTO copies (key, value) VALUES (?, ?)"
@@ -67,12 +71,30 @@ class Outbox:
             found = held.execute("SELECT value FROM copies WHERE key = ?", (key,)).fetchone()
             return str(found["value"]) if found else None
 
+    def mend(self) -> str | None:
+        """Put a damaged file aside and save what is whole in it; return what to tell the user."""
+        if not self._path.exists() or not (damage := find_damage(self._path)):
+            return None
+        with self.delivering() as mine:
+            if not mine:
+                return None
+            aside = put_aside(self._path)
+            with self.held():
+                pass
+            with closing(connect(str(self._path))) as fresh:
+                # The old name goes on: the server knows by it what it has taken.
+                fresh.execute("DELETE FROM box")
+                salvage(aside, fresh)
+        waiting = self.count()
+        return (f"what waits for the database was damaged ({damage}) and is now at {aside};"
+                f" {waiting} entries were saved")  # fmt: skip
+
     @contextmanager
     def held(self) -> Iterator[sqlite3.Connection]:
         """Hold the file alone: what is done meanwhile is done as a whole, or not at all."""
         with translated():
             self._make()
-            with closing(connect(str(self._path))) as link:
+            with closing(connect(str(self._path), busy_seconds=_PATIENCE)) as link:
                 link.execute("BEGIN IMMEDIATE")
                 try:
                     _prepare(link)
