@@ -71,7 +71,7 @@ class Candidates:
     def narrowed(self, kept: Long) -> Candidates:
         """Return some of the candidates, in the order given."""
         counts = self.chunk_counts[kept]
-        places = spread((np.cumsum(self.chunk_counts) - self.chunk_counts)[kept], counts)
+        places = spread((self.chunk_counts.cumsum() - self.chunk_counts)[kept], counts)
         return Candidates(
             self.slots[kept], self.features[kept], counts,
             self.chunk_words[places], self.chunk_meaning[places], self.asked,
@@ -144,7 +144,7 @@ class Scorer:
         out[:, : len(FIELD_NAMES)] = flat.reshape(len(slots), len(FIELD_NAMES))
         out[:, COLUMN["bm25f"]] = bm25f
         out[:, COLUMN["bm25f_share"]] = _share(bm25f)
-        out[:, COLUMN["coverage"]] = share @ (counts.max(axis=2) > 0)
+        out[:, COLUMN["coverage"]] = share @ counts.any(axis=2)
         out[:, COLUMN["stem_parent_share"]] = share @ (counts[:, :, 0] + counts[:, :, 2] > 0)
 
     def _chunk_signals(self, out: NDArray[np.float32], words: Floats, sizes: Ints) -> None:
@@ -225,12 +225,12 @@ def by_owner(values: Floats, sizes: Ints) -> tuple[Floats, Floats, Floats]:
     The values of each owner lie together; ``sizes`` says how many they are.
     """
     owners = np.arange(len(sizes))
-    owner = np.repeat(owners, sizes)
+    owner = owners.repeat(sizes)
     largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0))) or 1.0
     # One plain sort orders by owner and then by value: each owner has a range of its own.
     keys = owner * 4.0 - values / largest
     keys.sort()
-    at = (np.cumsum(sizes) - sizes)[:, None] + _THREE
+    at = (sizes.cumsum() - sizes)[:, None] + _THREE
     found: NDArray[Any] = np.zeros((len(sizes), 3))
     if len(keys):
         found = (owners * 4.0)[:, None] - keys.take(at, mode="clip")

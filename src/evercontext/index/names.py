@@ -59,7 +59,7 @@ class DefinedNames:
         self._files = len(slots)
         self._sizes = corpus.values("defined")[slots]
         self._first = corpus.values("first_name")[slots]
-        self._owner: Long = np.repeat(np.arange(len(slots)), self._sizes)
+        self._owner: Long = np.arange(len(slots)).repeat(self._sizes)
 
     def covered(self, asked: Mapping[int, float]) -> tuple[Floats, Floats]:
         """Return per file the best share of the question that one name covers.
@@ -77,10 +77,10 @@ class DefinedNames:
             return out[0], out[1]
         sizes = gather(corpus.values("part_count"), self._first, self._sizes)
         # A name without parts begins where the next one does: the last that begins there is meant.
-        name = np.searchsorted(np.cumsum(sizes) - sizes, met, "right") - 1
+        name = (sizes.cumsum() - sizes).searchsorted(met, "right") - 1
         covered = np.bincount(name, share[met], len(sizes))
         exact = covered * np.bincount(name, minlength=len(sizes)) / np.maximum(sizes, 1)
-        first = (np.cumsum(self._sizes) - self._sizes)[files]
+        first = (self._sizes.cumsum() - self._sizes)[files]
         out[0, files] = np.maximum.reduceat(covered, first)
         out[1, files] = np.maximum.reduceat(exact, first)
         return out[0], out[1]

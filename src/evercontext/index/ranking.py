@@ -154,11 +154,11 @@ def _between(total: float) -> float:
 def _best_chunks(corpus: Corpus, question: Question, found: Candidates) -> list[list[int]]:
     """Return for each candidate its best chunks, best first."""
     sizes = found.chunk_counts
-    first = np.cumsum(sizes) - sizes
+    first: Long = np.cumsum(sizes, dtype=np.int64) - sizes
     quality = _quality(corpus, question, found, first)
     # One sort for all files: each has a range of its own, best chunks first.
     largest = max(float(quality.max()), -float(quality.min()), 1e-6)
-    order = np.argsort(np.repeat(np.arange(len(sizes)) * 4.0, sizes) - quality / largest)
+    order = ((np.arange(len(sizes)) * 4.0).repeat(sizes) - quality / largest).argsort()
     return [
         (order[start : start + min(size, _MOST_PER_FILE)] - start).tolist()
         for start, size in zip(first.tolist(), sizes.tolist(), strict=True)
@@ -167,7 +167,7 @@ def _best_chunks(corpus: Corpus, question: Question, found: Candidates) -> list[
 
 def _quality(corpus: Corpus, question: Question, found: Candidates, first: Long) -> Floats:
     """How well chunks answer: their words, their meaning, their symbol; ``first`` starts files."""
-    best = np.maximum(np.maximum.reduceat(found.chunk_words, first), np.float32(1e-6))
+    best: Floats = np.maximum(np.maximum.reduceat(found.chunk_words, first), np.float32(1e-6))
     quality: Floats = _WORDS * found.chunk_words / np.repeat(best, found.chunk_counts)
     quality += _MEANING * found.chunk_meaning
     chunks = spread(corpus.values("first_chunk")[found.slots], found.chunk_counts)
@@ -185,7 +185,7 @@ def _name_gain(corpus: Corpus, question: Question, found: Candidates, names: Int
     parts = corpus.values("part_term")[spread(corpus.values("first_part")[names], sizes)]
     share = shares_of(parts, found.asked)
     met = share.nonzero()[0]
-    owner = np.repeat(np.arange(len(names)), sizes)[met]
+    owner = np.arange(len(names)).repeat(sizes)[met]
     gain: Floats = _NAMED * np.bincount(owner, minlength=len(names)) / np.maximum(sizes, 2)
     gain += _COVERED * np.bincount(owner, share[met], len(names))
     for name in (question.symbol,) if question.symbol else question.names:

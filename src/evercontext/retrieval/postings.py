@@ -25,7 +25,10 @@ class Postings:
         self._starts: Ints = np.zeros(1, np.int32)
         self._documents: Ints = _NONE
         self._counts: Floats = np.zeros(0, np.float32)
-        self._later: dict[int, tuple[list[int], list[int]]] = {}
+        self._later: dict[int, list[int]] = {}
+        """For each term, where in the two columns its later documents are."""
+        self._later_documents = Column(np.int32)
+        self._later_counts = Column(np.float32)
 
     @classmethod
     def build(cls, terms: Ints, documents: Ints, counts: Floats, size: int) -> Postings:
@@ -53,25 +56,20 @@ class Postings:
     def add_many(self, terms: Ints, documents: Ints, counts: NDArray[Any]) -> None:
         """Take more documents, given by parallel arrays."""
         later = self._later
-        rows = zip(terms.tolist(), documents.tolist(), counts.tolist(), strict=True)
-        for term, document, count in rows:
-            entry = later.get(term)
-            if entry is None:
-                later[term] = ([document], [count])
+        for place, term in enumerate(terms.tolist(), len(self._later_documents)):
+            known = later.get(term)
+            if known is None:
+                later[term] = [place]
             else:
-                entry[0].append(document)
-                entry[1].append(count)
+                known.append(place)
+        self._later_documents.extend(documents)
+        self._later_counts.extend(counts)
 
     def add(self, document: int, terms: Iterable[int], counts: Iterable[int]) -> None:
         """Take one more document."""
-        later = self._later
-        for term, count in zip(terms, counts, strict=True):
-            entry = later.get(term)
-            if entry is None:
-                later[term] = ([document], [count])
-            else:
-                entry[0].append(document)
-                entry[1].append(count)
+        own = np.array(list(terms), np.int32)
+        documents = np.full(len(own), document, np.int32)
+        self.add_many(own, documents, np.fromiter(counts, np.float32, len(own)))
 
     def of(self, term: int) -> tuple[Ints, Floats]:
         """Return the documents of a term and its counts in them; each document once."""
@@ -84,8 +82,8 @@ class Postings:
         if later is None:
             return documents, counts
         return (
-            np.concatenate([documents, np.array(later[0], np.int32)]),
-            np.concatenate([counts, np.array(later[1], np.float32)]),
+            np.concatenate([documents, self._later_documents.values[later]]),
+            np.concatenate([counts, self._later_counts.values[later]]),
         )
 
     def joined(self, terms: Sequence[int]) -> tuple[Ints, Floats, list[int]]:

@@ -14,9 +14,10 @@ Long = NDArray[np.int64]
 
 def spread(starts: NDArray[Any], sizes: NDArray[Any]) -> Long:
     """Return the places of all elements of slices: each ``start``, and the ``size - 1`` after."""
-    ends = np.cumsum(sizes, dtype=np.int64)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.repeat(starts - (ends - sizes), sizes) + np.arange(total)
+    ends = sizes.cumsum(dtype=np.int64)
+    places: Long = (starts - ends + sizes).repeat(sizes)
+    places += np.arange(len(places))
+    return places
 
 
 def gather(
