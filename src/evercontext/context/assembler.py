@@ -87,9 +87,10 @@ class ContextAssemblerService:
             raise ValueError("user_message must not be empty")
         layers = await self._fetch(user_message, user_id, session_id, options or AssemblyOptions())
         whole = Selection(bool(layers.summary), len(layers.semantic), len(layers.working))
-        chosen = pack(whole, self._cost(layers, user_message), self._config.token_limit)
+        cost = _Cost(self, layers, user_message)
+        chosen = pack(whole, cost, self._config.token_limit)
         messages = self._build(layers, chosen, user_message)
-        tokens = self._estimator.estimate(messages)
+        tokens = cost.of(messages)
         self._validator._validate_context(messages, tokens)
         metadata = ContextMetadata(
             working_memory_count=chosen.messages,
@@ -156,9 +157,6 @@ class ContextAssemblerService:
         }
         return self._builder._build_messages(taken, user_message)
 
-    def _cost(self, layers: _Layers, user_message: str) -> _Cost:
-        return _Cost(self, layers, user_message)
-
     def _report(self, metadata: ContextMetadata) -> None:
         if self._events is None:
             return
@@ -202,8 +200,11 @@ class _Cost:
         self._known: dict[str, int] = {}
 
     def __call__(self, chosen: Selection) -> int:
-        messages = self._service._build(self._layers, chosen, self._user_message)
-        return PER_REPLY + sum(self._one(message) for message in messages)
+        return self.of(self._service._build(self._layers, chosen, self._user_message))
+
+    def of(self, messages: Sequence[ChatMessage]) -> int:
+        """Tokens of a whole request."""
+        return PER_REPLY + sum(map(self._one, messages))
 
     def _one(self, message: ChatMessage) -> int:
         text = message["content"]

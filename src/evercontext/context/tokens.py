@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
+from operator import mul
 from typing import Any
 
 from evercontext.context.shape import MEASURES, measure
@@ -119,7 +120,7 @@ class Calibration:
 
     def estimate(self, found: Features) -> float:
         """Tokens of a text with these features; never less than one per eight public ones."""
-        told = sum(weight * value for weight, value in zip(self.weights, found, strict=True))
+        told: float = sum(map(mul, self.weights, found))
         return max(told, found[0] / 8)
 
     def to_json(self) -> dict[str, Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from evercontext.domain.memory import MemoryType, RetrievalOptions, RetrievedMemory
 from evercontext.memory.memory_table import COLUMNS, VISIBLE, Scope, digest_of, seen_by
+from evercontext.storage.remembered import Remembered
 from evercontext.storage.store import Row, Store
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class RetrievalOrchestrator:
         self._project = project
         self._corpora: OrderedDict[Scope, Corpus] = OrderedDict()
         self._loading = asyncio.Lock()
+        self._newest = Remembered(store, self._read_newest)
 
     async def retrieve(
         self, query: str, options: RetrievalOptions | None = None
@@ -60,10 +62,8 @@ class RetrievalOrchestrator:
         async with self._loading:
             encoder = load_encoder()
             corpus = self._corpora.pop(scope, None) or Corpus(encoder.dimensions if encoder else 0)
-            newest = await self._store.fetch_one(
-                "SELECT coalesce(max(change), 0) AS change FROM memories", seconds=_READ_SECONDS
-            )
-            if newest and newest["change"] > corpus.version:
+            newest = await self._newest.get()
+            if newest > corpus.version:
                 rows = await self._store.fetch_all(
                     f"SELECT {NEEDED} FROM memories WHERE change > ? AND {VISIBLE} ORDER BY number",  # noqa: S608 - made of fixed words
                     (corpus.version, *seen_by(scope)),
@@ -79,11 +79,17 @@ class RetrievalOrchestrator:
                     )
                 await self._encode_again(rows, encoder.name if encoder else None)
                 await asyncio.to_thread(corpus.take, rows)
-                corpus.version = max(corpus.version, newest["change"])
+                corpus.version = max(corpus.version, newest)
             self._corpora[scope] = corpus
             while len(self._corpora) > MOST_SCOPES:
                 self._corpora.popitem(last=False)
             return corpus
+
+    async def _read_newest(self) -> int:
+        row = await self._store.fetch_one(
+            "SELECT coalesce(max(change), 0) AS change FROM memories", seconds=_READ_SECONDS
+        )
+        return int(row["change"]) if row else 0
 
     async def _encode_again(self, rows: list[Row], encoder: str | None) -> None:
         """Give rows that were written with other vectors the present ones."""
@@ -156,7 +162,7 @@ def _rank(corpus: Corpus, question: Question, wanted: RetrievalOptions, now: dat
     return rank(corpus, question, usable, wanted.limit + min(_SPARE + wanted.limit, 50))
 
 
-def _distinct(corpus: Corpus, ranked: Ranked, rows: Sequence[Row | None]) -> list[int]:
+def _distinct(corpus: Corpus, ranked: Ranked, rows: Sequence[Row | None]) -> Iterator[int]:
     """Leave out what says the same as a better result: same words, or nearly the same vector."""
     kept: list[int] = []
     seen: set[str] = set()
@@ -170,7 +176,7 @@ def _distinct(corpus: Corpus, ranked: Ranked, rows: Sequence[Row | None]) -> lis
             continue
         seen.add(digest)
         kept.append(place)
-    return kept
+        yield place
 
 
 def _result(row: Row, ranked: Ranked, place: int, similarity: float) -> RetrievedMemory:

@@ -50,6 +50,8 @@ _FEW, _TRIFLE = 16, 0.1
 _NOTHING = np.float32(0)
 
 Slots = NDArray[np.int64]
+Scale = tuple[np.float32, float]
+"""The mean and the spread of the numbers that a standard score is made among."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +216,11 @@ def _signals(
     corpus: Corpus, question: Question, slots: Slots, words: Words, meaning: Meaning | None
 ) -> dict[str, Floats]:
     before, after = corpus.previous.values[slots], corpus.following.values[slots]
-    session = corpus.sessions.values[slots]
+    session, own = corpus.sessions.values[slots], _scale(words.own)
     signals = {
-        "words": _standard(words.own[slots], words.own),
-        "words_context": _standard(words.context[slots], words.context),
-        "words_after": _standard(_at(words.own, after), words.own),
+        "words": _standard(words.own[slots], own),
+        "words_context": _standard(words.context[slots], _scale(words.context)),
+        "words_after": _standard(_at(words.own, after), own),
         "words_session": _at(_standard(words.session), session),
         **_meanings(corpus, question, slots, meaning),
         "opening": _floats((before < 0) & (session >= 0)),
@@ -242,16 +244,18 @@ def _meanings(
     if meaning is None:
         return {}
     before, after = corpus.previous.values[slots], corpus.following.values[slots]
-    near = _standard_at(meaning.scores, slots)
-    if not meaning.exact:
+    scores, scale = meaning.scores, _scale(meaning.scores)
+    if meaning.exact:
+        near = _standard(scores[slots], scale)
+    else:
         # The mean and the spread come from a sample: only the candidates are looked at closely.
         step = max(1, len(corpus) // _SAMPLE)
         sample = _cosine(corpus, question.vector, np.arange(0, len(corpus), step))
-        near = _standard(_cosine(corpus, question.vector, slots), sample)
+        near = _standard(_cosine(corpus, question.vector, slots), _scale(sample))
     return {
         "meaning": near,
-        "meaning_before": _standard_at(meaning.scores, before),
-        "meaning_after": _standard_at(meaning.scores, after),
+        "meaning_before": _standard_at(scores, before, scale),
+        "meaning_after": _standard_at(scores, after, scale),
     }
 
 
@@ -286,20 +290,29 @@ def _at(values: Floats, slots: NDArray[np.int32] | Slots) -> Floats:
     return np.where(slots >= 0, values[np.maximum(slots, 0)], np.float32(0))
 
 
-def _standard_at(values: Floats, slots: NDArray[np.int32] | Slots) -> Floats:
+def _standard_at(values: Floats, slots: NDArray[np.int32] | Slots, scale: Scale) -> Floats:
     """Return the standard scores of some memories among all; of no memory, nothing."""
-    return np.where(slots >= 0, _standard(values[slots], values), _NOTHING)
+    return np.where(slots >= 0, _standard(values[slots], scale), _NOTHING)
 
 
-def _standard(values: Floats, among: Floats | None = None) -> Floats:
-    among = values if among is None else among
-    spread = float(among.std()) if len(among) else 0.0
+def _scale(among: Floats) -> Scale:
+    """Return the mean and the spread; no spread where all are the same."""
+    if not len(among):
+        return np.float32(0), 0.0
+    mean, spread = among.mean(), float(among.std())
     if spread < 1e-9:
-        return np.zeros(len(values), np.float32)
+        return mean, 0.0
     # Among few memories a trifle would otherwise look like a great difference.
     if len(among) < _FEW:
         spread = max(spread, _TRIFLE * float(np.abs(among).max()))
-    out: Floats = ((values - among.mean()) / np.float32(spread)).astype(np.float32)
+    return mean, spread
+
+
+def _standard(values: Floats, scale: Scale | None = None) -> Floats:
+    mean, spread = _scale(values) if scale is None else scale
+    if not spread:
+        return np.zeros(len(values), np.float32)
+    out: Floats = ((values - mean) / np.float32(spread)).astype(np.float32)
     return out
 
 
