@@ -73,9 +73,11 @@ def test_a_chat_goes_on_and_is_stored_when_the_server_is_back(
     assert command("chat", "-m", before, stdin="question zero\n").code == 0
     with postgres.away():
         model = script(tmp_path, {"text": "答え一"}, {"text": "answer two"})
-        talked = command("chat", "-m", model, stdin="質問一\nquestion two\n")
+        talked = command("chat", "-m", model, stdin="質問一\nquestion two\n/resume\n")
         assert talked.code == 0, talked.err
-        assert flat(talked.out).count(WARNING) == 1
+        # At the start, and where somebody looks for what is missing.
+        assert flat(talked.out).count(WARNING) == 2
+        assert "no other session" not in talked.out
         assert "答え一" in talked.out
         assert "answer two" in talked.out
         # It can be taken up again, though the server has never heard of it.
@@ -198,5 +200,6 @@ def test_a_server_that_goes_in_the_middle_of_a_chat_costs_nothing(
         talk.kill()
         talk.wait()
         talk.stdout.close()
+    assert WARNING in flat(said)
     told = rows(url, "SELECT content FROM messages ORDER BY id")
     assert [one[0] for one in told] == ["one", "answer 0", "two", "answer 1", "three", "answer 2"]

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from psycopg.errors import ConnectionTimeout
 
 from evercontext.errors import StoreGone
 from evercontext.storage.away import ServerStore
@@ -74,12 +75,12 @@ class Slow:
 
     async def __call__(self, attempts: int) -> PostgresStore:
         self.tries += 1
-        raise StoreGone("nothing came back")
+        raise StoreGone("nothing came back") from ConnectionTimeout()
 
 
 async def test_nobody_waits_for_a_server_that_is_costly_to_ask() -> None:
     way = Slow()
-    store = ServerStore(way, OpenReport("nowhere", 0), pauses=(3600.0,), cheap=-1.0)
+    store = ServerStore(way, OpenReport("nowhere", 0), pauses=(3600.0,))
     await store.begin()
     for _ in range(5):
         with pytest.raises(StoreGone, match="nothing came back"):

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+
+from psycopg.errors import ConnectionTimeout
 
 from evercontext.errors import EverContextError, StoreGone
 from evercontext.storage.postgres import ATTEMPTS, PostgresStore
 from evercontext.storage.store import READ_SECONDS, Heard, OpenReport, Parameters, Queries, Row
 
-CHEAP = 0.5
-"""Seconds that knocking may cost: more, and nobody but the background waits for it."""
 PAUSES = (1.0, 2.0, 5.0, 10.0)
 """Seconds between two tries of the background; the last one goes on."""
 Open = Callable[[int], Awaitable[PostgresStore]]
@@ -28,17 +27,11 @@ class ServerStore:
     """
 
     def __init__(
-        self,
-        opener: Open,
-        report: OpenReport,
-        *,
-        pauses: Sequence[float] = PAUSES,
-        cheap: float = CHEAP,
+        self, opener: Open, report: OpenReport, *, pauses: Sequence[float] = PAUSES
     ) -> None:
-        self._open, self._report, self._pauses, self._cheap = opener, report, pauses, cheap
+        self._open, self._report, self._pauses = opener, report, pauses
         self._inner: PostgresStore | None = None
         self._problem: StoreGone | None = None
-        self._cost = 0.0
         self._knocking = asyncio.Lock()
         self._watch: asyncio.Task[None] | None = None
         self._heard: list[Heard] = []
@@ -122,7 +115,10 @@ class ServerStore:
     @asynccontextmanager
     async def _server(self) -> AsyncIterator[PostgresStore]:
         if self._problem is not None:
-            if self._cost > self._cheap or self._closed:
+            # One that refuses answers at once and may be asked each time; one that keeps silent
+            # costs seconds, and nobody but the background waits for it.
+            silent = isinstance(self._problem.__cause__, ConnectionTimeout)
+            if silent or self._closed:
                 raise StoreGone(self._problem.message, fix=self._problem.fix)
             await self._knock()
         assert self._inner is not None
@@ -141,7 +137,6 @@ class ServerStore:
                 if self._problem is not None:
                     raise StoreGone(self._problem.message, fix=self._problem.fix)
                 return
-            began = time.monotonic()
             try:
                 if self._inner is None:
                     self._inner = await self._open(1)
@@ -150,12 +145,10 @@ class ServerStore:
             except StoreGone as problem:
                 self._problem = problem
                 raise
-            finally:
-                self._cost = time.monotonic() - began
             self._problem = None
 
     def _leave(self, problem: StoreGone) -> None:
-        self._problem, self._cost = problem, 0.0
+        self._problem = problem
         if not self._closed and (self._watch is None or self._watch.done()):
             self._watch = asyncio.create_task(self._look_out())
 

@@ -41,9 +41,12 @@ def row(session: Session, width: int) -> str:
 async def resume(dialogue: Dialogue, given: str) -> None:
     """List the sessions, or take one up by its number or the beginning of its id."""
     if not given:
-        if await offer(dialogue, limit=20):
+        offered, missing = await offer(dialogue, limit=20), dialogue.app.memory.missing()
+        for line in missing:
+            dialogue.say(line, "yellow")
+        if offered:
             dialogue.say("Type a number to take one up.", "dim")
-        else:
+        elif not missing:
             dialogue.say("this directory has no other session", "dim")
         return
     wanted = dialogue.choice(int(given)) if given.isdigit() else None
