@@ -167,8 +167,8 @@ def _best_chunks(corpus: Corpus, question: Question, found: Candidates) -> list[
 
 def _quality(corpus: Corpus, question: Question, found: Candidates, first: Long) -> Floats:
     """How well chunks answer: their words, their meaning, their symbol; ``first`` starts files."""
-    best: Floats = np.maximum(np.maximum.reduceat(found.chunk_words, first), np.float32(1e-6))
-    quality: Floats = _WORDS * found.chunk_words / np.repeat(best, found.chunk_counts)
+    best = np.maximum.reduceat(found.chunk_words, first).repeat(found.chunk_counts)
+    quality: Floats = _WORDS * found.chunk_words / np.maximum(best, np.float32(1e-6))
     quality += _MEANING * found.chunk_meaning
     chunks = spread(corpus.values("first_chunk")[found.slots], found.chunk_counts)
     quality += _FUNCTION * (corpus.values("chunk_kind")[chunks] == FUNCTION)
