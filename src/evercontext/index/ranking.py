@@ -167,7 +167,7 @@ def _best_chunks(corpus: Corpus, question: Question, found: Candidates) -> list[
 
 def _quality(corpus: Corpus, question: Question, found: Candidates, first: Long) -> Floats:
     """How well chunks answer: their words, their meaning, their symbol; ``first`` starts files."""
-    best = np.maximum.reduceat(found.chunk_words, first).repeat(found.chunk_counts)
+    best = np.repeat(np.maximum.reduceat(found.chunk_words, first), found.chunk_counts)
     quality: Floats = _WORDS * found.chunk_words / np.maximum(best, np.float32(1e-6))
     quality += _MEANING * found.chunk_meaning
     chunks = spread(corpus.values("first_chunk")[found.slots], found.chunk_counts)
