@@ -51,3 +51,19 @@ def test_a_strange_ignore_file_is_bounded_or_left(tmp_path: Path, kind: str) -> 
     assert (rules is not None) == (kind == "huge")
     if rules is not None:
         assert rules.verdict("x.log") is True
+
+
+def test_an_ignore_file_is_read_as_it_is_now(tmp_path: Path) -> None:
+    file = tmp_path / ".gitignore"
+    assert IgnoreFile.read(file) is None
+    for name in ("a", "b", "a"):
+        file.write_text(f"{name}.py\n", "utf-8")
+        rules = IgnoreFile.read(file)
+        assert rules is not None
+        assert [rules.verdict(f"{each}.py") for each in "ab"] == [
+            True if name == each else None for each in "ab"
+        ]
+    link = tmp_path / "link"
+    link.symlink_to(file)
+    assert IgnoreFile.read(link) is None
+    assert IgnoreFile.read(tmp_path) is None

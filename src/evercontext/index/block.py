@@ -87,9 +87,10 @@ class Block:
     def numbered(self, ids: Callable[[Keys], Ints]) -> Numbers:
         """Return the numbers of all keys."""
         found = ids(self.all_keys())
-        sizes = (len(self.term_keys), len(self.path_terms[0]), len(self.name_keys))
-        terms, paths, names, parts = np.split(found, np.cumsum(sizes))
-        return Numbers(terms, paths, names, parts)
+        a = len(self.term_keys)
+        b = a + len(self.path_terms[0])
+        c = b + len(self.name_keys)
+        return Numbers(found[:a], found[a:b], found[b:c], found[c:])
 
     def rows(self, numbers: Numbers, files: int, chunks: int, names: int) -> dict[str, Any]:
         """Return the rows of the plain columns, given how many rows there are already."""

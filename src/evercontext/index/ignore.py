@@ -6,8 +6,11 @@ can put it into a repository.
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,13 +47,12 @@ class IgnoreFile:
     def read(cls, file: Path) -> IgnoreFile | None:
         """Return the rules of a file; ``None`` if there is none that may be read."""
         try:
-            if file.is_symlink() or not file.is_file():
+            if not stat.S_ISREG(os.lstat(file).st_mode):
                 return None
             with file.open("rb") as opened:
-                text = opened.read(_LARGEST).decode("utf-8", "replace")
+                return _parsed(opened.read(_LARGEST))
         except OSError:
             return None
-        return cls(text.splitlines())
 
     def verdict(self, path: str) -> bool | None:
         """Return True for what is ignored, False for what is taken back, ``None`` for neither."""
@@ -59,3 +61,9 @@ class IgnoreFile:
             if said is not None:
                 return said
         return None
+
+
+@lru_cache(maxsize=32)
+def _parsed(content: bytes) -> IgnoreFile:
+    """Return the rules of a content: the same file is asked for every path that changes."""
+    return IgnoreFile(content.decode("utf-8", "replace").splitlines())
