@@ -92,6 +92,7 @@ TESTED_THROUGH = {
     "process/seccomp.py": "process/test_sandbox.py",
     "process/system.py": "process/test_sandbox.py",
     "process/tree.py": "process/test_run.py",
+    "server/list_changes.py": "server/test_router_stdio.py",
     "server/router_answers.py": "server/test_router_protocol.py",
     "server/answers.py": "server/test_rest.py",
     "server/asgi.py": "hostile/test_gateway_http.py",

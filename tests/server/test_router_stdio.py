@@ -150,6 +150,88 @@ def test_a_project_that_wants_no_search_sees_every_tool(tmp_path: Path) -> None:
     assert done["content"][0]["text"] == "やあ"
 
 
+class Talk:
+    """A client of the handshake era, line by line."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.told: list[str] = []
+
+    def say(self, **message: Any) -> None:
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+    async def hear(self) -> dict[str, Any]:
+        assert self._process.stdout
+        heard: dict[str, Any] = json.loads(
+            await asyncio.wait_for(self._process.stdout.readline(), 60)
+        )
+        if "id" not in heard:
+            self.told.append(heard["method"])
+        return heard
+
+    async def ask(self, id: int, method: str, **params: Any) -> dict[str, Any]:
+        self.say(id=id, method=method, params=params)
+        while (heard := await self.hear()).get("id") != id:
+            pass
+        found: dict[str, Any] = heard["result"]
+        return found
+
+    async def until_told(self, *wanted: str) -> None:
+        while not set(wanted) <= set(self.told):
+            await self.hear()
+
+
+@asynccontextmanager
+async def talking(folder: Path) -> AsyncIterator[Talk]:
+    process = await asyncio.create_subprocess_exec(
+        EVERCONTEXT, "mcp", "--router", cwd=folder, limit=4 << 20,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    talk = Talk(process)
+    try:
+        hello = await talk.ask(1, "initialize", protocolVersion="2025-11-25")
+        assert hello["capabilities"]["tools"] == {"listChanged": True}
+        talk.say(method="notifications/initialized")
+        yield talk
+    finally:
+        assert process.stdin
+        process.stdin.close()
+        await process.wait()
+
+
+@pytest.mark.contract("T9", "T37")
+async def test_a_client_is_told_of_lists_that_changed(tmp_path: Path) -> None:
+    add("first", ODD_SERVER, "good")
+    assert evercontext("projects", "create", "web", "--path", ".", cwd=tmp_path).code == 0
+    assert evercontext("projects", "set", "web", "--optimization", "null").code == 0
+    async with talking(tmp_path) as talk:
+        await talk.ask(2, "prompts/list")
+        listed = await talk.ask(3, "tools/list")
+        assert "first__echo" in {tool["name"] for tool in listed["tools"]}
+        await asyncio.to_thread(add, "second", ODD_SERVER, "good")
+        changed = ("notifications/tools/list_changed", "notifications/prompts/list_changed")
+        await talk.until_told(*changed)
+        listed = await talk.ask(4, "tools/list")
+        assert "second__echo" in {tool["name"] for tool in listed["tools"]}
+        talk.told.clear()
+        done = await asyncio.to_thread(evercontext, "servers", "disable", "first", "echo")
+        assert done.code == 0, done.err
+        await talk.until_told(changed[0])
+        # Nobody asked for the prompts again, so nobody is told again.
+        assert talk.told == [changed[0]]
+
+
+async def test_the_two_tools_stay_two_tools(tmp_path: Path) -> None:
+    async with talking(tmp_path) as talk:
+        assert len((await talk.ask(2, "tools/list"))["tools"]) == 2
+        await talk.ask(3, "resources/list")
+        await asyncio.to_thread(add, "one", ODD_SERVER, "good")
+        await talk.until_told("notifications/resources/list_changed")
+        assert len((await talk.ask(4, "tools/list"))["tools"]) == 2
+        assert talk.told == ["notifications/resources/list_changed"]
+
+
 def test_odd_lines_are_answered_and_stdout_is_the_protocols_alone(tmp_path: Path) -> None:
     answers = piped(
         tmp_path,

@@ -87,6 +87,8 @@ class Backend:
         self._since = 0.0
         self._connecting, self._listing = asyncio.Lock(), asyncio.Lock()
         self._old_transport = config.sse
+        self.generation = 0
+        """Another number whenever what it offers may be something else."""
 
     def clean(self, text: str) -> str:
         """Return what it said without the credentials it was given."""
@@ -194,7 +196,7 @@ class Backend:
             except EverContextError as problem:
                 self._failed(str(problem))
                 raise
-            self._cards = None
+            self._forget_list()
             self.problem = None
             self._since = time.monotonic()
             self.next_try = self._since + self._pause()
@@ -284,6 +286,7 @@ class Backend:
 
     def _forget_list(self) -> None:
         self._cards = None
+        self.generation += 1
 
     async def _list(self, wire: Wire) -> dict[str, Card]:
         try:

@@ -70,6 +70,13 @@ class Servers:
         await self._reload()
         return [self._backend(config) for config in self._configs if scope.sees(config)]
 
+    async def state(self, scope: Scope) -> tuple[object, ...]:
+        """What compares equal as long as a scope is offered the same; starts no server."""
+        await self._reload()
+        seen = [config for config in self._configs if scope.sees(config)]
+        backends = [self._backends.get(config.id) for config in seen]
+        return (*seen, *(backend.generation if backend else 0 for backend in backends))
+
     async def _reload(self) -> None:
         """End what was removed or is reached in another way now; the rest goes on running."""
         configs = await self.table.all()

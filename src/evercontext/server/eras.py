@@ -20,6 +20,7 @@ INSTRUCTIONS = (
     "Tools of many servers behind two: find them with tool_discovery, call them with tool_execute."
 )
 _OFFERED = {"tools": {"listChanged": False}, "resources": {}, "prompts": {}}
+_TOLD = {kind: {"listChanged": True} for kind in _OFFERED}
 GREETINGS = frozenset({"initialize", "ping", "server/discover"})
 """Says nothing about tools: a client whose token comes with each call must get this far."""
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
@@ -84,19 +85,19 @@ def _decoded(value: bytes | None) -> str | None:
         return None
 
 
-def greeting(call: Call) -> dict[str, Any]:
-    """The answer to one of the ``GREETINGS``."""
+def greeting(call: Call, *, tells: bool = False) -> dict[str, Any]:
+    """The answer to one of the ``GREETINGS``; ``tells``: this door can tell of changed lists."""
     if call.method == "initialize":
-        return hello(call.params)
+        return hello(call.params, _TOLD if tells else _OFFERED)
     return discovered() if call.method == "server/discover" else {}
 
 
-def hello(params: Mapping[str, Any]) -> dict[str, Any]:
+def hello(params: Mapping[str, Any], offered: Mapping[str, Any] = _OFFERED) -> dict[str, Any]:
     """The answer to ``initialize``."""
     wanted = params.get("protocolVersion")
     return {
         "protocolVersion": wanted if wanted in HANDSHAKE else HANDSHAKE[0],
-        "capabilities": _OFFERED,
+        "capabilities": offered,
         "serverInfo": INFO,
         "instructions": INSTRUCTIONS,
     }

@@ -62,7 +62,7 @@ class Offer:
         self._visits: dict[str, tuple[Sight, Aside]] = {}
         self._number = 0
         self._strategy_of = strategy_in(Projects(app.store))
-        servers = app.catalog.servers
+        self._servers = servers = app.catalog.servers
         self._shelves = Shelves(servers)
         self._catalog = Catalog(
             servers, self._sight_of, self._strategy_of, cloud_of(app.settings), self._aside_of
@@ -93,6 +93,12 @@ class Offer:
             return {}
         message = f"{printable(call.method, 80)} is not offered here"
         raise RpcError(json_rpc.METHOD_NOT_FOUND, message)
+
+    async def state(self, kind: str, sight: Sight) -> tuple[object, ...]:
+        """What compares equal as long as a list of ``tools``, ``resources`` or ``prompts`` does."""
+        if kind == "tools" and await self._strategy_of(sight) is not None:
+            return ("the two tools",)
+        return await self._servers.state(sight)
 
     async def _list(self, visitor: Visitor) -> list[dict[str, Any]]:
         if await self._strategy_of(visitor.sight) is not None:

@@ -13,6 +13,7 @@ from typing import Any
 from evercontext.access.projects import Projects
 from evercontext.app import EverContext
 from evercontext.app.routing import scope_at
+from evercontext.catalog.servers import Scope as Sight
 from evercontext.catalog.wire import Hear
 from evercontext.domain.event import Audit
 from evercontext.errors import AuditUnavailable, EverContextError
@@ -20,6 +21,7 @@ from evercontext.events.log import EventLog
 from evercontext.server import eras, json_rpc
 from evercontext.server.asgi import take_trace_id
 from evercontext.server.json_rpc import RpcError
+from evercontext.server.list_changes import ListChanges
 from evercontext.server.offer import Offer
 from evercontext.server.router_answers import whole
 from evercontext.server.status import json_rpc_code
@@ -37,6 +39,14 @@ class StdioRouter:
         self._running: dict[json_rpc.Id, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._out = _Outgoing()
+        self._changes = ListChanges(self._offer, self._sight, self._tell)
+        self._watching: asyncio.Task[None] | None = None
+
+    async def _sight(self) -> Sight:
+        return await scope_at(self._app.settings, self._projects)
+
+    def _tell(self, method: str) -> None:
+        self._out.put(json_rpc.notification(method, {}).encode())
 
     async def serve(self) -> None:
         """Serve until the client closes the pipe; what it asked by then is answered first."""
@@ -47,9 +57,10 @@ class StdioRouter:
                     self._take(line)
             await asyncio.gather(*self._tasks, return_exceptions=True)
         finally:
-            for task in self._tasks:
+            running = [*self._tasks, *([self._watching] if self._watching else [])]
+            for task in running:
                 task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await asyncio.gather(*running, return_exceptions=True)
             self._out.end()
             await writing
 
@@ -79,7 +90,9 @@ class StdioRouter:
             self._out.put(json_rpc.error(id, broken).encode())
 
     def _told(self, call: json_rpc.Call) -> None:
-        """Take a notification: only the one that takes a call back means anything here."""
+        """Take a notification: a call is taken back, or the client is ready to be told things."""
+        if call.method == "notifications/initialized" and self._watching is None:
+            self._watching = asyncio.create_task(self._changes.watch())
         id = call.params.get("requestId")
         if call.method == "notifications/cancelled" and isinstance(id, str | int):
             task = self._running.get(id)
@@ -102,10 +115,11 @@ class StdioRouter:
 
     async def _result(self, call: json_rpc.Call, question: _Question) -> dict[str, Any] | bytes:
         if call.method in eras.GREETINGS:
-            return eras.greeting(call)
-        sight = await scope_at(self._app.settings, self._projects)
-        visitor = Visitor(None, sight, user=self._app.settings.user)
-        return await self._offer.answer(call, visitor, question)
+            return eras.greeting(call, tells=True)
+        visitor = Visitor(None, await self._sight(), user=self._app.settings.user)
+        answer = await self._offer.answer(call, visitor, question)
+        await self._changes.note(call.method)
+        return answer
 
 
 class _Question:
