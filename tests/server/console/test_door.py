@@ -10,6 +10,7 @@ import pytest
 from evercontext.server.console.assets import assets, language_of
 from evercontext.server.console.door import ROUTES
 from evercontext.server.console.visitors import MOST_VISITORS
+from evercontext.settings import rows
 from tests.cli.command import evercontext
 from tests.server.console.visit import Visit, new_link
 from tests.server.console.world import Served, World, serving
@@ -215,3 +216,11 @@ def test_every_word_is_there_in_japanese() -> None:
     }
     assert used - japanese == set()
     assert MOST_VISITORS < 100
+
+
+def test_every_setting_is_described_in_japanese() -> None:
+    told = assets()["js/settings.ja.js"].content.decode()
+    described = re.findall(r'^  "(\w+)": "([^"]+)",$', told, re.MULTILINE)
+    assert [name for name, _ in described] == [row.name for row in rows()]
+    # Some are the English name and little else, but each has a word of Japanese.
+    assert [name for name, text in described if text.isascii()] == []
