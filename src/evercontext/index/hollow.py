@@ -29,11 +29,11 @@ _TYPES = re.compile(r"(?:class|interface|record|enum|struct|trait|new)\b")
 class _Shape:
     """How bodies look in a language."""
 
-    opener: re.Pattern[str]
+    opener: str
     """What stands before a body, up to the end of its line."""
     closer: str
     """What stands behind it, as far indented as the line of the opener."""
-    holds: re.Pattern[str]
+    holds: str
     """What begins a definition. It need not be a whole word: without a look back, which costs
     more than the search, too much is kept now and then, and never too little."""
     pairs: tuple[tuple[str, str], ...] = ()
@@ -48,20 +48,23 @@ def _shape(
     opener: str, closer: str, holds: str, fences: str = "", *, only_calls: bool = False
 ) -> _Shape:
     braces = (("{", "}"), ("/*", "*/")) if closer == "}" else ()
-    return _Shape(
-        re.compile(opener, re.M), closer, re.compile(holds, re.M), braces, tuple(fences.split()),
-        only_calls,
-    )  # fmt: skip
+    return _Shape(opener, closer, holds, braces, tuple(fences.split()), only_calls)
+
+
+def _any_of(words: str, behind: str = r"\b") -> str:
+    """Return a pattern of words: one group for all would make the search three times as slow."""
+    return "|".join(word + behind for word in words.split())
 
 
 _SHAPES = {
     "c": _shape(
         r"(?:\)[^(){};\n]*(?:\n[ \t]*)?|=[ \t]*)\{[ \t]*\n", "}",
-        r"(?:struct|union|enum)\b\s{0,9}\w*\s{0,9}\{|typedef\b|#[ \t]*define",
+        _any_of("struct union enum", r"\b\s{0,9}\w*\s{0,9}\{") + r"|typedef\b|#[ \t]*define",
     ),
     "java": _shape(
         _CALL, "}",
-        r"(?:class|interface|enum|record)\s{1,9}\w|new\b[^;{}]{0,300}\)\s{0,9}\{", '"""',
+        _any_of("class interface enum record", r"\s{1,9}\w") + r"|new\b[^;{}]{0,300}\)\s{0,9}\{",
+        '"""',
         only_calls=True,
     ),
     "csharp": _shape(
@@ -72,9 +75,10 @@ _SHAPES = {
         only_calls=True,
     ),
     "php": _shape(
-        _CALL, "}", r"(?:class|interface|trait|enum|const)\b|function[ \t]+\w", only_calls=True
+        _CALL, "}", _any_of("class interface trait enum const") + r"|function[ \t]+\w",
+        only_calls=True,
     ),
-    "go": _shape(_BRACE, "}", r"^[ \t]*type\b|^func\b", "`"),
+    "go": _shape(_BRACE, "}", r"type[ \t]+\w", "`"),
     "zig": _shape(
         _BRACE, "}",
         r"fn[ \t]+\w|=[ \t]*(?:packed[ \t]+|extern[ \t]+)?(?:struct|enum|union|opaque)\b"
@@ -82,7 +86,7 @@ _SHAPES = {
     ),
     "rust": _shape(
         _BRACE, "}",
-        r"(?:fn|struct|enum|union|trait|type|impl|mod|macro_rules|const|static)\b",
+        _any_of("fn struct enum union trait type impl mod macro_rules const static"),
     ),
     "lua": _shape(
         r"\bfunction\b[^\n()]*\([^()]*\)[ \t]*\n", "end", r"function[ \t]+\w|=[ \t]*function"
@@ -93,19 +97,27 @@ _SHAPES = {
     ),
     "ruby": _shape(
         r"^[ \t]*def\b[^\n;]*\n", "end",
-        r"(?:def|class|module|attr_\w+|scope|has_many|belongs_to|has_one|define_method|delegate"
-        r"|alias_method|class_attribute|mattr_accessor|cattr_accessor)\b|[A-Z]\w{0,80}[ \t]*="
-        r"|<<[-~]?[\"'A-Z]",
+        _any_of(
+            "def class module scope has_many belongs_to has_one define_method delegate"
+            " alias_method class_attribute mattr_accessor cattr_accessor"
+        )
+        + r"|attr_|[A-Z]\w{0,80}[ \t]*=|<<[-~]?[\"'A-Z]",
     ),
 }  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern when its language is first met: nobody meets all of them."""
+    return re.compile(pattern, re.M)
 
 
 def hollow(text: str, language: str) -> str:
     """Return the text without dull bodies; the text itself if there are none."""
     if language == "haskell":
-        return _EQUATION.sub(_shorten, text)
+        return _compiled(_EQUATION).sub(_shorten, text)
     if language == "scala":
-        return _BLOCK_COMMENT.sub(_blank, text) if "/*" in text else text
+        return _compiled(_BLOCK_COMMENT).sub(_blank, text) if "/*" in text else text
     shape, suite = _SHAPES.get(language), _SUITES.get(language)
     if shape is not None:
         text = _without_bodies(text, shape)
@@ -116,9 +128,10 @@ def _without_bodies(text: str, shape: _Shape) -> str:
     kept: list[str] = []
     done = at = 0
     unclosed: set[str] = set()
-    held = [found.start() for found in shape.holds.finditer(text)]
+    held = [found.start() for found in _compiled(shape.holds).finditer(text)]
+    opener = _compiled(shape.opener)
     work = _PATIENCE * len(text)
-    while work > 0 and (found := shape.opener.search(text, at)):
+    while work > 0 and (found := opener.search(text, at)):
         at = first = found.end()
         line = text.rfind("\n", 0, first - 1) + 1
         indent = _INDENT.match(text, line)[0]  # type: ignore[index]
@@ -151,10 +164,7 @@ def _is_whole(text: str, first: int, end: int, shape: _Shape | _Suite) -> bool:
             return False
         if text.count(opening, first, end) != text.count(closing, first, end):
             return False
-    for fence in shape.fences:
-        if text.count(fence, first, end) % 2:
-            return False
-    return True
+    return all(text.count(fence, first, end) % 2 == 0 for fence in shape.fences)
 
 
 def _head(text: str, line: int, indent: str) -> int:
@@ -172,9 +182,9 @@ def _head(text: str, line: int, indent: str) -> int:
 class _Suite:
     """How bodies look that only their indentation tells apart."""
 
-    opener: re.Pattern[str]
+    opener: str
     """What stands before a body; its first group is the indentation."""
-    holds: re.Pattern[str]
+    holds: str
     filler: str
     """The shortest body."""
     pairs: tuple[tuple[str, str], ...]
@@ -183,12 +193,9 @@ class _Suite:
 
 _SUITES = {
     "python": _Suite(
-        re.compile(
-            r"^([ \t]*)(?:async[ \t]+)?def\b[^\n()]*\([^()]*(?:\([^()]*\)[^()]*)*\)[^\n:]*:[ \t]*"
-            r"(?:#[^\n]*)?\n",
-            re.M,
-        ),
-        re.compile(r"(?:def|class)[ \t]+\w"),
+        r"^([ \t]*)(?:async[ \t]+)?def\b[^\n()]*\([^()]*(?:\([^()]*\)[^()]*)*\)[^\n:]*:[ \t]*"
+        r"(?:#[^\n]*)?\n",
+        _any_of("def class", r"[ \t]+\w"),
         "pass",
         (("(", ")"), ("[", "]")),
         ('"""', "'''"),
@@ -204,9 +211,10 @@ def _less_indented(than: int) -> re.Pattern[str]:
 def _without_suites(text: str, suite: _Suite) -> str:
     kept: list[str] = []
     done = at = 0
-    held = [found.start() for found in suite.holds.finditer(text)]
+    held = [found.start() for found in _compiled(suite.holds).finditer(text)]
+    opener = _compiled(suite.opener)
     work = _PATIENCE * len(text)
-    while work > 0 and (found := suite.opener.search(text, at)):
+    while work > 0 and (found := opener.search(text, at)):
         at = first = found.end()
         behind = _less_indented(len(found[1])).search(text, first)
         end = first + len(text[first : behind.start() if behind else len(text)].rstrip())
@@ -219,12 +227,11 @@ def _without_suites(text: str, suite: _Suite) -> str:
     return "".join((*kept, text[done:])) if kept else text
 
 
-_EQUATION = re.compile(
+_EQUATION = (
     r"^(?!(?:module|import|data|type|newtype|class|instance|infix[lr]?|foreign|deriving|pattern"
     r"|default|where)\b)([a-z_][\w']*)(?:[ \t]+(?:[\w'~!@]+|\([^()\n]*\)|\[[^\[\]\n]*\]))*"
     r"(?:[ \t]*(=|\||::)(?=[ \t\n])[^\n]*|(?=\n[ \t]+[=|][ \t]))"
-    r"(?:\n[ \t]+[^\n]+|\n(?=[\n \t]))*",
-    re.M,
+    r"(?:\n[ \t]+[^\n]+|\n(?=[\n \t]))*"
 )
 
 
@@ -239,7 +246,7 @@ def _shorten(found: re.Match[str]) -> str:
     return f"{found[1]} :: {lines}T{tail}" if found[2] == "::" else f"{found[1]} = {lines}x{tail}"
 
 
-_BLOCK_COMMENT = re.compile(r"^[ \t]*/\*[^*]*\*+(?:[^/*][^*]*\*+)*/", re.M)
+_BLOCK_COMMENT = r"^[ \t]*/\*[^*]*\*+(?:[^/*][^*]*\*+)*/"
 """Half of what parsing costs in Scala, whose comments nest."""
 
 

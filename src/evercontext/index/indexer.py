@@ -205,7 +205,7 @@ class Indexer:
                 report.reused.append((row.path, row.content))
             elif keep_analyses:
                 report.applied.append((row.path, None))
-        report.embedded += sum(len(a.spans) for a in fresh.values()) if self.vectors else 0
+        report.embedded += sum(len(a.chunks) for a in fresh.values()) if self.vectors else 0
         await self._commit(batch, touched, report, keep_analyses)
 
     async def _commit(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import resources
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ DATA = frozenset({"json", "yaml", "toml", "ini", "html", "css", "xml"})
 
 def language_of(path: str) -> str | None:
     """Return the language of a path by its name, or ``None`` if it is no text we know."""
-    name = PurePosixPath(path).name.lower()
+    name = path.rpartition("/")[2].lower()
     if name in _BY_NAME:
         return _BY_NAME[name]
     _, dot, extension = name.rpartition(".")

@@ -60,6 +60,7 @@ class Walker:
     def __init__(self, root: Path, policy: FilePolicy) -> None:
         self.root = root
         self.policy = policy
+        self._prefix = f"{root}{os.sep}"
 
     async def walk(self) -> list[Found]:
         """Return every file that may be indexed, in order of their paths."""
@@ -74,7 +75,7 @@ class Walker:
         if not self.wants(path):
             return None
         try:
-            seen = os.lstat(self.root / path)
+            seen = os.lstat(f"{self._prefix}{path}")
         except (OSError, ValueError):
             return None
         if not stat.S_ISREG(seen.st_mode):

@@ -29,6 +29,8 @@ _LONGEST = 40
 _LONGEST_PIECE = 14
 """Longer pieces are whole words: looking for them inside unknown words finds next to nothing."""
 _MOST_PARTS = 12
+_NUMBERED = re.compile(r"[a-z]{0,2}\d+")
+"""Numbers, and what means no more: half of the words that no piece covers."""
 _UNKNOWN = -25.0
 """Score of a character that no piece covers: any cut with pieces is better."""
 
@@ -60,7 +62,7 @@ class Pieces:
         known = self.ids.get(word)
         if known is not None:
             return [known]
-        if word.isdigit() or (len(word) < 2 and word.isascii()):
+        if _NUMBERED.fullmatch(word) or (len(word) < 2 and word.isascii()):
             return []
         return self._best_cut(word)
 

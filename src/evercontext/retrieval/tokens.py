@@ -41,10 +41,14 @@ GENERIC_WORDS = frozenset(_GENERIC.split())
 GENERIC_WEIGHT = 0.4
 
 
+_STEMMED = frozenset("sgde")
+"""The last letters of endings that are taken off."""
+
+
 @lru_cache(maxsize=200_000)
 def stem(word: str) -> str:
     """Return a light English stem: plural, -ing, -ed; never shorter than three letters."""
-    if len(word) <= 3 or not word.isascii():
+    if len(word) <= 3 or word[-1] not in _STEMMED or not word.isascii():
         return word
     if word.endswith("ies") and len(word) > 4:
         word = word[:-3] + "y"
