@@ -94,3 +94,18 @@ def test_a_port_is_free_or_taken(tmp_path: Path, quiet: dict[str, str]) -> None:
 def test_a_wide_root_is_warned_about(quiet: dict[str, str]) -> None:
     _, found = examined(cwd=Path.home(), env=quiet)
     assert found["root"]["state"] == "warn"
+
+
+@pytest.mark.case(122)
+def test_what_waits_for_a_database_that_is_not_set_any_more_is_told(
+    tmp_path: Path, quiet: dict[str, str]
+) -> None:
+    away = {"EC_DATABASE_URL": "postgresql://me@127.0.0.1:9/none"}
+    assert evercontext("memory", "add", "Waits", cwd=tmp_path, env=away).code == 75
+    _, found = examined(cwd=tmp_path, env=quiet)
+    assert found["database"]["state"] == "warn"
+    assert "waiting for another database: 1" in found["database"]["text"]
+    assert "EC_DATABASE_URL" in found["database"]["fix"]
+    _, found = examined(cwd=tmp_path, env=quiet | away)
+    assert "not yet stored: 1" in found["database"]["text"]
+    assert "another database" not in found["database"]["text"]

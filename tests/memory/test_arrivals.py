@@ -125,6 +125,28 @@ async def test_a_crash_between_both_commits_stores_no_turn_twice(
     assert said(url) == ["yes", "yes"]
 
 
+@pytest.mark.parametrize("later", [1, 6])
+async def test_a_file_from_a_backup_loses_nothing_and_repeats_nothing(
+    url: str, store: Store, tmp_path: Path, later: int
+) -> None:
+    sessions, messages = SessionRepository(store), MessageRepository(store)
+    session = await sessions.create(tmp_path, "m")
+    with postgres.away():
+        await messages.append(session.id, user("first"))
+        shutil.copy(outbox(store), tmp_path / "backup")
+        for n in range(3):
+            await messages.append(session.id, user(f"between {n}"))
+    await Queue(outbox(store)).deliver(store)
+    # As the backup has it: one turn waits, and what came after was never said.
+    shutil.copy(tmp_path / "backup", outbox(store))
+    with postgres.away():
+        for n in range(later):
+            await messages.append(session.id, user(f"later {n}"))
+    await messages.append(session.id, user("last"))
+    before = ["first", "between 0", "between 1", "between 2"]
+    assert said(url) == [*before, *(f"later {n}" for n in range(later)), "last"]
+
+
 class Cut:
     """A way to the server that takes a COMMIT there and loses the answer to it."""
 

@@ -130,6 +130,30 @@ async def _queued(settings: Settings) -> str:
 
 
 async def _database(settings: Settings) -> Check:
+    """The database, and whether something waits for one that is not set any more."""
+    check = await _present_database(settings)
+    waiting = await asyncio.to_thread(_waiting_elsewhere, settings)
+    if not waiting:
+        return check
+    told = f"{check.text}; waiting for another database: {waiting:,} (in outbox/)"
+    fix = check.fix or "Run any command once with the EC_DATABASE_URL they were meant for"
+    return Check(check.name, "warn" if check.state == "ok" else check.state, told, fix)
+
+
+def _waiting_elsewhere(settings: Settings) -> int:
+    from evercontext.storage.choose import outbox_path
+    from evercontext.storage.outbox import Outbox
+
+    url, folder = settings.database_url, settings.database.parent / "outbox"
+    try:
+        ours = outbox_path(settings.database, url) if url else None
+        return sum(Outbox(path).count() for path in folder.glob("*.db") if path != ours)
+    except EverContextError:
+        # An address that is none, or a file that is damaged: said elsewhere.
+        return 0
+
+
+async def _present_database(settings: Settings) -> Check:
     from evercontext.storage.recover import find_damage
 
     if settings.database_url:

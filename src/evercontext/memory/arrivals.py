@@ -46,6 +46,15 @@ _SET = {
     "ended_at": "UPDATE sessions SET ended_at = ? WHERE id = ? AND ended_at IS NULL",
     "reopened": "UPDATE sessions SET ended_at = NULL WHERE ? = 1 AND id = ?",
 }
+_KNOWN_THERE = (
+    "SELECT id FROM messages WHERE session_id = ? AND entry IS NOT NULL"
+    " AND substr(entry, length(entry) - 31) = ?"
+)
+"""A message by the name it was given when it was said, which ends its entry."""
+_KNOWN = (
+    "SELECT id FROM messages WHERE session_id IS NULL AND entry IS NOT NULL"
+    " AND substr(entry, length(entry) - 31) = ?"
+)
 _PLACES = ("after", "through")
 """Names under which a session's metadata keep the id of a message."""
 
@@ -88,19 +97,26 @@ async def _take_change(writing: Queries, box: str, row: Row) -> None:
 
 async def _take_message(writing: Queries, box: str, row: Row) -> None:
     told = json.loads(row["body"])
-    entry = f"{box}:{row['number']}"
-    changed = await writing.execute(
-        "UPDATE messages SET entry = ? WHERE entry = ?", (entry, row["id"])
-    )
+    entry = f"{box}:{row['number']}:{row['id']}"
+    if known := await _known(writing, told["session_id"], row["id"]):
+        # Its answer was lost, and it has a place in the queue by now.
+        await writing.execute("UPDATE messages SET entry = ? WHERE id = ?", (entry, known["id"]))
+        return
     session = await writing.fetch_one(
         "SELECT 1 AS one FROM sessions WHERE id = ?", (told["session_id"],)
     )
     # Said in a session that somebody has deleted since: it is deleted with it.
-    if changed or (told["session_id"] and not session):
+    if told["session_id"] and not session:
         return
     covered = [told[name] for name in SPOKEN]
     rest = (told["timestamp"], told["user_id"], told["trace_id"], checksum(covered), entry)
     await writing.execute(_INSERT_MESSAGE, (*covered, *rest))
+
+
+async def _known(writing: Queries, session_id: str | None, name: str) -> Row | None:
+    if session_id is None:
+        return await writing.fetch_one(_KNOWN, (name,))
+    return await writing.fetch_one(_KNOWN_THERE, (session_id, name))
 
 
 _TAKE: dict[str, Callable[[Queries, str, Row], Awaitable[None]]] = {
@@ -153,8 +169,8 @@ async def settled(queries: Queries, box: str, session_id: str, id: int) -> int:
 
 
 def _number(entry: str | None, box: str) -> int:
-    name, _, number = (entry or "").rpartition(":")
-    return int(number) if name == box else 0
+    name, _, rest = (entry or "").partition(":")
+    return int(rest.partition(":")[0]) if name == box else 0
 
 
 def encoded(memories: Sequence[Memory]) -> list[list[Any]]:

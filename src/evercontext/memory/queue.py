@@ -193,6 +193,10 @@ class Queue:
         box, rows = await asyncio.to_thread(self._next)
         if not rows:
             return 0
+        if await _is_restored(store, box, rows):
+            # The server has seen later numbers: they are counted anew, under another name.
+            await asyncio.to_thread(self._rename)
+            return await self._deliver_some(store)
         try:
             await _hand_over(store, box, rows)
         except (StoreGone, StoreBusy, StoreTimeout):
@@ -218,6 +222,10 @@ class Queue:
             found = held.execute("SELECT * FROM waiting ORDER BY number LIMIT ?", (_BATCH,))
             return name_of(held), list(found.fetchall())
 
+    def _rename(self) -> None:
+        with self._outbox.held() as held:
+            held.execute("UPDATE box SET name = ?", (secrets.token_hex(16),))
+
     def _clear(self, last: int) -> None:
         with self._outbox.held() as held:
             held.execute("DELETE FROM waiting WHERE sent = 1 AND number <= ?", (last,))
@@ -234,12 +242,27 @@ class Queue:
 async def _hand_over(store: Store, box: str, rows: Sequence[Row]) -> None:
     key = f"outbox:{box}"
     async with store.transaction() as writing:
-        mark = await writing.fetch_one(_MARK, (key,))
-        last = int(mark["value"]) if mark else 0
+        last, _ = _read(await writing.fetch_one(_MARK, (key,)))
         for row in rows:
             if row["number"] > last:
                 await _take(writing, box, row)
-        await writing.execute(_SET_MARK, (key, str(max(last, rows[-1]["number"]))))
+        newest = rows[-1]
+        if newest["number"] > last:
+            mark = f"{newest['number']} {newest['id']}"
+            await writing.execute(_SET_MARK, (key, mark))
+
+
+async def _is_restored(store: Store, box: str, rows: Sequence[Row]) -> bool:
+    """Whether the file is an older copy of itself, from a backup: its numbers repeat then."""
+    last, id = _read(await store.fetch_one(_MARK, (f"outbox:{box}",)))
+    same = [row["id"] == id for row in rows if row["number"] == last]
+    # One that is waiting though it was taken was left by a crash, and is the last one taken.
+    return rows[0]["number"] <= last and same != [True]
+
+
+def _read(mark: Row | None) -> tuple[int, str]:
+    number, _, id = str(mark["value"] if mark else "0").partition(" ")
+    return int(number), id
 
 
 async def _take(writing: Queries, box: str, row: Row) -> None:
