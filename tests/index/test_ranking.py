@@ -164,3 +164,13 @@ def test_sums_by_owner() -> None:
     assert best.tolist() == [5.0, 0.0, 3.0]
     assert top3.tolist() == [11.0, 0.0, 3.0]
     assert total.tolist() == [12.0, 0.0, 3.0]
+
+
+@pytest.mark.parametrize("query", ["zebra", "?", "a", "カート", "Cart::total", "how does it work"])
+@pytest.mark.parametrize("limit", [1, 100])
+def test_no_question_is_too_poor(query: str, limit: int) -> None:
+    corpora = [_corpus(SHOP), _corpus({"empty.py": "", "a.py": "\n"}), _corpus({})]
+    for corpus in corpora:
+        found = rank(corpus, understand(query), None, limit)
+        assert len(found) <= limit
+        assert rank(corpus, understand(query), None, limit, "nowhere/") == []

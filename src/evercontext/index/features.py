@@ -136,8 +136,7 @@ class Scorer:
         self, out: NDArray[np.float32], slots: Ints, counts: Floats, bm25f: Floats
     ) -> None:
         """Fill in the signals of fields; ``counts`` are by word, file and field."""
-        averages = self.corpus.average_lengths.astype(np.float32)
-        length = self.corpus.lengths[slots] / averages
+        length = self.corpus.lengths[slots] / self._words.average_lengths
         scaled = counts / (counts + (_K1 * (1 - _B + _B * length) + np.float32(1e-9)))
         share = self._words.weights / np.float32(self._words.total)
         flat = share @ scaled.reshape(len(share), len(slots) * len(FIELD_NAMES))
@@ -210,7 +209,7 @@ def _top(scores: Floats, count: int) -> list[int]:
     count = min(count, len(scores))
     if not count:
         return []
-    best = np.argpartition(scores, len(scores) - count)[len(scores) - count :]
+    best = scores.argpartition(len(scores) - count)[len(scores) - count :]
     found: list[int] = best[scores[best] > 0].tolist()
     return found
 

@@ -29,6 +29,7 @@ class Words:
 
     def __init__(self, corpus: Corpus, question: Question) -> None:
         self._corpus = corpus
+        self.average_lengths: Floats = corpus.average_lengths.astype(np.float32)
         self._frequency = corpus.values("frequency")
         stems = [stem(word) for word in question.words]
         found = corpus.numbers([*question.terms, *stems])
@@ -74,8 +75,7 @@ class Words:
     def bm25f(self) -> Floats:
         """Return how well the words are met by each file of the corpus."""
         corpus, files = self._corpus, self._corpus.file_count
-        average = np.float32(corpus.average_lengths[-1])
-        norm = _BODY_FLOOR + _BODY_SLOPE / average * corpus.lengths[:, -1]
+        norm = _BODY_FLOOR + _BODY_SLOPE / self.average_lengths[-1] * corpus.lengths[:, -1]
         body = self._counts / norm[self._file]
         fields = _WORTH[self._fields & FIELD] * np.minimum(self._field_counts, _MOST)
         places = (
