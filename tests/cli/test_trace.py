@@ -6,7 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.domain.event import Diff, Final, ModelReply, Notice, Plan, Step, StepResult, Task
+from evercontext.domain.event import (
+    ContextAssembled,
+    Diff,
+    Final,
+    ModelReply,
+    Notice,
+    Plan,
+    Step,
+    StepResult,
+    Task,
+)
 from evercontext.events.log import EventLog
 from evercontext.files.policy import FilePolicy
 from evercontext.files.tree import WriteMode
@@ -178,3 +188,21 @@ def test_show_says_how_a_command_ended_and_what_it_said() -> None:
     shown = evercontext("trace", "show", trace_id).out
     assert "result exit 3" in shown
     assert "out \\x1b[2J" in shown
+
+
+def test_show_says_in_words_what_a_context_was_made_of() -> None:
+    log = EventLog(home() / "traces")
+    made = ContextAssembled(
+        context_assembly_latency_ms=482.545224,
+        context_token_count=1234,
+        memory_layer_usage={"working": 1000, "semantic": 234, "summary": 0},
+        token_limit=80_000,
+        compression_applied=True,
+        degraded={"summary": "too slow"},
+    )
+    log.emit(made, trace_id=FIRST)
+    log.close()
+    assert evercontext("trace", "show", FIRST).out == (
+        "context 1,234 of 80,000 tokens, working 1,000, semantic 234, compressed,"
+        " without summary (too slow), 483 ms\n"
+    )

@@ -192,7 +192,8 @@ def _report(
         return
     screen.line("")
     show(screen, str(place) if best.number else "the original", best.evaluation)
-    gain = best.evaluation.score - first.evaluation.score
+    # Of what was shown: 3.3 and then 7.2 are 3.9, whatever lies behind the first digit.
+    gain = round(best.evaluation.score, 1) - round(first.evaluation.score, 1)
     screen.line(f"stopped: {found.stop}; {gain:+.1f} since the beginning")
     before, after = len(first.content), len(best.content)
     if after < before / 2:

@@ -24,6 +24,7 @@ from evercontext.domain.event import (
     Approval,
     Audit,
     Body,
+    ContextAssembled,
     Diff,
     Event,
     Evidence,
@@ -141,6 +142,8 @@ def _rarer(event: Event) -> tuple[str, str, tuple[str, ...]]:
         case HookRan(event=about, command=command, decision=decision, exit_code=code, text=text):
             ended = "no exit code" if code is None else f"exit {code}"
             return "hook", f"{about} {command} → {ended}, {decision} {text}".rstrip(), ()
+        case ContextAssembled() as made:
+            return "context", _context(made), ("dim",)
         case Unknown(name=name):
             return name, "written by a newer version", ("dim",)
         case other:
@@ -150,6 +153,15 @@ def _rarer(event: Event) -> tuple[str, str, tuple[str, ...]]:
 def _facts(body: Body) -> str:
     facts = ((row.name, getattr(body, row.name)) for row in dataclasses.fields(body))
     return ", ".join(f"{name} {value}" for name, value in facts if value not in (None, "", (), {}))
+
+
+def _context(made: ContextAssembled) -> str:
+    counted_out = f"{made.context_token_count:,} of {made.token_limit:,} tokens"
+    layers = [f"{name} {count:,}" for name, count in made.memory_layer_usage.items() if count]
+    shorter = ["compressed"] if made.compression_applied else []
+    without = [f"without {name} ({why})" for name, why in made.degraded.items()]
+    took = seconds(round(made.context_assembly_latency_ms))
+    return ", ".join([counted_out, *layers, *shorter, *without, took])
 
 
 def _reply(reply: ModelReply) -> str:

@@ -315,6 +315,8 @@ def test_the_page_speaks_japanese_by_preference_and_by_switch(
         desk.go(path)
     page = desk.go("settings")
     page.get_by_text("1 タスクでのモデル呼び出し回数").wait_for()
+    page.get_by_text("環境変数 EC_APP_ROOT").wait_for()
+    page.get_by_text("（未設定）").first.wait_for()
     page.get_by_role("searchbox").fill("呼び出し回数")
     page.get_by_role("row", name=re.compile("max_bytes")).wait_for(state="detached")
     assert page.locator("tbody tr").count() == 1
