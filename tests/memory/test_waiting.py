@@ -46,3 +46,24 @@ async def test_a_session_begun_meanwhile_can_be_read_taken_up_and_dropped(
     assert (stored.id, stored.user_id, stored.metadata["summary"]) == (session.id, "ann", "short")
     assert await sessions.waiting_in(tmp_path) == []
     await store.close()
+
+
+@pytest.mark.case(122)
+async def test_what_waits_can_be_taken_back_as_long_as_nobody_else_can_know_it(
+    url: str, tmp_path: Path
+) -> None:
+    with postgres.away():
+        store = await open_or_wait(tmp_path / "memory.db", url)
+        sessions, messages = SessionRepository(store), MessageRepository(store)
+        session, other = [await sessions.create(tmp_path, "m") for _ in range(2)]
+        kept = await messages.append(session.id, user("stays"))
+        for word in ("goes", "goes too"):
+            await messages.append(session.id, user(word))
+        await messages.append(other.id, user("another's"))
+        assert await messages.forget_after(session.id, kept.id) == 2
+        assert [m.content for m in await messages.conversation(session.id)] == ["stays"]
+        with pytest.raises(StoreGone):
+            await messages.forget_after("one on the server", 0)
+    assert [m.content for m in await messages.conversation(session.id)] == ["stays"]
+    assert [m.content for m in await messages.conversation(other.id)] == ["another's"]
+    await store.close()

@@ -211,7 +211,13 @@ class MessageRepository:
 
     async def forget_after(self, session_id: str, id: int) -> int:
         """Take back what was said after message ``id``; return how many messages that was."""
-        await self._delivered()
+        try:
+            await self._delivered()
+        except StoreGone:
+            if self._queue is None or not session_in(await self._queue.talk(session_id)):
+                raise
+            # Places from before it waited come first, whatever their number.
+            return await self._queue.take_back_talk(session_id, max(0, id - LOCAL))
         which = (session_id, id)
         async with self._store.transaction() as writing:
             await writing.execute(

@@ -138,6 +138,23 @@ class Queue:
             held.execute("DELETE FROM waiting WHERE session = ?", (session,))
             return True
 
+    async def take_back_talk(self, session: str, after: int) -> int:
+        """Forget what was said in a session after an entry; ``StoreGone`` if it may be known."""
+        return await asyncio.to_thread(self._take_back_talk, session, after)
+
+    def _take_back_talk(self, session: str, after: int) -> int:
+        with self._outbox.held() as held:
+            rows = held.execute(
+                "SELECT number, sent FROM waiting"
+                " WHERE session = ? AND kind = 'message' AND number > ?",
+                (session, after),
+            ).fetchall()
+            if any(row["sent"] for row in rows):
+                raise StoreGone("some of it may be on the server, which does not answer")
+            held.executemany("DELETE FROM waiting WHERE number = ?",
+                             [(row["number"],) for row in rows])  # fmt: skip
+            return len(rows)
+
     async def holds(self, id: str, scope: Scope) -> bool:
         """Whether a memory waits that may be seen."""
         return bool(await asyncio.to_thread(self._seen, id, scope, False))
