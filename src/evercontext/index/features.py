@@ -206,12 +206,13 @@ _PRIORS = slice(COLUMN[PRIORS[0]], COLUMN[PRIORS[-1]] + 1)
 
 
 def _top(scores: Floats, count: int) -> list[int]:
-    count = min(count, len(scores))
-    if not count:
-        return []
-    best = scores.argpartition(len(scores) - count)[len(scores) - count :]
-    found: list[int] = best[scores[best] > 0].tolist()
-    return found
+    """Return where the largest scores above 0 are; most are 0, which a partition takes ill."""
+    found: Long = (scores > 0).nonzero()[0]
+    if len(found) > count:
+        kept = scores[found].argpartition(len(found) - count)[len(found) - count :]
+        found = found[kept]
+    places: list[int] = found.tolist()
+    return places
 
 
 def _share(values: NDArray[Any]) -> NDArray[Any]:

@@ -94,11 +94,13 @@ class StemMatcher:
                     found.setdefault(part, {})[j] = fit
         return {part: self._fit(values) for part, values in found.items()}
 
-    def _fit(self, values: dict[int, float]) -> _Fit:
-        best = max(values.values())
-        word = min(j for j, value in values.items() if value == best)
-        first, last = (values.get(j, 0.0) * weight for j, weight in self._edges)
-        return best, word, first, last
+    def _fit(self, values: Mapping[int, float]) -> _Fit:
+        best, word = 0.0, 0
+        for j, value in values.items():
+            if value > best:
+                best, word = value, j
+        (first, heavy), (last, weight) = self._edges
+        return best, word, values.get(first, 0.0) * heavy, values.get(last, 0.0) * weight
 
     def _stem(self, facts: PathFacts, fits: Mapping[str, _Fit]) -> tuple[float, ...]:
         equals = self._joined.get(facts.stem) or self._joined.get(facts.stem_term, 0)
@@ -112,8 +114,10 @@ class StemMatcher:
         _, _, first, last = whole or _NO_FIT
         for best, word, at_first, at_last, size in found:
             fitting += best * size
-            gained[word] = max(best, gained.get(word, 0.0))
-            first, last = max(first, at_first), max(last, at_last)
+            if best > gained.get(word, 0.0):
+                gained[word] = best
+            first = at_first if at_first > first else first
+            last = at_last if at_last > last else last
         return (
             sum(best * self._weights[word] for word, best in gained.items()) / self._total,
             fitting / len(facts.stem),
