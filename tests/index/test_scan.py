@@ -15,7 +15,7 @@ def words(text: str) -> list[tuple[int, str]]:
     """Return the words found in a text with the lines they are on."""
     data = ("\n" + text + "\n").encode("utf-8", "surrogatepass")
     found = scan(data, line_starts(data)[: text.count("\n") + 1])
-    return sorted((int(found.rows[i]), found.text(i)) for i in range(len(found)))
+    return sorted(zip(found.rows.tolist(), found.texts(np.arange(len(found))), strict=True))
 
 
 @given(st.text(ALPHABET, max_size=200))
@@ -40,7 +40,7 @@ def test_a_word_has_one_number_wherever_it_stands(given_words: list[str]) -> Non
 def test_a_wide_word_has_the_number_of_its_parts() -> None:
     data = "\nplain\n“plain”\n".encode()
     found = scan(data, line_starts(data)[:-1])
-    assert [found.text(i) for i in range(len(found))] == ["plain", "plain"]
+    assert found.texts(np.arange(2)) == ["plain", "plain"]
     assert found.numbers[0] == found.numbers[1]
     assert found.rows.tolist() == [0, 1]
 

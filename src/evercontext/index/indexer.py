@@ -25,7 +25,7 @@ from evercontext.retrieval.vectors import StaticVectors
 
 BATCH = 256
 """Files per transaction of a large update: bounds memory, and what a kill can cost."""
-_MUCH = 4_000_000
+_MUCH = 6_000_000
 """Bytes of changed files that are worth the start of more processes."""
 _RACY_NS = 50_000_000
 """A file changed this shortly before it was read may change again within the same clock tick."""

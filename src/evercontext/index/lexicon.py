@@ -106,9 +106,10 @@ class Lexicon:
         before = len(known)
         numbers = np.fromiter(map(known.__getitem__, words.numbers.tolist()), np.int64, len(words))
         if known.new:
-            met = np.flatnonzero(numbers >= before)
-            _, first = np.unique(numbers[met], return_index=True)
-            self._learn_runs([words.text(word) for word in met[first].tolist()])
+            met = np.flatnonzero(numbers >= before)[::-1]
+            first = np.empty(len(known.new), np.int64)
+            first[numbers[met] - before] = met
+            self._learn_runs(words.texts(first))
             known.new.clear()
         return numbers
 
@@ -175,7 +176,8 @@ class Lexicon:
         wholes = [stem("".join(group)) for group in split]
         written = (_keys(names), _keys([name.lower() for name in names]), _keys(wholes))
         self._name_keys.extend(np.stack(written, axis=1))
-        self._name_parts.extend(_sizes(parts), _keys(_flat(parts)))
+        flat = _flat(parts)
+        self._name_parts.extend(_sizes(parts), np.fromiter(map(key_of, flat), np.uint64, len(flat)))
 
 
 def _flat(groups: Iterable[Iterable[_Item]]) -> list[_Item]:
@@ -183,7 +185,9 @@ def _flat(groups: Iterable[Iterable[_Item]]) -> list[_Item]:
 
 
 def _keys(terms: Sequence[str]) -> Keys:
-    return np.fromiter(map(key_of, terms), np.uint64, len(terms))
+    """Return what ``key_of`` returns, for terms that are not asked for again."""
+    digests = [blake2b(t.encode("utf-8", "surrogatepass"), digest_size=8).digest() for t in terms]
+    return np.frombuffer(b"".join(digests), "<u8")
 
 
 def _last(known: dict[str, int], count: int) -> list[str]:

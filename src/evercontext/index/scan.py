@@ -41,10 +41,10 @@ class Scan:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def text(self, word: int) -> str:
-        """Return one word as it is written."""
-        found = self.data[self.starts[word] : self.ends[word]]
-        return found.decode("utf-8", "surrogatepass")
+    def texts(self, words: Long) -> list[str]:
+        """Return some words as they are written."""
+        places = zip(self.starts[words].tolist(), self.ends[words].tolist(), strict=True)
+        return [self.data[a:b].decode("utf-8", "surrogatepass") for a, b in places]
 
 
 def line_starts(data: bytes) -> Long:
@@ -106,7 +106,7 @@ def _with_wide_words(words: Scan) -> Scan:
     """Cut again what holds more than ASCII: only the letters tell words from punctuation there."""
     wide = np.cumsum(np.frombuffer(words.data, np.uint8) >= _ASCII)
     has_wide = wide[words.ends - 1] > wide[words.starts - 1]
-    parts = [runs(words.text(word)) for word in np.flatnonzero(has_wide).tolist()]
+    parts = [runs(text) for text in words.texts(np.flatnonzero(has_wide))]
     texts = "\n".join(["", *(text for part in parts for text in part), ""])
     more = texts.encode("utf-8", "surrogatepass")
     starts, ends, numbers = _scan_block(more, 0, len(more) - 1)

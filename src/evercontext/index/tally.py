@@ -59,7 +59,8 @@ class Tally:
         found, sizes = self._lexicon.terms(self._run[:end])
         numbers, place = self._lexicon.term_places.of(found)
         keys = self._lexicon.term_keys(numbers)
-        terms = np.unique(np.concatenate([keys, names]))[:_MOST_TERMS]
+        terms = np.sort(np.concatenate([keys, names]))
+        terms = terms[first_of_each(terms)][:_MOST_TERMS]
         width = len(terms) + 1
         position = np.searchsorted(terms, keys)[place]
         cells = np.repeat(self._row[:end] * width, sizes) + position

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -31,6 +31,8 @@ _LONGEST_PIECE = 14
 _MOST_PARTS = 12
 _NUMBERED = re.compile(r"[a-z]{0,2}\d+")
 """Numbers, and what means no more: half of the words that no piece covers."""
+_OPENING = 4
+"""Letters by which a longer piece is looked for."""
 _UNKNOWN = -25.0
 """Score of a character that no piece covers: any cut with pieces is better."""
 
@@ -67,15 +69,21 @@ class Pieces:
         return self._best_cut(word)
 
     def _best_cut(self, word: str) -> list[int]:
+        get, scores, openings = self.ids.get, self._scores, self._openings
         size = len(word)
         best = [0.0] + [-1e9] * size
         back: list[tuple[int, int]] = [(0, -1)] * (size + 1)
-        for end in range(1, size + 1):
-            best[end], back[end] = best[end - 1] + _UNKNOWN, (end - 1, -1)
-            for start in range(max(0, end - self._longest), end):
-                piece = self.ids.get(word[start:end])
-                if piece is not None and best[start] + self._scores[piece] > best[end]:
-                    best[end], back[end] = best[start] + self._scores[piece], (start, piece)
+        for start in range(size):
+            so_far = best[start]
+            if so_far + _UNKNOWN > best[start + 1]:
+                best[start + 1], back[start + 1] = so_far + _UNKNOWN, (start, -1)
+            # Few beginnings lead anywhere: most pieces need not be looked for.
+            opening = word[start : start + _OPENING]
+            reach = self._longest if opening in openings else _OPENING - 1
+            for end in range(start + 1, min(size, start + reach) + 1):
+                piece = get(word[start:end])
+                if piece is not None and so_far + scores[piece] > best[end]:
+                    best[end], back[end] = so_far + scores[piece], (start, piece)
         found = []
         at = size
         while at:
@@ -83,6 +91,10 @@ class Pieces:
             if piece >= 0:
                 found.append(piece)
         return found[::-1]
+
+    @cached_property
+    def _openings(self) -> set[str]:
+        return {piece[:_OPENING] for piece in self.ids}
 
 
 class StaticModel(StaticVectors):

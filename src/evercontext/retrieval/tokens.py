@@ -68,6 +68,8 @@ def stem(word: str) -> str:
 
 def split_identifier(name: str) -> list[str]:
     """Return the lower-cased parts of ``parseHTTPHeader_v2``: parse, http, header, v2."""
+    if name.islower() and name.isascii() and name.isalpha():
+        return [name]
     return [part.lower() for part in _PART.findall(name)]
 
 
