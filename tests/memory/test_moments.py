@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
@@ -38,6 +38,21 @@ def day(text: str) -> datetime:
         ("in March 2025", "2025-03-31", "2026-03-05"),
         ("2025年3月に", "2025-03-01", "2026-03-05"),
         ("during 2024", "2024-12-31", "2025-01-01"),
+        ("きのうの話", "2026-05-19", "2026-05-20"),
+        ("the day before yesterday", "2026-05-18", "2026-05-19"),
+        ("三日前のこと", "2026-05-17", "2026-05-19"),
+        ("数日前に", "2026-05-17", "2026-05-19"),
+        ("二週間前の予定", "2026-05-06", "2026-04-20"),
+        ("3ヵ月前", "2026-02-19", "2026-04-20"),
+        ("a few days ago", "2026-05-17", "2026-05-19"),
+        ("a couple of weeks ago", "2026-05-06", "2026-05-19"),
+        ("一昨年の計画", "2024-06-01", "2025-06-01"),
+        ("What did you do last Monday?", "2026-05-18", "2026-05-19"),
+        ("the talk on Thursday", "2026-05-14", "2026-05-21"),
+        ("水曜日の会議", "2026-05-13", "2026-05-20"),
+        ("先週の金曜日", "2026-05-15", "2026-05-18"),
+        ("last weekend", "2026-05-17", "2026-05-18"),
+        ("週末に行った所", "2026-05-16", "2026-05-15"),
     ],
 )
 def test_a_time_is_understood(text: str, inside: str, outside: str) -> None:
@@ -62,7 +77,18 @@ def test_a_month_without_a_year_is_that_month_of_any_year(
     assert find_moments(text, NOW).months == months
 
 
-@pytest.mark.parametrize("text", ["", "why?", "9999999999 days ago", "0年0月", "99999年前"])
+def test_yesterday_is_that_of_the_asker_s_clock() -> None:
+    tokyo = datetime(2026, 5, 20, 8, tzinfo=timezone(timedelta(hours=9)))
+    (span,) = find_moments("昨日の会議", tokyo).spans
+    assert datetime(2026, 5, 18, 20, tzinfo=UTC) in span
+    assert datetime(2026, 5, 19, 20, tzinfo=UTC) not in span
+    (month,) = find_moments("this month", tokyo).spans
+    assert datetime(2026, 4, 30, 16, tzinfo=UTC) in month
+
+
+@pytest.mark.parametrize(
+    "text", ["", "why?", "9999999999 days ago", "0年0月", "99999年前", "毎週末", "毎週月曜日"]
+)
 def test_nonsense_names_no_time(text: str) -> None:
     assert not find_moments(text, NOW)
 

@@ -22,11 +22,20 @@ _MONTHS = {
     for name in names.split()
 }  # fmt: skip
 _WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_NUMBERS = {word: n for n, word in enumerate(_WORDS, start=1)} | {"a": 1, "an": 1}
-_COUNT = rf"(\d{{1,3}}|{'|'.join(_NUMBERS)})"
+_NUMBERS = {
+    **{word: n for n, word in enumerate(_WORDS, start=1)},
+    **{numeral: n for n, numeral in enumerate("一二三四五六七八九十", start=1)},
+    "a": 1, "an": 1, "a couple of": 2, "a few": 3, "several": 4, "数": 3,
+}  # fmt: skip
+_COUNT = rf"(\d{{1,3}}|{'|'.join(sorted(_NUMBERS, key=len, reverse=True))})"
+_JA_COUNT = r"(?<![\d一二三四五六七八九十])(\d{1,3}|[一二三四五六七八九十数])"
 _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
-_KANJI = {"日": "day", "週間": "week", "か月": "month", "ヶ月": "month", "年": "year"}
+_KANJI = {
+    "日": "day", "週間": "week", "週": "week", "か月": "month", "ヶ月": "month", "カ月": "month",
+    "ヵ月": "month", "ケ月": "month", "年": "year",
+}  # fmt: skip
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +61,18 @@ class Moments:
 
 
 def find_moments(text: str, now: datetime) -> Moments:
-    """Return the times a question names, counted from ``now``."""
+    """Return the times a question names, counted from ``now`` by the clock of its time zone."""
     folded = unicodedata.normalize("NFKC", text).lower()
     spans: list[Span] = []
     for pattern, meaning in _PHRASES:
         spans += [meaning(found, now) for found in re.finditer(pattern, folded)]
-    dated = [_span_of_month(year, month) for year, month in _dated_months(folded)]
+    dated = [_span_of_month(year, month, now) for year, month in _dated_months(folded)]
     if dated:
         return Moments((*spans, *dated))
-    years = [_span_of_year(int(y)) for y in re.findall(r"\b(?:in|during|since) (20\d\d)\b", folded)]
-    years += [_span_of_year(int(y)) for y in re.findall(r"(20\d\d)年(?!\d)", folded)]
-    return Moments((*spans, *years), tuple(_bare_months(folded)))
+    years = re.findall(r"\b(?:in|during|since) (20\d\d)\b", folded)
+    years += re.findall(r"(20\d\d)年(?!\d)", folded)
+    spans += [_span_of_year(int(year), now) for year in years]
+    return Moments(tuple(spans), tuple(_bare_months(folded)))
 
 
 def _dated_months(text: str) -> list[tuple[int, int]]:
@@ -104,13 +114,26 @@ def _week(back: int) -> Callable[[re.Match[str], datetime], Span]:
 def _month(back: int) -> Callable[[re.Match[str], datetime], Span]:
     def meaning(found: re.Match[str], now: datetime) -> Span:
         year, month = divmod(now.year * 12 + now.month - 1 - back, 12)
-        return _span_of_month(year, month + 1)
+        return _span_of_month(year, month + 1, now)
 
     return meaning
 
 
 def _year(back: int) -> Callable[[re.Match[str], datetime], Span]:
-    return lambda found, now: _span_of_year(now.year - back)
+    return lambda found, now: _span_of_year(now.year - back, now)
+
+
+def _weekday(found: re.Match[str], now: datetime) -> Span:
+    """The latest such day before today."""
+    name = found[1]
+    number = _WEEKDAYS.index(name) if name in _WEEKDAYS else "月火水木金土日".index(name)
+    start = _day(now) - timedelta(days=(now.weekday() - number - 1) % 7 + 1)
+    return Span(start, start + timedelta(days=1))
+
+
+def _weekend(found: re.Match[str], now: datetime) -> Span:
+    saturday = _day(now) - timedelta(days=now.weekday() + 2)
+    return Span(saturday, saturday + timedelta(days=2))
 
 
 def _ago(found: re.Match[str], now: datetime) -> Span:
@@ -131,21 +154,24 @@ def _number(text: str) -> int:
     return _NUMBERS.get(text) or int(text)
 
 
-def _span_of_month(year: int, month: int) -> Span:
+def _span_of_month(year: int, month: int, now: datetime) -> Span:
     following = (year + 1, 1) if month == 12 else (year, month + 1)
-    return Span(datetime(year, month, 1, tzinfo=UTC), datetime(*following, 1, tzinfo=UTC))
+    zone = now.tzinfo
+    return Span(datetime(year, month, 1, tzinfo=zone), datetime(*following, 1, tzinfo=zone))
 
 
-def _span_of_year(year: int) -> Span:
-    return Span(datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC))
+def _span_of_year(year: int, now: datetime) -> Span:
+    zone = now.tzinfo
+    return Span(datetime(year, 1, 1, tzinfo=zone), datetime(year + 1, 1, 1, tzinfo=zone))
 
 
 Meaning = Callable[[re.Match[str], datetime], Span]
 _UNITS = "day|week|month|year"
-_JA_UNITS = "|".join(_KANJI)
+_JA_UNITS = "|".join(sorted(_KANJI, key=len, reverse=True))
 _PHRASES: tuple[tuple[str, Meaning], ...] = (
     (r"\btoday\b|\bthis morning\b|今日|本日|今朝", _days_back(0)),
-    (r"\byesterday\b|\blast night\b|(?<!一)昨日|昨晩|昨夜", _days_back(1)),
+    (r"(?<!before )\byesterday\b|\blast night\b|(?<!一)昨日|昨晩|昨夜", _days_back(1)),
+    (r"(?<![とた])きのう(?=[はもの、]|$)", _days_back(1)),
     (r"\bday before yesterday\b|一昨日|おととい", _days_back(2)),
     (r"\bthis week\b|今週", _week(0)),
     (r"\blast week\b|\bprevious week\b|(?<!先)先週", _week(1)),
@@ -154,12 +180,16 @@ _PHRASES: tuple[tuple[str, Meaning], ...] = (
     (r"\blast month\b|\bprevious month\b|(?<!先)先月", _month(1)),
     (r"先々月", _month(2)),
     (r"\bthis year\b|今年", _year(0)),
-    (r"\blast year\b|昨年|去年", _year(1)),
+    (r"\blast year\b|(?<!一)昨年|去年", _year(1)),
+    (r"\byear before last\b|一昨年|おととし", _year(2)),
+    (rf"\b(?:last|on|this past) ({'|'.join(_WEEKDAYS)})\b", _weekday),
+    (r"(?<!先週の)(?<!今週の)(?<!毎週)([月火水木金土日])曜", _weekday),
+    (r"\b(?:last|this past) weekend\b|先週末|(?<![今毎先])週末", _weekend),
     (r"\brecently\b|\blately\b|最近|この間", _days_back(14, 15)),
     (rf"\b{_COUNT} ({_UNITS})s? ago\b", _ago),
-    (rf"(?<!\d)(\d{{1,3}})({_JA_UNITS})(?:ほど|くらい|ぐらい)?前", _ago),
+    (rf"{_JA_COUNT}({_JA_UNITS})(?:ほど|くらい|ぐらい)?前", _ago),
     (rf"\b(?:past|last) {_COUNT} ({_UNITS})s?\b", _past),
-    (rf"(?:過去|ここ|この)(\d{{1,3}})({_JA_UNITS})", _past),
+    (rf"(?:過去|ここ|この){_JA_COUNT}({_JA_UNITS})", _past),
 )
 
 _DATED = re.compile(rf"(\d{{1,2}})(?:st|nd|rd|th)?\s+({_MONTH})\.?,?\s+(\d{{4}})", re.I)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from evercontext.domain.memory import MemoryType, RetrievalOptions, RetrievedMemory
@@ -49,7 +49,8 @@ class RetrievalOrchestrator:
         corpus = await self._corpus(scope)
         if not len(corpus):
             return []
-        now = wanted.now or datetime.now(UTC)
+        # Local: yesterday is a day of the asker's, not of Greenwich's.
+        now = wanted.now or datetime.now().astimezone()
         question = _analyse(corpus, query, now)
         ranked = _rank(corpus, question, wanted, now)
         return await self._results(corpus, ranked, wanted)
