@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from evercontext.access.floor import reason_to_ask
 from evercontext.access.rules import COMMANDS, Rule, Ruling, Verdict, judge, parse
 from evercontext.domain.tool import Arguments, Caller, Tool
-from evercontext.errors import StoreGone
+from evercontext.errors import EverContextError, StoreGone
 from evercontext.storage.outbox import Outbox
 from evercontext.storage.store import Store
 
@@ -40,8 +41,10 @@ class StoredRules:
                 raise
             rows = json.loads(copied)
         else:
-            if box:
-                await asyncio.to_thread(box.copy, self._copy, json.dumps(rows))
+            # A copy that cannot be renewed costs nothing as long as the server answers.
+            with suppress(EverContextError):
+                if box:
+                    await asyncio.to_thread(box.copy, self._copy, json.dumps(rows))
         return [parse(row["verdict"], row["rule"]) for row in rows]
 
     @property
@@ -55,13 +58,21 @@ class StoredRules:
             " ON CONFLICT (project_path, rule) DO UPDATE SET verdict = excluded.verdict",
             (self._project, rule.verdict, rule.text),
         )
+        await self._renew_copy()
 
     async def remove(self, text: str) -> bool:
         """Forget a rule; ``False`` if there was none."""
-        return await self._store.execute(
+        gone = await self._store.execute(
             "DELETE FROM permission_rules WHERE project_path = ? AND rule = ?",
             (self._project, text),
-        ) > 0  # fmt: skip
+        )
+        await self._renew_copy()
+        return gone > 0
+
+    async def _renew_copy(self) -> None:
+        if self._store.report.outbox:
+            with suppress(StoreGone):
+                await self.all()
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from evercontext.domain.memory import MemoryType, RetrievalOptions, RetrievedMem
 from evercontext.domain.message import Message, user
 from evercontext.domain.model import Model
 from evercontext.domain.tool import Caller, Mode, Tool
-from evercontext.errors import EverContextError, StoreGone, StoreProblem
+from evercontext.errors import DiskFull, EverContextError, StoreGone, StoreProblem
 from evercontext.events.log import EventLog
 from evercontext.events.redact import Clean, unchanged
 from evercontext.memory.messages import MessageRepository
@@ -139,7 +139,7 @@ class Recollection:
         """Store what waited for the server, now if it answers, or whenever it is back."""
         if isinstance(self.store, MayBeAway):
             self.store.on_change(self._changed)
-        with suppress(StoreProblem):
+        with suppress(StoreProblem, DiskFull):
             await self.memories.deliver()
 
     async def _changed(self, back: bool) -> None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from evercontext.context.window import Window, fit
 from evercontext.domain.message import Message, system, user
@@ -55,35 +54,26 @@ class _Talk:
     """A session as far as its summary is concerned."""
 
     session: Session
+    so_far: str
+    """The summary a model wrote before, if there is one."""
     said: Sequence[tuple[int, Message]]
-    made: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def fresh(self) -> list[tuple[int, Message]]:
-        """What was said since the last summary."""
-        return [one for one in self.said if one[0] > self.made.get("through", 0)]
-
-    @property
-    def so_far(self) -> str:
-        """The summary a model wrote before, if there is one."""
-        by_model = self.made.get("by", _OURS[0]) not in _OURS
-        return str(self.session.metadata.get("summary") or "") if by_model else ""
+    """What it does not tell: what was said since, or everything."""
 
     @property
     def is_long(self) -> bool:
-        """Whether it is worth asking a model."""
+        """Whether it is worth asking a model; once it was, it stays so."""
         spoken = [m for _, m in self.said if m.role in ("user", "assistant")]
-        return sum(len(m.content) for m in spoken) >= WORTH_ASKING
+        return bool(self.so_far) or sum(len(m.content) for m in spoken) >= WORTH_ASKING
 
     def sentences(self) -> tuple[str, str]:
         """A summary without asking anybody, and how it was made."""
         # A handover that a model wrote when the window was full says more than any sentence.
         if handover := (self.session.metadata.get("compacted") or {}).get("text", ""):
             return str(handover), "handover"
+        said = [message for _, message in self.said]
         if before := self.so_far:
-            since = summarise([m for _, m in self.fresh], LONGEST // 2)
-            return f"{before}\n{since}"[: 3 * LONGEST], "extraction"
-        return summarise([m for _, m in self.said]), "extraction"
+            return f"{before}\n{summarise(said, LONGEST // 2)}"[: 3 * LONGEST], "extraction"
+        return summarise(said), "extraction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +93,14 @@ class Summaries:
 
     async def _renew(self, session_id: str, writer: Writer | None, least: int) -> None:
         try:
-            talk = await self._talk(session_id)
-            if talk is None or len(talk.fresh) < least:
+            talk = await self._talk(session_id, least)
+            if talk is None:
                 return
             if writer and writer.background and "summary" not in talk.session.metadata:
                 # One that is cut off before the model has answered has a summary, too.
                 await self.sessions.set_summary(session_id, talk.sentences()[0])
             text, by = await _written(talk, writer)
-            through = talk.fresh[-1][0]
+            through = talk.said[-1][0]
             # What was taken back while the model wrote must not come back with its summary.
             if not await self.messages.numbered(session_id, after=through - 1):
                 return
@@ -119,12 +109,16 @@ class Summaries:
         except StoreProblem:
             return
 
-    async def _talk(self, session_id: str) -> _Talk | None:
+    async def _talk(self, session_id: str, least: int) -> _Talk | None:
+        """Read no more of a long session than its summary needs."""
         session = await self.sessions.get_by_id(session_id)
-        said = await self.messages.numbered(session_id)
-        if session is None:
+        made = dict((session.metadata.get("summary_made") or {}) if session else {})
+        fresh = await self.messages.numbered(session_id, after=made.get("through", 0))
+        if session is None or len(fresh) < least:
             return None
-        return _Talk(session, said, dict(session.metadata.get("summary_made") or {}))
+        by_model = made.get("by", _OURS[0]) not in _OURS
+        so_far = str(session.metadata.get("summary") or "") if by_model else ""
+        return _Talk(session, so_far, fresh if so_far else await self.messages.numbered(session_id))
 
 
 async def _written(talk: _Talk, writer: Writer | None) -> tuple[str, str]:
@@ -138,8 +132,7 @@ async def _written(talk: _Talk, writer: Writer | None) -> tuple[str, str]:
 async def _asked(talk: _Talk, writer: Writer) -> str:
     """The model's words, or none if it fails or takes too long."""
     before = [user(f"The summary so far:\n{talk.so_far}")] if talk.so_far else []
-    since = talk.fresh if before else talk.said
-    lines = [user(f"{m.role}: {m.content[:_LONGEST_MESSAGE]}") for _, m in since if m.content]
+    lines = [user(f"{m.role}: {m.content[:_LONGEST_MESSAGE]}") for _, m in talk.said if m.content]
     hints = {"role": "summary", **({"background": "yes"} if writer.background else {})}
     try:
         asked = [system(_PROMPT), *before, *lines, user("Write the summary now.")]
