@@ -63,7 +63,7 @@ async def speaking(gateway: Gateway, **headers: str) -> AsyncIterator[Client]:
     """An MCP client that sends these headers."""
     named = {name.replace("_", "-").encode(): value.encode() for name, value in headers.items()}
     async with (
-        httpx2.AsyncClient(headers=named, verify=False) as http,
+        httpx2.AsyncClient(headers=named, verify=False, timeout=60) as http,
         Client(
             streamable_http_client(f"{gateway.url}/mcp", http_client=http), read_timeout_seconds=60
         ) as client,

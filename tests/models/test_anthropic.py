@@ -45,7 +45,7 @@ async def server() -> AsyncIterator[WireServer]:
 
 @pytest_asyncio.fixture
 async def model(server: WireServer) -> AsyncIterator[AnthropicModel]:
-    model = AnthropicModel("claude-sonnet-5-5", api_key="sk-ant", base_url=server.url, timeout=5)
+    model = AnthropicModel("claude-sonnet-5-5", api_key="sk-ant", base_url=server.url, timeout=60)
     yield model
     await model.aclose()
 

@@ -42,7 +42,7 @@ async def server() -> AsyncIterator[WireServer]:
 
 @pytest_asyncio.fixture
 async def model(server: WireServer) -> AsyncIterator[OllamaModel]:
-    model = OllamaModel("qwen3:8b", endpoint=server.url, num_ctx=16_384, timeout=5)
+    model = OllamaModel("qwen3:8b", endpoint=server.url, num_ctx=16_384, timeout=60)
     yield model
     await model.aclose()
 

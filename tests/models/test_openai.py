@@ -45,7 +45,7 @@ async def server() -> AsyncIterator[WireServer]:
 
 @pytest_asyncio.fixture
 async def model(server: WireServer) -> AsyncIterator[OpenAIModel]:
-    model = OpenAIModel("gpt-4.1-nano", api_key="sk-x", base_url=f"{server.url}/v1", timeout=5)
+    model = OpenAIModel("gpt-4.1-nano", api_key="sk-x", base_url=f"{server.url}/v1", timeout=60)
     yield model
     await model.aclose()
 

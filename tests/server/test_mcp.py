@@ -93,7 +93,7 @@ async def test_hints_come_from_the_effects(gateway: Gateway) -> None:
 async def test_each_call_has_one_audit_line_under_its_trace(gateway: Gateway) -> None:
     trace_id = str(uuid.uuid4())
     async with (
-        httpx2.AsyncClient(headers={"x-trace-id": trace_id}, verify=False) as http,
+        httpx2.AsyncClient(headers={"x-trace-id": trace_id}, verify=False, timeout=60) as http,
         Client(
             streamable_http_client(f"{gateway.url}/mcp", http_client=http), read_timeout_seconds=30
         ) as client,
@@ -150,7 +150,7 @@ async def test_token_guards_mcp_too(tmp_path: Path) -> None:
         assert gateway.client.post("/mcp", json=call).status_code == 401
         headers = {"authorization": "Bearer the-right-token"}
         async with (
-            httpx2.AsyncClient(headers=headers, verify=False) as http,
+            httpx2.AsyncClient(headers=headers, verify=False, timeout=60) as http,
             Client(
                 streamable_http_client(f"{gateway.url}/mcp", http_client=http),
                 read_timeout_seconds=30,

@@ -209,7 +209,10 @@ def test_over_stdio_the_two_are_shown(tmp_path: Path) -> None:
 )
 def test_what_is_no_request(tmp_path: Path, body: bytes, status: int) -> None:
     with routing(tmp_path) as url:
-        assert httpx2.post(url, content=body).status_code == status
-        assert httpx2.get(url).status_code == 405
-        assert httpx2.post(url, headers={"origin": "http://evil.invalid"}).status_code == 403
-        assert httpx2.post(url.replace("/mcp", "/x")).status_code == 404
+        assert httpx2.post(url, content=body, timeout=60).status_code == status
+        assert httpx2.get(url, timeout=60).status_code == 405
+        assert (
+            httpx2.post(url, headers={"origin": "http://evil.invalid"}, timeout=60).status_code
+            == 403
+        )
+        assert httpx2.post(url.replace("/mcp", "/x"), timeout=60).status_code == 404

@@ -141,7 +141,7 @@ def test_looking_leaves_no_line_in_the_log_and_refusals_do(visit: Visit, served:
     visit.client.get("/console/")
     visit.get("runs")
     assert len(lines()) == before
-    httpx2.get(f"{served.url}/console/api/me", headers={"x": "y"}, verify=False)
+    httpx2.get(f"{served.url}/console/api/me", headers={"x": "y"}, verify=False, timeout=60)
     visit.post("memories", {"content": ""})
     assert lines()[:2] == ["422 POST /console/api/memories", "401 GET /console/api/me"]
 
@@ -190,8 +190,8 @@ def test_the_console_is_for_this_machine_alone(world: World) -> None:
         headers = {"authorization": f"Bearer {token['EC_TOKEN']}"}
         for path in ("/console/", "/console/api/me", "/console/static/console.css"):
             url = f"http://127.0.0.1:{port}{path}"
-            assert httpx2.get(url, verify=False).status_code == 401
-            assert httpx2.get(url, headers=headers, verify=False).status_code == 404
+            assert httpx2.get(url, verify=False, timeout=60).status_code == 401
+            assert httpx2.get(url, headers=headers, verify=False, timeout=60).status_code == 404
 
 
 @pytest.mark.case(136)
