@@ -115,7 +115,7 @@ async def test_missing_directory_and_nul_are_explained(tmp_path: Path) -> None:
 @pytest.mark.case(112)
 async def test_timeout_kills_the_whole_tree(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
-    done = await python(DAEMON + "\ntime.sleep(60)", str(pid_file), cwd=tmp_path, timeout=1.0)
+    done = await python(DAEMON + "\ntime.sleep(60)", str(pid_file), cwd=tmp_path, timeout=4.0)
     assert done.timed_out
     assert done.signal == 9
     assert await gone(int(pid_file.read_text()))
