@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from evercontext.memory.question import meant_speakers, wanted_words
+from evercontext.memory.encoding import term_id
+from evercontext.memory.question import meant_speakers, wanted_terms, wanted_words
 
 
 @pytest.mark.contract("R54")
@@ -23,3 +24,14 @@ def test_speakers_are_meant_by_whole_words() -> None:
     assert meant_speakers("Where is Ana's book?", known) == {"ana": 0}
     assert meant_speakers("Analyse the bench", known) == {}
     assert meant_speakers("田中さんの予定", known) == {"田中": 2}
+
+
+def test_pairs_that_are_grammar_are_worth_less() -> None:
+    worth = wanted_terms(["設定の形式を", "TOML"])
+    told = [worth[term_id(pair)] for pair in ("設定", "定の", "の形", "形式", "式を")]
+    assert told[0] == told[3] == worth[term_id("toml")] == 1.0
+    assert told[2] < told[1] == told[4] < 1.0
+
+
+def test_a_pair_counts_as_what_it_is_worth_at_best() -> None:
+    assert wanted_terms(["のの", "いのの"])[term_id("のの")] == 1.0

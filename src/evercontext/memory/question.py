@@ -15,11 +15,12 @@ _QUESTION_WORDS = (
 )
 STOP = STOP_WORDS | frozenset(_QUESTION_WORDS.split())
 _ASKING = (
-    "について教えてください を教えてください 教えてください でしょうか のですか なんですか"
-    " 何ですか ましたか ですか ますか について どのような どんな どこ いつ だれ 誰 何 なぜ どう"
+    "について教えてください を教えてください 教えてください を教えて 教えて"
+    " でしょうか のですか なんですか 何ですか ましたか ですか ますか について どのような どんな どこ いつ だれ 誰 何 なぜ どう"
 )
 _JAPANESE = sorted(_ASKING.split(), key=len, reverse=True)
 """What only makes a question of it; cut out, so that its pairs of characters match nothing."""
+_GRAMMAR, _ENDING = 0.2, 0.5
 
 
 def wanted_words(text: str, names: AbstractSet[str] = frozenset()) -> list[str]:
@@ -38,8 +39,25 @@ def wanted_words(text: str, names: AbstractSet[str] = frozenset()) -> list[str]:
 
 
 def wanted_terms(words: Sequence[str]) -> dict[int, float]:
-    """Return the numbers of the words' terms, each once."""
-    return {number: 1.0 for word in words for number in ids_of(word)}
+    """Return the numbers of the words' terms, each once, and what each is worth.
+
+    Of Japanese, pairs of characters are looked for: 設定 names something, の設 and した do not.
+    """
+    found: dict[int, float] = {}
+    for word in words:
+        numbers = ids_of(word)
+        pairs = len(numbers) > 1 and len(numbers) == len(word) - 1 and has_cjk(word)
+        for at, number in enumerate(numbers):
+            worth = _worth_of(word[at], word[at + 1]) if pairs else 1.0
+            found[number] = max(worth, found.get(number, 0.0))
+    return found
+
+
+def _worth_of(first: str, second: str) -> float:
+    """A pair that begins in hiragana is grammar; one that ends in it is half so."""
+    if "\u3041" <= first <= "\u309f":
+        return _GRAMMAR
+    return _ENDING if "\u3041" <= second <= "\u309f" else 1.0
 
 
 def meant_speakers(text: str, speakers: Mapping[str, int]) -> dict[str, int]:
