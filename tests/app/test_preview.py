@@ -21,3 +21,12 @@ async def test_a_preview_names_every_layer_and_asks_no_model(tmp_path: Path) -> 
     assert "recall" in full.layers[1].text
     assert full.tokens == bare.tokens + full.layers[2].tokens
     assert 0 < full.tokens < full.window
+
+
+async def test_a_tiny_model_is_shown_what_it_would_be_sent_and_no_more(tmp_path: Path) -> None:
+    async with house(tmp_path) as app:
+        await app.memory.memories.save_memory("Say hi in Welsh", project=app.memory.project)
+        shown = await preview(app, "Say hi", "embedded:smollm2")
+    assert [layer.name for layer in shown.layers] == ["system", "tools", "task"]
+    assert shown.layers[1].text == "list_files, read_file, write_file"
+    assert shown.over == 0

@@ -35,3 +35,9 @@ def test_context_show_tells_what_would_be_sent(project: Path, tmp_path: Path) ->
     text = evercontext("context", "show", "-t", "x", "-m", f"scripted:{model}", cwd=project)
     assert "system" in text.out
     assert not list(project.iterdir())
+
+
+def test_a_request_that_does_not_fit_is_said_to(project: Path) -> None:
+    task = "Say it again. " * 2_000
+    told = evercontext("context", "show", "-t", task, "-m", "embedded:smollm2", cwd=project)
+    assert "it does not fit" in told.out

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evercontext.agent.briefing import brief, part_in
 from evercontext.agent.task import new_trace_id
 from evercontext.app.calibrations import Calibrations
+from evercontext.app.equipment import ESSENTIAL
 from evercontext.app.house import EverContext
 from evercontext.app.models import open_model
 from evercontext.app.recollection import block
+from evercontext.context.tokens import PER_REPLY
 from evercontext.context.window import Window
 from evercontext.domain.message import Message, user
 from evercontext.domain.model import ToolSpec
 from evercontext.domain.tool import Caller, Door, Mode, Shown
+from evercontext.tools.toolbox import Toolbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,11 @@ class Preview:
         """Tokens of all layers together."""
         return sum(layer.tokens for layer in self.layers)
 
+    @property
+    def over(self) -> int:
+        """Tokens that have no room beside the answer; 0 where it fits."""
+        return max(0, self.tokens + self.reserve + PER_REPLY - self.window)
+
 
 async def preview(app: EverContext, task: str, model_name: str | None = None) -> Preview:
     """Put a request together as ``run`` would."""
@@ -51,13 +59,19 @@ async def preview(app: EverContext, task: str, model_name: str | None = None) ->
     model = await open_model(app.settings, model_name)
     try:
         window = await Calibrations(app.store).window(model.info)
-        surroundings = await app.surroundings(caller)
+        surroundings, toolbox = await app.surroundings(caller), app.toolbox
+        memories = Layer("memories", 0, "")
+        if model.info.tiny:
+            # It is spared what would only confuse it.
+            surroundings, toolbox = replace(surroundings, skills=""), toolbox.only(ESSENTIAL)
+        else:
+            memories = await _memories(app, task, caller, window)
         prompt = brief(surroundings, part_in(Mode.AGENT), Mode.AGENT)
         style: Shown = "native" if model.info.native_tools else "json"
         layers = [
             _layer("system", prompt, window),
-            _tools(app, style, window),
-            await _memories(app, task, caller, window),
+            _tools(toolbox, style, window),
+            memories,
             _layer("task", user(task), window),
         ]
         shown = tuple(layer for layer in layers if layer.text)
@@ -72,8 +86,8 @@ def _layer(name: str, message: Message, window: Window) -> Layer:
     return Layer(name, window.cost(message), message.content)
 
 
-def _tools(app: EverContext, style: Shown, window: Window) -> Layer:
-    offered = app.toolbox.offered(Mode.AGENT, style)
+def _tools(toolbox: Toolbox, style: Shown, window: Window) -> Layer:
+    offered = toolbox.offered(Mode.AGENT, style)
     specs = [ToolSpec(tool.name, tool.description, tool.arguments) for tool in offered]
     tokens = window.room(()) - window.room(specs)
     return Layer("tools", tokens, ", ".join(tool.name for tool in offered))

@@ -42,10 +42,19 @@ async def _show(settings: Settings, task: str, model: str | None, as_json: bool)
     async with EverContext.open(settings) as app:
         found = await preview(app, task, model)
     if as_json:
-        print(json.dumps({**dataclasses.asdict(found), "tokens": found.tokens}, ensure_ascii=False))
+        print(
+            json.dumps(
+                {**dataclasses.asdict(found), "tokens": found.tokens, "over": found.over},
+                ensure_ascii=False,
+            )
+        )
         return Outcome.DONE
     screen = Screen(sys.stdout, no_color=settings.no_color)
     screen.line(_head(found), "bold")
+    if found.over:
+        screen.line(
+            f"{found.over:,} tokens too many: it does not fit, and would not be sent", "red"
+        )
     for layer in found.layers:
         _print(layer, screen)
     return Outcome.DONE
