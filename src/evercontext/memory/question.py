@@ -16,7 +16,8 @@ _QUESTION_WORDS = (
 STOP = STOP_WORDS | frozenset(_QUESTION_WORDS.split())
 _ASKING = (
     "について教えてください を教えてください 教えてください を教えて 教えて"
-    " でしょうか のですか なんですか 何ですか ましたか ですか ますか について どのような どんな どこ いつ だれ 誰 何 なぜ どう"
+    " でしょうか のですか なんですか 何ですか ましたか ですか"
+    " ますか について どのような どんな どこ いつ だれ 誰 何 なぜ どう"
 )
 _JAPANESE = sorted(_ASKING.split(), key=len, reverse=True)
 """What only makes a question of it; cut out, so that its pairs of characters match nothing."""
