@@ -118,7 +118,7 @@ def test_the_next_task_is_planned_from_what_the_first_one_left(
     assert "done  2 of 2 tasks done, 2 files changed" in ended.err
     seen = evercontext("trace", "show", trace_of(ended)).out
     assert "evidence app の Hello World を Ada 宛てにする → app/main.py" in seen
-    assert "recalled 1 memories" in seen
+    assert "recalled 1 memory:" in seen
     told = json.loads(evercontext("kpi", "--json").out)
     assert told["evidence_match"] == {"hits": 1, "of": 1, "rate": 1.0}
     assert told["task_success"]["rate"] == 1.0
