@@ -89,7 +89,7 @@ _SHAPES = {
         _any_of("fn struct enum union trait type impl mod macro_rules const static"),
     ),
     "lua": _shape(
-        r"\bfunction\b[^\n()]*\([^()]*\)[ \t]*\n", "end", r"function[ \t]+\w|=[ \t]*function"
+        r"\bfunction\b[^\n()]{0,200}\([^()]*\)[ \t]*\n", "end", r"function[ \t]+\w|=[ \t]*function"
     ),
     "elixir": _shape(
         r"^[ \t]*(?:def|defp|defmacro|defmacrop|test)\b[^\n]*\bdo[ \t]*\n", "end",
@@ -101,7 +101,7 @@ _SHAPES = {
             "def class module scope has_many belongs_to has_one define_method delegate"
             " alias_method class_attribute mattr_accessor cattr_accessor"
         )
-        + r"|attr_|[A-Z]\w{0,80}[ \t]*=|<<[-~]?[\"'A-Z]",
+        + r"|attr_|[A-Z]\w{0,40}[ \t]*=|<<[-~]?[\"'A-Z]",
     ),
 }  # fmt: skip
 
@@ -117,7 +117,7 @@ def hollow(text: str, language: str) -> str:
     if language == "haskell":
         return _compiled(_EQUATION).sub(_shorten, text)
     if language == "scala":
-        return _compiled(_BLOCK_COMMENT).sub(_blank, text) if "/*" in text else text
+        return _without_comments(text)
     shape, suite = _SHAPES.get(language), _SUITES.get(language)
     if shape is not None:
         text = _without_bodies(text, shape)
@@ -246,9 +246,17 @@ def _shorten(found: re.Match[str]) -> str:
     return f"{found[1]} :: {lines}T{tail}" if found[2] == "::" else f"{found[1]} = {lines}x{tail}"
 
 
-_BLOCK_COMMENT = r"^[ \t]*/\*[^*]*\*+(?:[^/*][^*]*\*+)*/"
-"""Half of what parsing costs in Scala, whose comments nest."""
+_COMMENT = r"^[ \t]*/\*"
 
 
-def _blank(found: re.Match[str]) -> str:
-    return "\n" * found[0].count("\n")
+def _without_comments(text: str) -> str:
+    """Return a Scala text without its comments of whole lines: half of what parsing it costs."""
+    kept: list[str] = []
+    done = 0
+    while (found := _compiled(_COMMENT).search(text, done)) is not None:
+        end = text.find("*/", found.end())
+        if end < 0:
+            break
+        kept += (text[done : found.start()], "\n" * text.count("\n", found.start(), end))
+        done = end + 2
+    return "".join((*kept, text[done:])) if kept else text
