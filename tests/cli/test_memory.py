@@ -129,3 +129,12 @@ def test_an_argument_that_is_no_text_names_the_fix(project: Path, words: list[st
     ended = evercontext("memory", *given, cwd=project)
     assert ended.code == 64
     assert "is not valid UTF-8. Use a UTF-8 terminal or file" in ended.err
+
+
+@pytest.mark.contract("R54")
+def test_what_you_remember_by_a_tool_call_is_yours(project: Path) -> None:
+    told = json.dumps({"content": "Ana likes herons"})
+    called = ("tools", "call", "evercontext:remember", told)
+    assert evercontext(*called, cwd=project, env={"EC_USER": "ana"}).code == 0
+    assert evercontext("memory", "list", cwd=project).out == ""
+    assert "herons" in evercontext("memory", "list", cwd=project, env={"EC_USER": "ana"}).out

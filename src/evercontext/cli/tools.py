@@ -95,7 +95,7 @@ async def _gather(settings: Settings) -> Sequence[Card]:
 
 
 def _person(app: EverContext) -> Caller:
-    return Caller(str(uuid.uuid4()), Door.RUN, road=app.toolbox)
+    return Caller(str(uuid.uuid4()), Door.RUN, principal=app.principal, road=app.toolbox)
 
 
 @command.command("export")
