@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -201,8 +202,11 @@ def test_show_says_in_words_what_a_context_was_made_of() -> None:
         degraded={"summary": "too slow"},
     )
     log.emit(made, trace_id=FIRST)
+    unbounded = dataclasses.replace(made, token_limit=0, memory_layer_usage={}, degraded={})
+    log.emit(unbounded, trace_id=FIRST)
     log.close()
     assert evercontext("trace", "show", FIRST).out == (
         "context 1,234 of 80,000 tokens, working 1,000, semantic 234, compressed,"
         " without summary (too slow), 483 ms\n"
+        "context 1,234 tokens, compressed, 483 ms\n"
     )

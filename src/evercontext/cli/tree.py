@@ -156,12 +156,13 @@ def _facts(body: Body) -> str:
 
 
 def _context(made: ContextAssembled) -> str:
-    counted_out = f"{made.context_token_count:,} of {made.token_limit:,} tokens"
+    most = f" of {made.token_limit:,}" if made.token_limit else ""
+    whole = f"{made.context_token_count:,}{most} tokens"
     layers = [f"{name} {count:,}" for name, count in made.memory_layer_usage.items() if count]
     shorter = ["compressed"] if made.compression_applied else []
     without = [f"without {name} ({why})" for name, why in made.degraded.items()]
     took = seconds(round(made.context_assembly_latency_ms))
-    return ", ".join([counted_out, *layers, *shorter, *without, took])
+    return ", ".join([whole, *layers, *shorter, *without, took])
 
 
 def _reply(reply: ModelReply) -> str:
