@@ -138,3 +138,19 @@ def test_what_you_remember_by_a_tool_call_is_yours(project: Path) -> None:
     assert evercontext(*called, cwd=project, env={"EC_USER": "ana"}).code == 0
     assert evercontext("memory", "list", cwd=project).out == ""
     assert "herons" in evercontext("memory", "list", cwd=project, env={"EC_USER": "ana"}).out
+
+
+@pytest.mark.contract("R54")
+def test_a_user_has_one_name_however_it_is_typed(project: Path) -> None:
+    # The same name, as two keyboards write it, and with a space that nobody sees.
+    typed = {"EC_USER": "\u304b\u3099\u304f "}
+    assert evercontext("memory", "add", "tea", cwd=project, env=typed).code == 0
+    assert "tea" in evercontext("memory", "list", "--user", "\u304c\u304f", cwd=project).out
+
+
+@pytest.mark.parametrize("name", [" ", "a\nb", "x" * 65])
+def test_a_user_without_a_name_is_refused(project: Path, name: str) -> None:
+    asked = evercontext("memory", "add", "tea", "--user", name, cwd=project)
+    assert (asked.code, "a user's name is" in asked.err) == (64, True)
+    set_so = evercontext("memory", "list", cwd=project, env={"EC_USER": name})
+    assert (set_so.code, "a user's name is" in set_so.err) == (1, True)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from evercontext.domain.principal import user_name
 from evercontext.errors import ConfigError, NotFound
 from evercontext.storage.remembered import Remembered
 from evercontext.storage.store import Row, Store
@@ -48,9 +49,8 @@ class Tokens:
         user: str | None = None,
     ) -> str:
         """Make a token and return its secret, which nobody can read again."""
-        _check("token", name)
-        if user is not None:
-            _check("user", user)
+        _check(name)
+        user = _user(user) if user is not None else None
         secret = PREFIX + secrets.token_urlsafe(32)
         changed = await self._store.execute(
             "INSERT INTO tokens (name, digest, projects, servers, created_at, user_id)"
@@ -86,9 +86,16 @@ class Tokens:
             raise NotFound(f"there is no open token {name[:80]!r}", fix=fix)
 
 
-def _check(what: str, name: str) -> None:
+def _check(name: str) -> None:
     if not name.strip() or len(name) > 64 or not name.isprintable():
-        raise ConfigError(f"a {what}'s name is 1 to 64 printable characters")
+        raise ConfigError("a token's name is 1 to 64 printable characters")
+
+
+def _user(name: str) -> str:
+    try:
+        return user_name(name)
+    except ValueError as problem:
+        raise ConfigError(str(problem)) from None
 
 
 def _digest(secret: str) -> str:

@@ -15,6 +15,7 @@ from evercontext.cli.options import json_option, root_option, settings_of
 from evercontext.cli.terminal import Screen, one_line
 from evercontext.domain.memory import MemoryType, RetrievalOptions, SourceType
 from evercontext.domain.outcome import Outcome
+from evercontext.domain.principal import user_name
 from evercontext.errors import NotFound, StoreGone, UsageError
 
 if TYPE_CHECKING:
@@ -36,10 +37,17 @@ def _readable(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     return value
 
 
+def _named(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    try:
+        return user_name(value) if _readable(ctx, param, value) else value
+    except ValueError as problem:
+        raise UsageError(str(problem)) from None
+
+
 user_option = click.option(
     "--user",
     metavar="NAME",
-    callback=_readable,
+    callback=_named,
     help="Whose memories; '' for the project's. Default: EC_USER, or the project's.",
 )
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
+
+LONGEST_USER = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,3 +16,11 @@ class Principal:
     project: str | None = None
     token: str | None = None
     """The token's name, never its value."""
+
+
+def user_name(text: object) -> str:
+    """A user's name in the one spelling that every door uses; ``ValueError`` if it is none."""
+    name = unicodedata.normalize("NFC", text).strip() if isinstance(text, str) else ""
+    if not name.isprintable() or not 1 <= len(name) <= LONGEST_USER:
+        raise ValueError(f"a user's name is one of 1 to {LONGEST_USER} printable characters")
+    return name

@@ -8,12 +8,12 @@ import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from evercontext.domain.principal import user_name
 from evercontext.errors import BadRequest, ConfigError, ForeignHost, ForeignOrigin, Unauthorized
 
 Headers = Iterable[tuple[bytes, bytes]]
 
 USER = b"x-evercontext-user"
-LONGEST_USER = 64
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -64,12 +64,9 @@ def named_user(headers: Headers, *, trusted: bool) -> str | None:
     if not trusted:
         raise Unauthorized("only with the token may a user be named", fix="Set EC_TOKEN")
     try:
-        name = given[0].decode("utf-8").strip() if len(given) == 1 else ""
-    except UnicodeDecodeError:
-        name = ""
-    if not name.isprintable() or not 1 <= len(name) <= LONGEST_USER:
-        raise BadRequest(f"a user's name is one of 1 to {LONGEST_USER} printable characters")
-    return name
+        return user_name(given[0].decode("utf-8", "surrogateescape") if len(given) == 1 else "")
+    except ValueError as problem:
+        raise BadRequest(str(problem)) from None
 
 
 def _digest(secret: bytes) -> bytes:

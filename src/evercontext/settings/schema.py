@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evercontext.domain.principal import user_name
 from evercontext.settings.hooks import Hook, parse_hooks
 
 Parse = Callable[[Any], Any]
@@ -121,7 +122,7 @@ class Settings:
     )
 
     user: str | None = _setting(
-        "EC_USER", None, "Whose memories are yours. Unset: those of the project", user_only=True
+        "EC_USER", None, "Whose memories are yours. Unset: the project's", user_name, user_only=True
     )
 
     # Policy
