@@ -69,6 +69,17 @@ def test_a_database_that_is_away_is_named_without_its_password(tmp_path: Path) -
     assert all(b"hunter2secret" not in one.read_bytes() for one in files)
 
 
+def test_an_address_that_the_server_does_not_know_is_told_apart_from_one_away(
+    url: str, tmp_path: Path
+) -> None:
+    env = {"EC_DATABASE_URL": url.replace("/test_", "/mistyped_", 1)}
+    ended = evercontext("memory", "search", "anything", cwd=tmp_path, env=env)
+    assert (ended.code, "lets nobody in" in ended.err) == (75, True)
+    assert "Correct the user, the password or the database" in ended.err
+    told = evercontext("sessions", "list", "--json", cwd=tmp_path, env=env)
+    assert "Check that the server" not in told.err
+
+
 @pytest.mark.case(123)
 @pytest.mark.parametrize("shared", [True, False], ids=["server", "file"])
 def test_a_database_of_a_newer_version_is_refused_at_every_door(
@@ -155,6 +166,7 @@ def test_what_is_added_while_the_server_is_away_is_queued_then_stored_once(
         return evercontext(*words, cwd=tmp_path, env=env, stdin=stdin)
 
     lines = [json.dumps({"id": f"turn-{n}", "content": f"Said as number {n}"}) for n in range(600)]
+    assert memory("memory", "list").code == 0  # its tables are there, whichever test comes first
     with postgres.away():
         added = memory("memory", "add", "木曜日に公開する", "--json", "--user", "ann")
         assert (added.code, json.loads(added.out)["queued"]) == (75, True)

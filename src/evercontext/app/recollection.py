@@ -28,7 +28,7 @@ from evercontext.memory.orchestrator import RetrievalOrchestrator
 from evercontext.memory.sessions import Session, SessionRepository, real_path
 from evercontext.memory.store import QUEUED, MemoryStore
 from evercontext.memory.tools import memory_tools
-from evercontext.storage.store import MayBeAway, Store
+from evercontext.storage.store import LOCKED_OUT, MayBeAway, Store
 
 MOST = 5
 NEAR_ENOUGH = 0.2
@@ -156,10 +156,12 @@ class Recollection:
 
     def missing(self) -> tuple[str, ...]:
         """What a person should know of a database that is away."""
-        if self.away() is None:
+        gone = self.away()
+        if gone is None:
             return ()
         place = self.store.report.location
-        return (f"{AWAY} ({place}); {KEPT}. Until then {MISSING} are missing",)
+        mistaken = f". {LOCKED_OUT}" if gone.fix == LOCKED_OUT else ""
+        return (f"{AWAY} ({place}); {KEPT}. Until then {MISSING} are missing{mistaken}",)
 
     async def when_reachable(self, job: Callable[[], Awaitable[None]]) -> None:
         """Do something that only the server can keep: now, or as soon as it is back."""

@@ -21,13 +21,18 @@ from evercontext.errors import (
     StoreTimeout,
 )
 from evercontext.storage.connect import UNHOLDABLE
-from evercontext.storage.store import Parameters, Row
+from evercontext.storage.store import LOCKED_OUT, Parameters, Row
 
 _STRING_OR_MARK = re.compile(r"'(?:[^']|'')*'|\?")
 # PostgreSQL holds no NUL in a text. A private character stands for it, and escapes itself.
 _LARGEST = 2**63
 _MARK = "\U000f00fe"
 _FIX = "Check that the server of EC_DATABASE_URL runs, then try again"
+# Before somebody is let in there is no code, only words; in other languages it counts as away.
+_LOCKED_OUT = re.compile(
+    r"FATAL: .*(authentication failed|does not exist|no pg_hba\.conf entry|permi(tted|ssion))"
+    r"|no password supplied"
+)
 
 
 @lru_cache(maxsize=512)
@@ -86,6 +91,8 @@ def meaning_of(error: psycopg.Error) -> EverContextError:
         case psycopg.IntegrityError():
             return StoreConflict(f"the row contradicts another one ({told})")
         case psycopg.OperationalError() | psycopg.InterfaceError():
+            if _LOCKED_OUT.search(told):
+                return StoreGone(f"the database server lets nobody in ({told})", fix=LOCKED_OUT)
             return StoreGone(f"the database server does not answer ({told})", fix=_FIX)
     return StoreProblem(f"the database refused ({told})")
 

@@ -17,6 +17,8 @@ from evercontext.errors import StoreGone
 Row = dict[str, Any]
 Parameters = Sequence[Any]
 
+LOCKED_OUT = "Correct the user, the password or the database in EC_DATABASE_URL"
+"""What helps with a server that runs and lets nobody in by that address."""
 READ_SECONDS = 30.0
 """No read runs longer than this unless its caller says so."""
 
