@@ -141,3 +141,15 @@ def test_a_missing_script_is_an_unknown_model(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     with pytest.raises(ModelUnknown, match="not UTF-8"):
         ScriptedModel.from_file(tmp_path / "binary")
+
+
+@pytest.mark.parametrize("told", [-5, 10**20, 1e308, float("nan"), "many", None])
+async def test_what_is_no_number_of_tokens_counts_as_not_told(tmp_path: Path, told: Any) -> None:
+    usage = {"input_tokens": 7, "output_tokens": told}
+    assert (await ask(script(tmp_path, {"text": "hm", "usage": usage}))).usage == Usage(7, 0)
+
+
+async def test_halves_of_characters_are_joined_or_replaced(tmp_path: Path) -> None:
+    padding = "x" * 23  # a piece of the stream ends between the halves
+    said = (await ask(script(tmp_path, {"text": f"{padding}\ud83d\ude00 and \ud800"}))).text
+    assert said == f"{padding}\U0001f600 and \ufffd"

@@ -14,7 +14,7 @@ def price(model: str, usage: Usage) -> float | None:
     spent = genai_prices.Usage(
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
-        cache_read_tokens=usage.cached_tokens,
+        cache_read_tokens=min(usage.cached_tokens, usage.input_tokens),
     )
     try:
         return float(genai_prices.calc_price(spent, model_ref=model).total_price)

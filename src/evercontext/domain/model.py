@@ -9,6 +9,8 @@ from typing import Any, Literal, Protocol
 from evercontext.domain.message import Message, ToolCall
 
 StopReason = Literal["end", "tool_calls", "length", "filtered"]
+MOST_TOKENS = 10**12
+"""More than any reply ever took: a larger number counts something else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +38,21 @@ class Request:
     """Facts a backend may use and others ignore (``root``, ``tree`` for a tiny model)."""
 
 
+def _tokens(told: Any) -> int:
+    return int(told) if isinstance(told, int | float) and 0 <= told <= MOST_TOKENS else 0
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the provider counted them."""
+    """Tokens as the provider counted them; what cannot be a number of tokens counts as not told."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("input_tokens", "output_tokens", "cached_tokens"):
+            object.__setattr__(self, name, _tokens(getattr(self, name)))
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -181,7 +191,7 @@ class ReplyBuilder:
     def reply(self) -> Reply:
         """Return what was gathered."""
         return Reply(
-            text="".join(self._text),
+            text=_whole("".join(self._text)),
             tool_calls=tuple(self._calls),
             stop=self._end.stop,
             usage=self._end.usage,
@@ -189,6 +199,11 @@ class ReplyBuilder:
             model=self._end.model,
             extras=self._end.extras,
         )
+
+
+def _whole(text: str) -> str:
+    """Join characters that came in halves, and replace halves: nothing could keep them."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 async def complete(model: Model, request: Request) -> Reply:
