@@ -150,6 +150,44 @@ def test_a_body_that_closes_at_another_depth_is_kept() -> None:
     assert found == definitions(text, "java")
 
 
+ASKEW = {
+    "a brace left of the method": (
+        "java",
+        "class A {\n    void a() {\n        if (x) {\n            y();\n        }\n   }\n\n"
+        "    void b() {\n        z();\n    }\n}\n",
+    ),
+    "a brace right of the function": (
+        "c",
+        "int a(void) {\n  if (x) {\n    y();\n  }\n  return 0;\n }\n\n"
+        "int b(void) {\n  return 1;\n}\n",
+    ),
+    "a method on one line": (
+        "ruby",
+        "class A\n  class B\n    def a(*)  1  end\n  end\n\n  it 'works' do\n"
+        "    b do\n      c\n    end\n  end\nend\n",
+    ),
+    "a function deep inside a method": (
+        "csharp",
+        "class A\n{\n    void M()\n    {\n        if (x)\n        {\n"
+        "            void Local<T>(T a)\n            {\n                y();\n            }\n"
+        "        }\n    }\n}\n",
+    ),
+    "a constant with a method": (
+        "java",
+        "enum A {\n    ONE(1) {\n        String name() {\n            return x;\n        }\n"
+        "    };\n}\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ASKEW)
+def test_bodies_that_only_seem_to_be_dull_are_kept(case: str) -> None:
+    language, text = ASKEW[case]
+    found = {(d.name, d.start, d.end) for d in find_definitions(text, language)}
+    assert found == definitions(text, language)
+    assert len(found) > 1
+
+
 def test_a_text_made_to_be_slow_ends() -> None:
     deep = "".join(f"{' ' * i}f() {{\n" for i in range(500))
     assert hollow(deep, "go") == deep

@@ -23,6 +23,9 @@ _CALL = r"\)[^(){};\n]*(?:\n[ \t]*)?\{[ \t]*\n"
 """The end of a signature or of a condition, and a brace."""
 _BRACE = r"\{[ \t]*\n"
 _TYPES = re.compile(r"(?:class|interface|record|enum|struct|trait|new)\b")
+_CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*\(")
+"""One of an enumeration, which may have methods of its own."""
+_BLANK = re.compile(r"[ \t\n]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ _SHAPES = {
     ),
     "java": _shape(
         _CALL, "}",
-        _any_of("class interface enum record", r"\s{1,9}\w") + r"|new\b[^;{}]{0,300}\)\s{0,9}\{",
+        _any_of("class interface enum record", r"\s{1,9}\w") + r"|new\b[^;{}]{0,300}\)\s{0,80}\{",
         '"""',
         only_calls=True,
     ),
@@ -71,7 +74,8 @@ _SHAPES = {
         _CALL, "}",
         r"(?:class|interface|enum|record|struct|delegate|static|public|private|protected"
         r"|internal)\b|^[ \t]*(?:async[ \t]+)?[\w<>\[\],.?]+[ \t]+(?!(?:if|for|while|switch|catch"
-        r"|using|lock|foreach|fixed)\b)\w+\([^()]{0,300}\)\s{0,9}(?:\{|=>)", '"""',
+        r"|using|lock|foreach|fixed)\b)\w+(?:<[^<>()\n]{0,99}>)?\([^()]{0,300}\)\s{0,80}(?:\{|=>)",
+        '"""',
         only_calls=True,
     ),
     "php": _shape(
@@ -130,6 +134,7 @@ def _without_bodies(text: str, shape: _Shape) -> str:
     unclosed: set[str] = set()
     held = [found.start() for found in _compiled(shape.holds).finditer(text)]
     opener = _compiled(shape.opener)
+    closings = _Closings(text, shape.closer)
     work = _PATIENCE * len(text)
     while work > 0 and (found := opener.search(text, at)):
         at = first = found.end()
@@ -143,11 +148,38 @@ def _without_bodies(text: str, shape: _Shape) -> str:
         work -= max(end - first, 0)
         if end <= first or _is_between(held, first, end) or not _is_whole(text, first, end, shape):
             continue
-        if shape.only_calls and _TYPES.search(text, _head(text, line, indent), first):
+        if closings.is_early(first, end, len(indent)):
+            continue
+        if shape.only_calls and _is_type(text, line, indent, first):
             continue
         kept += (text[done:first], "\n" * text.count("\n", first, end))
         done = at = end
     return "".join((*kept, text[done:])) if kept else text
+
+
+class _Closings:
+    """The lines of a text that begin with what ends a body."""
+
+    def __init__(self, text: str, closer: str) -> None:
+        self._text, self._closer = text, closer
+        found = list(_compiled(rf"\n[ \t]*{closer}").finditer(text))
+        self._starts = [one.start() for one in found]
+        self._widths = [one.end() - one.start() - 1 - len(closer) for one in found]
+
+    def is_early(self, first: int, end: int, indent: int) -> bool:
+        """True if a body seems to end before its end: something closes left of what it holds."""
+        held = _BLANK.match(self._text, first).end()  # type: ignore[union-attr]
+        if self._text.startswith(self._closer, held):
+            return True
+        least = max(held - self._text.rfind("\n", 0, held) - 1, indent)
+        inside = slice(bisect_left(self._starts, first), bisect_left(self._starts, end))
+        return any(width < least for width in self._widths[inside])
+
+
+def _is_type(text: str, line: int, indent: str, first: int) -> bool:
+    if _CONSTANT.match(text, line + len(indent)):
+        return True
+    return _TYPES.search(text, _head(text, line, indent), first) is not None
 
 
 def _is_between(places: list[int], first: int, end: int) -> bool:
