@@ -91,6 +91,12 @@ async def test_whoever_has_the_token_speaks_for_users_and_nobody_else_does(
         for name in (b"\xff", b"", b"x" * 65):
             bad = {b"authorization": bearer.encode(), b"x-evercontext-user": name}
             assert post("/mcp", json=call, headers=bad).status_code == 400
+        upgrade = (
+            f"GET /mcp HTTP/1.1\r\nHost: {gateway.host}\r\nUpgrade: websocket\r\n"
+            f"Connection: Upgrade\r\nSec-WebSocket-Key: {'A' * 22}==\r\nSec-WebSocket-Version: 13"
+            f"\r\nAuthorization: {bearer}\r\nX-EverContext-User: ben\r\n\r\n"
+        )
+        assert gateway.exchange(upgrade.encode()).startswith(b"HTTP/1.1 403")
         own = {"EC_HOME": str(gateway.home)}
         listed = evercontext("memory", "list", "--user", "太郎", cwd=gateway.root, env=own)
         assert "owls" in listed.out

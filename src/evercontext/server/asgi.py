@@ -215,6 +215,10 @@ class Guarded:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
+        if scope["type"] == "websocket":
+            # Nothing behind this door answers one.
+            await send({"type": "websocket.close", "code": 1008})
+            return
         try:
             self._addresses.check(scope["headers"])
             if not self._is_open(scope["path"]):
