@@ -15,6 +15,7 @@ Every task goes through the installed command with a fresh process:
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import subprocess
@@ -422,4 +423,6 @@ def main(names: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("sets", nargs="*", metavar="set", help=", ".join(SETS))
+    raise SystemExit(main(parser.parse_args().sets))

@@ -7,6 +7,7 @@ ours starting the real indexer, and with ours and every fault of the spool at on
 beside the commits: on a busy machine it costs them its share of the processor.
 """
 
+import argparse
 import asyncio
 import os
 import pathlib
@@ -62,7 +63,9 @@ FAULTS = (
 
 
 def main():
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 30
+    parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
+    parser.add_argument("rounds", type=int, nargs="?", default=30)
+    rounds = parser.parse_args().rounds
     with tempfile.TemporaryDirectory() as folder:
         trees = {name: repository(folder, name) for name in ("empty", "missing", "real", "faulty")}
         for event in git_hook.EVENTS:

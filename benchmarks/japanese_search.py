@@ -5,10 +5,10 @@
 Prints hit@1 and hit@10 of both, and of Japanese without the dictionary.
 """
 
+import argparse
 import asyncio
 import json
 import pathlib
-import sys
 import tempfile
 
 from evercontext.index import question
@@ -47,10 +47,16 @@ async def measure(trees, repos, questions):
 
 
 def main():
-    trees, repos = pathlib.Path(sys.argv[1]), json.loads(pathlib.Path(sys.argv[2]).read_text())
-    file = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else HERE / "japanese_questions.jsonl"
-    questions = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-    for name, ranks in asyncio.run(measure(trees, repos, questions)).items():
+    parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
+    parser.add_argument("trees", type=pathlib.Path)
+    parser.add_argument("repos", type=pathlib.Path)
+    parser.add_argument(
+        "questions", type=pathlib.Path, nargs="?", default=HERE / "japanese_questions.jsonl"
+    )
+    given = parser.parse_args()
+    repos = json.loads(given.repos.read_text("utf-8"))
+    questions = [json.loads(line) for line in given.questions.read_text("utf-8").splitlines()]
+    for name, ranks in asyncio.run(measure(given.trees, repos, questions)).items():
         first = sum(r == 0 for r in ranks) / len(ranks)
         ten = sum(r is not None for r in ranks) / len(ranks)
         print(f"{name:24s} n={len(ranks)} hit@1 {first:.3f} hit@10 {ten:.3f}")

@@ -56,6 +56,9 @@ async def index(tree):
 
 
 def main():
+    if sys.argv[1:] in ([], ["-h"], ["--help"]):
+        print(__doc__)
+        return
     if sys.argv[1] == "--index":
         asyncio.run(index(pathlib.Path(sys.argv[2])))
         return

@@ -194,6 +194,8 @@ def measure(paths: list[str]) -> None:
 
 def main() -> None:
     match sys.argv[1:]:
+        case ["-h" | "--help"]:
+            print(__doc__)
         case ["prior", folder, *paths]:
             make_prior(Path(folder), paths)
         case paths:
