@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.errors import StoreProblem
+from evercontext.errors import StoreProblem, StoreTimeout
 from evercontext.storage.sqlite import SqliteStore
 from evercontext.storage.store import Queries
-from tests.storage.contract import COUNT, HELD, KEEP
+from tests.storage.contract import COUNT, ENDLESS, HELD, KEEP
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -46,6 +46,17 @@ async def test_a_failure_leaves_nothing(store: SqliteStore) -> None:
     assert await store.fetch_one(COUNT) == before
     await store.execute(KEEP, ("a", "2"))
     assert await store.fetch_one(HELD, ("a",)) == {"value": "2"}
+
+
+@pytest.mark.case(117)
+async def test_a_query_that_runs_away_is_stopped_inside_as_well(store: SqliteStore) -> None:
+    async def work(t: Queries) -> None:
+        await t.execute(KEEP, ("a", "1"))
+        await t.fetch_one(ENDLESS, seconds=0.2)
+
+    with pytest.raises(StoreTimeout):
+        await store.transact(work)
+    assert await store.fetch_one(HELD, ("a",)) is None
 
 
 async def test_who_waits_for_anything_else_is_refused_and_rolled_back(store: SqliteStore) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from evercontext.errors import StoreProblem
+from evercontext.storage.connect import stopped_after
 from evercontext.storage.store import READ_SECONDS, Parameters, Queries, Row
 
 _Result = TypeVar("_Result")
@@ -29,13 +30,14 @@ class AtOnce:
         self, sql: str, parameters: Parameters = (), *, seconds: float = READ_SECONDS
     ) -> list[Row]:
         """Return every row, uncommitted ones included."""
-        return self._link.execute(sql, parameters).fetchall()
+        with stopped_after(self._link, seconds):
+            return self._link.execute(sql, parameters).fetchall()
 
     async def fetch_one(
         self, sql: str, parameters: Parameters = (), *, seconds: float = READ_SECONDS
     ) -> Row | None:
         """Return the first row, or ``None``; may be an ``INSERT … RETURNING``."""
-        return next(iter(await self.fetch_all(sql, parameters)), None)
+        return next(iter(await self.fetch_all(sql, parameters, seconds=seconds)), None)
 
     async def execute(self, sql: str, parameters: Parameters = ()) -> int:
         """Run one statement."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from evercontext.errors import (
 UNHOLDABLE = "Give text as valid UTF-8, and numbers of at most 64 bits"
 BUSY_SECONDS = 10.0
 """How long a statement waits for another process before it gives up."""
+_STEPS_BETWEEN_CHECKS = 10_000
 
 _MEANING: dict[int, tuple[type[EverContextError], str, str | None]] = {
     sqlite3.SQLITE_BUSY: (
@@ -149,3 +151,14 @@ def copy_database(source: sqlite3.Connection, target: Path) -> None:
     with unfinished.open("rb") as file:
         os.fsync(file.fileno())
     unfinished.replace(target)
+
+
+@contextmanager
+def stopped_after(link: sqlite3.Connection, seconds: float) -> Iterator[None]:
+    """Interrupt the statements inside once they have run too long."""
+    deadline = time.monotonic() + seconds
+    link.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_CHECKS)
+    try:
+        yield
+    finally:
+        link.set_progress_handler(None, 0)

@@ -19,6 +19,7 @@ from evercontext.storage.connect import (
     BUSY_SECONDS,
     connect,
     create_private,
+    stopped_after,
     translated,
     wipe_deleted,
 )
@@ -31,7 +32,6 @@ from evercontext.storage.words import CATCH_UP, for_sqlite
 _Result = TypeVar("_Result")
 
 _READERS = 2
-_STEPS_BETWEEN_CHECKS = 10_000
 
 
 class SqliteStore:
@@ -289,7 +289,7 @@ class _Transaction:
 def _fetch_all(
     link: sqlite3.Connection, sql: str, parameters: Parameters, seconds: float
 ) -> list[Row]:
-    with _stopped_after(link, seconds):
+    with stopped_after(link, seconds):
         return link.execute(sql, parameters).fetchall()
 
 
@@ -302,16 +302,6 @@ def _fetch_one(
 
 def _execute(link: sqlite3.Connection, sql: str, parameters: Parameters) -> int:
     return max(0, link.execute(sql, parameters).rowcount)
-
-
-@contextmanager
-def _stopped_after(link: sqlite3.Connection, seconds: float) -> Iterator[None]:
-    deadline = time.monotonic() + seconds
-    link.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_CHECKS)
-    try:
-        yield
-    finally:
-        link.set_progress_handler(None, 0)
 
 
 @contextmanager
