@@ -19,6 +19,12 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
+def url() -> str:
+    """An empty database of a real server."""
+    return postgres.new_database()
+
+
+@pytest.fixture
 async def database(database_url: str, tmp_path: Path) -> AsyncIterator[Store]:
     store = await open_store(tmp_path / "memory.db", database_url)
     yield store

@@ -26,11 +26,6 @@ pytestmark = pytest.mark.case(122)
 
 
 @pytest.fixture
-def url() -> str:
-    return postgres.new_database()
-
-
-@pytest.fixture
 async def store(url: str, tmp_path: Path) -> AsyncIterator[Store]:
     store = await open_store(tmp_path / "memory.db", url)
     yield store

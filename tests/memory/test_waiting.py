@@ -12,11 +12,6 @@ from evercontext.storage.choose import open_or_wait
 from tests import postgres
 
 
-@pytest.fixture
-def url() -> str:
-    return postgres.new_database()
-
-
 @pytest.mark.case(122)
 async def test_a_session_begun_meanwhile_can_be_read_taken_up_and_dropped(
     url: str, tmp_path: Path
