@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from evercontext.errors import UsageError
-from evercontext.index.search import CHEAP, CodeIndex
+from evercontext.index.indexer import CHEAP
+from evercontext.index.search import CodeIndex
 from tests.index.world import SHOP, opened, write
 
 
@@ -79,6 +81,22 @@ async def test_many_changes_are_left_and_the_answer_says_so(tmp_path: Path) -> N
         again = await index.search("work_7")
         assert not again.stale
         assert again.hits[0].path == "m7.py"
+
+
+async def test_files_indexed_right_after_they_were_written_are_not_many_changes(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, {f"m{i}.py": f"def work_{i}():\n    pass\n" for i in range(CHEAP * 3)})
+    async with opened(tmp_path) as index:
+        await index.update()
+        # As a machine leaves them that writes and indexes all within one clock tick.
+        await index.table.touch(
+            [replace(row, modified=0) for row in (await index.table.rows()).values()]
+        )
+        write(tmp_path, {"m5.py": "def giraffe():\n    pass\n"})
+        answer = await index.search("giraffe")
+        assert [hit.path for hit in answer.hits] == ["m5.py"]
+        assert not answer.stale
 
 
 async def test_what_another_process_indexed_is_found(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from evercontext.index.folder import FOLDER
+from evercontext.index.indexer import CHEAP
 from evercontext.index.lease import IndexLease
-from evercontext.index.search import CHEAP, LOOK_EVERY
+from evercontext.index.search import LOOK_EVERY
 from evercontext.testing import git
 from tests.cli.command import Ended, evercontext
 from tests.index.world import SHOP, write

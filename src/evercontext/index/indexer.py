@@ -29,6 +29,12 @@ _MUCH = 6_000_000
 """Bytes of changed files that are worth the start of more processes."""
 _RACY_NS = 50_000_000
 """A file changed this shortly before it was read may change again within the same clock tick."""
+_UNSETTLED = 0
+"""The time in the row of such a file: it is read once more."""
+CHEAP = 40
+"""So many changed files are indexed before a search answers; more are left for later."""
+_CHEAPLY_READ = 2_000
+"""So many files are read again before a search answers, where only their times are in doubt."""
 
 Progress = Callable[[int, int], None]
 
@@ -77,6 +83,13 @@ class Pending:
 
     changed: list[Found]
     gone: list[str]
+    doubtful: int = 0
+    """How many of the changed are here only because they were indexed right after a change."""
+
+    @property
+    def cheap(self) -> bool:
+        """True if it may be indexed before a search answers."""
+        return len(self) - self.doubtful <= CHEAP and self.doubtful <= _CHEAPLY_READ
 
     def __len__(self) -> int:
         return len(self.changed) + len(self.gone)
@@ -113,7 +126,7 @@ class Indexer:
         else:
             found, rows, gone = await self._pending_below(paths)
         changed = [f for f in found if not _same(rows.get(f.path), f)]
-        return Pending(changed, gone)
+        return Pending(changed, gone, sum(_doubtful(rows.get(f.path), f) for f in changed))
 
     async def _pending_below(
         self, paths: Sequence[str]
@@ -275,10 +288,14 @@ def _same(row: FileRow | None, found: Found) -> bool:
     return row is not None and row.size == found.size and row.modified == found.modified
 
 
+def _doubtful(row: FileRow | None, found: Found) -> bool:
+    return row is not None and row.modified == _UNSETTLED and row.size == found.size
+
+
 def row_of(found: Found, source: Source | str) -> FileRow:
     """Return the row of a file that was read after it was found, or that could not be read."""
-    settled = time.time_ns() - found.modified > _RACY_NS
-    modified = found.modified if settled else 0
+    settled = found.seen - found.modified > _RACY_NS
+    modified = found.modified if settled else _UNSETTLED
     if isinstance(source, str):
         return FileRow(found.path, None, found.size, modified, source)
     return FileRow(found.path, source.content, source.size, modified)

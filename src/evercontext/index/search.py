@@ -40,8 +40,6 @@ from evercontext.retrieval.tokens import STOP_WORDS, fold, has_cjk, runs
 from evercontext.retrieval.vectors import StaticVectors, load_static_vectors
 
 FILE = "index.db"
-CHEAP = 40
-"""So many changed files are indexed before a search answers; more are left for later."""
 LOOK_EVERY = 1.0
 """Seconds in which the tree is not looked at again."""
 
@@ -167,8 +165,7 @@ class CodeIndex:
         return report
 
     async def _update(self, pending: Pending, progress: Progress | None = None) -> Report:
-        small = len(pending) <= CHEAP
-        report = await self.indexer.update(pending, keep_analyses=small, progress=progress)
+        report = await self.indexer.update(pending, keep_analyses=pending.cheap, progress=progress)
         self._stale = False
         return report
 
@@ -259,7 +256,7 @@ class CodeIndex:
         pending = await self.indexer.pending()
         self._stale = bool(len(pending))
         # An update that is under way, here or elsewhere, is not waited for.
-        if 0 < len(pending) <= CHEAP and not self._updating.locked():
+        if len(pending) and pending.cheap and not self._updating.locked():
             try:
                 async with self._updating:
                     report = await self._update(pending)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +53,8 @@ class Found:
     size: int
     modified: int
     """When the system last saw it change: no program can set that, as it can set the other time."""
+    seen: int
+    """When it was looked at; it was read later than that."""
 
 
 class Walker:
@@ -80,7 +83,7 @@ class Walker:
             return None
         if not stat.S_ISREG(seen.st_mode):
             return None
-        return Found(path, seen.st_size, seen.st_ctime_ns)
+        return Found(path, seen.st_size, seen.st_ctime_ns, time.time_ns())
 
     def wants(self, path: str) -> bool:
         """True if a path by its name alone may be indexed."""
