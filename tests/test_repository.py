@@ -78,7 +78,6 @@ TESTED_THROUGH = {
     "files/failures.py": "hostile/test_accidents.py",
     "files/listing.py": "hostile/test_files.py",
     "files/records.py": "files/test_undo.py",
-    "files/snapshot.py": "workspace/test_checks.py",
     "index/chunk_table.py": "index/test_indexer.py",
     "index/reading.py": "index/test_walker.py",
     "models/json_reply.py": "models/test_json_protocol.py",

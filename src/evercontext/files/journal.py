@@ -13,7 +13,6 @@ import json
 import os
 import secrets
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ from pathlib import Path
 from evercontext.errors import DiskFull, EverContextError, IoFailed
 from evercontext.files import io
 from evercontext.files.failures import explained
+from evercontext.files.instant import instant
 from evercontext.files.io import Content
 from evercontext.files.kernel import Kernel
 from evercontext.files.locks import PathLocks
@@ -48,7 +48,7 @@ class Change:
             id=secrets.token_hex(8),
             trace_id=trace_id,
             step=step,
-            at=time.time_ns(),
+            at=instant(),
             path=self.path.relative,
             before=before.sha256 if before else None,
             before_mode=before.mode if before else None,
@@ -120,7 +120,7 @@ class Journal:
     def step(self, trace_id: str, undoes: Sequence[str] = ()) -> Iterator[Step]:
         """Group changes: an exception inside, or a crash, takes all of them back."""
         step = Step(secrets.token_hex(8), trace_id)
-        begin = {"kind": "begin", "step": step.id, "trace_id": trace_id, "at": time.time_ns()}
+        begin = {"kind": "begin", "step": step.id, "trace_id": trace_id, "at": instant()}
         self._live_segment().append(encode({**begin, "undoes": list(undoes)}))
         try:
             yield step
@@ -143,7 +143,7 @@ class Journal:
 
     def mark(self, name: str) -> int:
         """Remember this instant under ``name``: a checkpoint to rewind to."""
-        at = time.time_ns()
+        at = instant()
         segment = self._live_segment()
         segment.sync(segment.append(encode({"kind": "mark", "mark": name, "at": at})))
         return at

@@ -12,7 +12,6 @@ import json
 import os
 import secrets
 import threading
-import time
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -22,6 +21,7 @@ from typing import Any
 
 from evercontext.errors import IoFailed
 from evercontext.files.failures import explained
+from evercontext.files.instant import instant
 from evercontext.files.kernel import Kernel
 
 LIVE, CLOSED = ".seg", ".done"
@@ -156,7 +156,7 @@ class Segment:
 
 def _create(directory: Path, kernel: Kernel) -> tuple[Path, int]:
     while True:
-        path = directory / f"{time.time_ns():020d}-{secrets.token_hex(4)}{LIVE}"
+        path = directory / f"{instant():020d}-{secrets.token_hex(4)}{LIVE}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
         fd = kernel.open(str(path), flags, mode=0o600)
         fcntl.flock(fd, fcntl.LOCK_EX)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from evercontext.errors import EverContextError
 from evercontext.files import io
+from evercontext.files.instant import instant
 from evercontext.files.journal import Journal
 from evercontext.files.listing import SKIPPED
 from evercontext.files.made import Made, target_of
@@ -25,6 +26,9 @@ from evercontext.files.policy import FilePolicy
 from evercontext.files.records import Entry
 
 _STORES = frozenset({".git", ".hg", ".svn", ".jj", ".evercontext", ".nebula"})
+
+_TICK = 2_000_000_000
+"""The slowest clock of a file system: what changed this shortly before may change unseen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,14 @@ class Snapshot:
     """Symbolic links and where they point."""
     complete: bool = True
     kept_bytes: int = 0
+    began: int = field(default_factory=time.time_ns)
+
+    def known(self, path: str, stamp: tuple[int, int, int, int]) -> Shot | None:
+        """The file as it was seen then, if its stamp proves that it is still the same."""
+        shot = self.files.get(path)
+        if shot is None or shot.sha256 is None or shot.stamp != stamp:
+            return None
+        return shot if stamp[-1] < self.began - _TICK else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +160,7 @@ def _made(
     links = tuple(item for item in sorted(after.links.items()) if item[0] not in known)
     held = {parent for path in files for parent in _parents(path)}
     empty = tuple(name for name in directories if name not in held)
-    return Made(trace, time.time_ns(), links, empty) if links or empty else None
+    return Made(trace, instant(), links, empty) if links or empty else None
 
 
 def _parents(path: str) -> Iterator[str]:
@@ -192,8 +204,8 @@ def _keep(
 ) -> None:
     stamp = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
     path = safe.relative
-    known = previous.files.get(path) if previous else None
-    if known is None or known.stamp != stamp or known.sha256 is None:
+    known = previous.known(path, stamp) if previous else None
+    if known is None:
         known = _read(safe, found, stamp, limits, limits.total_bytes - shot.kept_bytes)
     shot.kept_bytes += len(known.data or b"")
     shot.files[path] = known
@@ -235,7 +247,7 @@ def _entry(
         id=secrets.token_hex(8),
         trace_id=trace_id,
         step=None,
-        at=time.time_ns(),
+        at=instant(),
         path=path,
         before=old.sha256 if old else None,
         before_mode=old.mode if old else None,
