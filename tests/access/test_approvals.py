@@ -36,6 +36,20 @@ async def test_the_first_answer_wins_and_a_second_changes_nothing(store: SqliteS
     assert (row.state, row.feedback, row.answered_by) == (DENIED, "use b", "you")
 
 
+async def test_another_users_question_is_neither_seen_nor_answered(store: SqliteStore) -> None:
+    ann, bob = Approvals(store, "ann"), Approvals(store, "bob")
+    asked = await ann.ask("t1", PROJECT, "write_file", {"arguments": {"path": "private"}})
+    assert (await bob.get(asked.id), await bob.pending(PROJECT)) == (None, [])
+    assert not await bob.answer(asked.id, asked.nonce, allowed=True, by="bob")
+    assert [one.id for one in await ann.pending(PROJECT)] == [asked.id]
+    assert await ann.answer(asked.id, asked.nonce, allowed=False, by="ann")
+    assert ([one.id for one in await ann.settled(PROJECT)], await bob.settled(PROJECT)) == (
+        [asked.id], [],
+    )  # fmt: skip
+    shared = await Approvals(store).ask("t2", PROJECT, "write_file", {})
+    assert [one.id for one in await bob.pending(PROJECT)] == [shared.id]
+
+
 async def test_an_answer_needs_the_nonce_of_that_very_question(store: SqliteStore) -> None:
     approvals = Approvals(store)
     old = await approvals.ask("t1", PROJECT, "write_file", {})

@@ -44,6 +44,10 @@ async def test_only_a_console_of_the_project_that_lives_is_known(store: SqliteSt
     await consoles.announce(url, "/p")
     assert await consoles.url("/p") == url
     assert await consoles.url("/another") is None
+    assert await consoles.url("/p", "ann") is None
+    await consoles.announce(url, "/p", "ann")
+    assert (await consoles.url("/p", "ann"), await consoles.url("/p")) == (url, None)
+    await consoles.announce(url, "/p")
     await store.execute('UPDATE kept SET value = replace(value, \'"born": "\', \'"born": "9\')')
     assert await consoles.url("/p") is None
     await consoles.sweep()

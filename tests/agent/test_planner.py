@@ -55,6 +55,15 @@ async def test_same_input_same_plan_without_asking_again(
     assert changed.plan.tasks[0].id == "two"
 
 
+async def test_another_users_plan_is_not_taken(tmp_path: Path, store: SqliteStore) -> None:
+    # It was made with what that user remembers.
+    model = script(tmp_path, planned("ann"), planned("bob"))
+    for who in ("ann", "bob", "ann"):
+        planner = Planner(model, store, user=who)
+        made = await planner.plan("t", PLACE, executor="m", tree_digest="d")
+        assert made.plan.tasks[0].id == who
+
+
 @pytest.mark.case(135)
 async def test_a_plan_with_a_secret_is_not_kept(tmp_path: Path, store: SqliteStore) -> None:
     turns = script(tmp_path, planned("canary-1234"), planned("canary-1234"), planned("plain"))

@@ -31,6 +31,21 @@ async def test_a_session_is_found_again_and_restored(tmp_path: Path) -> None:
         await talk.end()
 
 
+async def test_nobody_takes_up_another_users_session(tmp_path: Path) -> None:
+    name = testing.write_script(tmp_path / "a.jsonl", [{"text": "herons"}])
+    async with testing.house(tmp_path, user="ann") as app:
+        talk = await open_conversation(app, model_name=name)
+        await talk.turn("which birds?")
+        await talk.end()
+    async with testing.house(tmp_path, user="bob") as app:
+        assert await past_sessions(app) == []
+        for wanted in ("last", talk.session.id):
+            with pytest.raises(UsageError, match="no session"):
+                await open_conversation(app, resume=wanted, model_name=name)
+    async with testing.house(tmp_path, user="ann") as app:
+        assert (await find_session(app, "last")).id == talk.session.id
+
+
 async def test_a_fork_goes_its_own_way(tmp_path: Path) -> None:
     turns = [{"text": "one"}, {"text": "two"}]
     async with testing.house(tmp_path) as app:

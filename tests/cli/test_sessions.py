@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import postgres
 from tests.cli.command import evercontext
 from tests.journeys.story import script
 
@@ -33,3 +34,21 @@ def test_past_conversations_are_found_shown_exported_and_deleted(tmp_path: Path)
     assert evercontext("sessions", "delete", listed["id"], cwd=here).code == 5
     assert evercontext("sessions", "delete", listed["id"][:10], "--yes", cwd=here).code == 0
     assert evercontext("sessions", "show", "last", cwd=here).code == 64
+
+
+def test_two_users_of_one_database_and_one_path_have_their_own(tmp_path: Path) -> None:
+    place = tmp_path / "shared"
+    place.mkdir()
+    shared = {"EC_DATABASE_URL": postgres.new_database()}
+    ann, bob = ({**shared, "EC_USER": who} for who in ("ann", "bob"))
+    model = script(tmp_path / "s.jsonl", {"text": "herons"})
+    evercontext("chat", "-m", model, cwd=place, env=ann, stdin="which birds?\n")
+    (own,) = json.loads(evercontext("sessions", "list", "--json", cwd=place, env=ann).out)
+    assert own["user_id"] == "ann"
+    assert json.loads(evercontext("sessions", "list", "--json", cwd=place, env=bob).out) == []
+    assert evercontext("sessions", "search", "herons", cwd=place, env=ann).code == 0
+    assert evercontext("sessions", "search", "herons", cwd=place, env=bob).code == 1
+    for words in (("show", own["id"]), ("delete", own["id"], "--yes")):
+        assert evercontext("sessions", *words, cwd=place, env=bob).code == 64
+    resumed = evercontext("chat", "-r", own["id"], "-m", model, cwd=place, env=bob, stdin="and?\n")
+    assert (resumed.code, "herons" in resumed.out) == (64, False)

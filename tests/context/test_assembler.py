@@ -151,6 +151,21 @@ async def test_three_layers_from_the_real_store(tmp_path: Path) -> None:
     assert recalled.asked[0] == RetrievalOptions(limit=5, user_id="ann")
 
 
+async def test_the_summary_of_another_users_session_is_not_told() -> None:
+    store = await SqliteStore.in_memory()
+    sessions = SessionRepository(store)
+    session = await sessions.create(Path("/p"), "m", user_id="bob")
+    await sessions.set_summary(session.id, "Bob likes owls.")
+    service = ContextAssemblerService(None, None, sessions)
+    told = {
+        who: (await service.assemble_context("birds?", who, session.id)).metadata
+        for who in ("ann", "bob")
+    }
+    await store.close()
+    assert told["bob"].has_session_summary
+    assert not told["ann"].has_session_summary
+
+
 async def test_a_message_saved_before_it_is_sent_is_not_sent_twice() -> None:
     store = await SqliteStore.in_memory()
     messages = MessageRepository(store)

@@ -49,6 +49,18 @@ async def test_every_evaluation_is_kept_with_all_it_said(store: Store, tmp_path:
     assert record.to_json()["pass"] is judged.passed
 
 
+async def test_a_text_of_no_project_is_its_users_alone(store: Store, tmp_path: Path) -> None:
+    ann = EvaluationHistory(store, tmp_path, user="ann")
+    bob = EvaluationHistory(store, tmp_path, user="bob")
+    await evaluator(ann, "").evaluate("Ann's letter", trace_id="letter")
+    await evaluator(ann).evaluate(TEXT, trace_id="shared", document="/p/a.md")
+    letter, shared = (await ann.of_trace("letter"))[0], (await ann.of_trace("shared"))[0]
+    assert (letter.title, await ann.recent("")) == ("Ann's letter", [letter])
+    assert (await bob.get(letter.id), await bob.of_trace("letter")) == (None, [])
+    assert (await bob.recent(""), await bob.recent()) == ([], [shared])
+    assert await bob.of_document("/p/a.md") == await bob.recent("/p") == [shared]
+
+
 async def test_a_document_has_its_own_history_oldest_first(store: Store, tmp_path: Path) -> None:
     history = EvaluationHistory(store, tmp_path)
     for text in ("x", TEXT, TEXT * 20):

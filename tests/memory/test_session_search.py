@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from evercontext.domain.message import assistant, user
+from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door
 from evercontext.memory.messages import MessageRepository
 from evercontext.memory.session_search import excerpt, look_back_tool, search
@@ -15,8 +16,8 @@ from evercontext.testing import memory_store
 HERE = Path("/p/here")
 
 
-async def talk(store: Store, project: Path, *texts: str) -> str:
-    session = await SessionRepository(store).create(project, "m")
+async def talk(store: Store, project: Path, *texts: str, user_id: str | None = None) -> str:
+    session = await SessionRepository(store).create(project, "m", user_id=user_id)
     messages = MessageRepository(store)
     for text in texts:
         await messages.append(session.id, user(text))
@@ -46,6 +47,19 @@ async def test_another_projects_words_are_not_found() -> None:
     async with memory_store() as store:
         await talk(store, Path("/p/there"), "a secret plum")
         assert await found(store, "plum") == []
+
+
+async def test_another_users_words_are_not_found(database: Store) -> None:
+    await talk(database, HERE, "ann's plum", user_id="ann")
+    bobs = await talk(database, HERE, "bob's plum", user_id="bob")
+    await talk(database, HERE, "the project's plum")
+    hits = await search(database, HERE, "plum", user_id="ann")
+    assert [hit.excerpt for hit in hits] == ["the project's plum", "ann's plum"]
+    assert await found(database, "plum") == ["the project's plum"]
+    assert await search(database, HERE, "plum", user_id="ann", session=bobs) == []
+    ann = Caller("t", Door.CHAT, principal=Principal(user="ann"), session=bobs)
+    looked = await look_back_tool(database, HERE).run({"query": "plum"}, ann)
+    assert "bob" not in looked.text
 
 
 async def test_what_is_taken_back_or_deleted_is_not_found() -> None:

@@ -50,6 +50,19 @@ async def test_a_project_sees_only_its_own_sessions(
     assert mine.project_path == str(here.resolve())
 
 
+async def test_a_user_sees_their_own_sessions_and_those_of_the_project(
+    sessions: SessionRepository, tmp_path: Path
+) -> None:
+    made = {who: await sessions.create(tmp_path, "m", user_id=who) for who in ("ann", "bob", None)}
+
+    async def seen_by(who: str | None) -> set[str]:
+        return {one.id for one in await sessions.of_project(tmp_path, user_id=who)}
+
+    assert await seen_by("ann") == {made["ann"].id, made[None].id}
+    assert await seen_by("bob") == {made["bob"].id, made[None].id}
+    assert await seen_by("carl") == await seen_by(None) == await seen_by("") == {made[None].id}
+
+
 @pytest.mark.contract("N35", "N37")
 async def test_an_end_is_recorded_and_restoring_takes_it_back(
     sessions: SessionRepository, tmp_path: Path

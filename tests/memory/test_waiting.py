@@ -26,7 +26,8 @@ async def test_a_session_begun_meanwhile_can_be_read_taken_up_and_dropped(
         await sessions.end(session.id)
         await sessions.restore(session.id, "other")
         assert await sessions.delete(empty.id)
-        [found] = await sessions.waiting_in(tmp_path)
+        [found] = await sessions.waiting_in(tmp_path, user_id="ann")
+        assert [await sessions.waiting_in(tmp_path, user_id=w) for w in ("bob", None)] == [[], []]
         assert (found.id, found.messages, found.model_used) == (session.id, 1, "other")
         assert (found.ended_at, found.metadata["summary"]) == (None, "short")
         assert [m.content for m in await messages.conversation(session.id)] == ["はい"]
@@ -36,10 +37,10 @@ async def test_a_session_begun_meanwhile_can_be_read_taken_up_and_dropped(
             await sessions.get_by_id("another")
         with pytest.raises(StoreGone):
             await sessions.of_project(tmp_path)
-    [stored] = await sessions.of_project(tmp_path)
+    [stored] = await sessions.of_project(tmp_path, user_id="ann")
     assert stored == (await sessions.get_by_id(session.id))
     assert (stored.id, stored.user_id, stored.metadata["summary"]) == (session.id, "ann", "short")
-    assert await sessions.waiting_in(tmp_path) == []
+    assert await sessions.waiting_in(tmp_path, user_id="ann") == []
     await store.close()
 
 

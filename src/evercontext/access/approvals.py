@@ -48,10 +48,10 @@ def new_question_id() -> str:
 
 
 class Approvals:
-    """The ``approvals`` table."""
+    """The ``approvals`` table, as one user sees it: their own questions, and those of nobody."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, user: str | None = None) -> None:
+        self._store, self._user = store, user or ""
 
     async def ask(
         self,
@@ -74,23 +74,26 @@ class Approvals:
         )
         await self._store.execute(
             "INSERT INTO approvals (id, nonce, trace_id, project_path, tool, question, owner,"
-            " asked_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            " asked_at, user_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (asked.id, asked.nonce, trace_id, project_path, tool,
              json.dumps(question, ensure_ascii=False), json.dumps(owner_of(os.getpid())),
-             asked.asked_at),
+             asked.asked_at, self._user),
         )  # fmt: skip
         return asked
 
     async def get(self, id: str) -> PendingQuestion | None:
         """One question."""
-        row = await self._store.fetch_one("SELECT * FROM approvals WHERE id = ?", (id,))
+        row = await self._store.fetch_one(
+            "SELECT * FROM approvals WHERE id = ? AND user_id IN ('', ?)", (id, self._user)
+        )
         return _question(row) if row else None
 
     async def pending(self, project_path: str) -> list[PendingQuestion]:
         """What waits in a project, oldest first; the questions of dead processes are withdrawn."""
         rows = await self._store.fetch_all(
-            "SELECT * FROM approvals WHERE project_path = ? AND state = ? ORDER BY asked_at",
-            (project_path, PENDING),
+            "SELECT * FROM approvals WHERE project_path = ? AND state = ? AND user_id IN ('', ?)"
+            " ORDER BY asked_at",
+            (project_path, PENDING, self._user),
         )
         waiting = [row for row in rows if _waits(row)]
         for row in rows:
@@ -101,9 +104,9 @@ class Approvals:
     async def settled(self, project_path: str, limit: int = 50) -> list[PendingQuestion]:
         """What was answered or withdrawn in a project, newest first."""
         rows = await self._store.fetch_all(
-            "SELECT * FROM approvals WHERE project_path = ? AND state <> ?"
+            "SELECT * FROM approvals WHERE project_path = ? AND state <> ? AND user_id IN ('', ?)"
             " ORDER BY asked_at DESC LIMIT ?",
-            (project_path, PENDING, limit),
+            (project_path, PENDING, self._user, limit),
         )
         return [_question(row) for row in rows]
 

@@ -26,20 +26,21 @@ class Consoles:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def announce(self, url: str, project: str) -> None:
-        """Say that this process shows the console of a project at ``url``."""
-        value = json.dumps({"url": url, "project": project, "owner": owner_of(os.getpid())})
-        await self._store.execute(_KEEP, (f"{_OPEN}{os.getpid()}", value))
+    async def announce(self, url: str, project: str, user: str | None = None) -> None:
+        """Say that this process shows a user's console of a project at ``url``."""
+        told = {"url": url, "project": project, "user": user, "owner": owner_of(os.getpid())}
+        await self._store.execute(_KEEP, (f"{_OPEN}{os.getpid()}", json.dumps(told)))
 
     async def retire(self) -> None:
         """Say that it does not any more."""
         await self._store.execute("DELETE FROM kept WHERE key = ?", (f"{_OPEN}{os.getpid()}",))
 
-    async def url(self, project: str) -> str | None:
-        """The address of the console that runs for a project, or ``None``."""
+    async def url(self, project: str, user: str | None = None) -> str | None:
+        """The address of the console that runs for this user in a project, or ``None``."""
         for row in await self._rows(_OPEN):
             found = json.loads(row["value"])
-            if found.get("project") == project and is_alive(found.get("owner")):
+            wanted = (found.get("project"), found.get("user")) == (project, user)
+            if wanted and is_alive(found.get("owner")):
                 return str(found["url"])
         return None
 

@@ -90,6 +90,8 @@ class Planner:
     model: Model
     store: Store | None = None
     clean: Clean = unchanged
+    user: str | None = None
+    """Whose plans these are: what the user alone remembers may be in them."""
 
     async def plan(
         self,
@@ -158,4 +160,5 @@ class Planner:
 
     def _key(self, task: str, executor: str, tree_digest: str) -> str:
         parts = [task, tree_digest, plans.VERSION, self.model.info.name, executor]
+        parts += [self.user] if self.user else []
         return "plan:" + hashlib.sha256(json.dumps(parts).encode()).hexdigest()

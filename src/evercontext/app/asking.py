@@ -38,13 +38,13 @@ async def ask_everywhere(app: EverContext, ask: Ask, tell: Tell = lambda text: N
     inner = None if ask is nobody else ask
     if inner is None and not await _console(app):
         return nobody
-    return Published(inner, app, Approvals(app.store), app.memory.clean, tell)
+    return Published(inner, app, Approvals(app.store, app.settings.user), app.memory.clean, tell)
 
 
 async def _console(app: EverContext) -> str | None:
     """Where the project's console is; a database that is away tells of none."""
     try:
-        return await Consoles(app.store).url(app.memory.project)
+        return await Consoles(app.store).url(app.memory.project, app.settings.user)
     except StoreGone:
         return None
 
@@ -111,7 +111,8 @@ class Published:
         return await self.approvals.ask(trace_id, project, tool.name, safe, id=id)
 
     async def _elsewhere(self, question: Question, asked: PendingQuestion) -> Answer:
-        url = await Consoles(self.app.store).url(self.app.memory.project)
+        app = self.app
+        url = await Consoles(app.store).url(app.memory.project, app.settings.user)
         if url is None:
             raise NobodyToAsk(
                 f"{question.tool.name} needs approval, there is no terminal and no console is open",

@@ -16,14 +16,14 @@ from evercontext.memory.sessions import Session
 
 
 async def past_sessions(app: EverContext, limit: int = 20) -> list[Session]:
-    """This directory's sessions that hold anything, newest first; crashed ones are ended now."""
-    sessions = app.memory.sessions
+    """The user's sessions here that hold anything, newest first; crashed ones are ended now."""
+    sessions, root, user_id = app.memory.sessions, app.settings.root, app.settings.user
     try:
         await sessions.repair()
-        found = await sessions.of_project(app.settings.root, limit)
+        found = await sessions.of_project(root, limit, user_id=user_id)
     except StoreGone:
         # Those that were begun here meanwhile can be read; of none other can it be said.
-        found = await sessions.waiting_in(app.settings.root)
+        found = await sessions.waiting_in(root, user_id=user_id)
         if not any(session.messages for session in found):
             raise
     return [session for session in found if session.messages]

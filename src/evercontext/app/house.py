@@ -75,7 +75,7 @@ class EverContext:
             stack.push_async_callback(store.close)
             traces = TraceIndex(store, events, settings.traces, secrets.masked)
             stack.push_async_callback(traces.close)
-            history = EvaluationHistory(store, settings.home, secrets.masked)
+            history = EvaluationHistory(store, settings.home, secrets.masked, settings.user)
             workspace, tools = equip(settings, stack, events, history)
             memory = Recollection.of(store, settings.root, secrets.masked, events)
             stack.push_async_callback(memory.settle)
@@ -105,7 +105,8 @@ class EverContext:
     @property
     def evaluations(self) -> EvaluationHistory:
         """What was judged before: list it, follow one document, read the versions made."""
-        return EvaluationHistory(self.store, self.settings.home, self.memory.clean)
+        settings = self.settings
+        return EvaluationHistory(self.store, settings.home, self.memory.clean, settings.user)
 
     async def run_task(
         self,
@@ -217,7 +218,8 @@ class EverContext:
     ) -> Planning:
         """A planner over this house: the model of that name, the index, the memory, the cache."""
         only = replace(self.settings, fallback_models=())
-        planner = Planner(await open_model(only, name), self.store, self.memory.clean)
+        model, who = await open_model(only, name), self.settings.user
+        planner = Planner(model, self.store, self.memory.clean, who)
         stack.push_async_callback(planner.model.aclose)
         return Planning(
             planner=planner,

@@ -60,7 +60,7 @@ async def open_history(settings: Settings, stack: AsyncExitStack) -> EvaluationH
     """Open the store for its evaluations alone."""
     store = await open_store(settings.database, settings.database_url)
     stack.push_async_callback(store.close)
-    return EvaluationHistory(store, settings.home, redactor(settings).masked)
+    return EvaluationHistory(store, settings.home, redactor(settings).masked, settings.user)
 
 
 async def open_judge(

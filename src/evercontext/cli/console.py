@@ -50,7 +50,7 @@ async def new_link(app: EverContext) -> str:
     from evercontext.access.consoles import Consoles
 
     consoles = Consoles(app.store)
-    url = await consoles.url(app.memory.project)
+    url = await consoles.url(app.memory.project, app.settings.user)
     if url is None:
         fix = "Start one with: evercontext serve --open"
         raise ConfigError(f"no console runs for {app.memory.project}", fix=fix)

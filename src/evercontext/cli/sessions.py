@@ -28,7 +28,7 @@ Work = Callable[["EverContext", Screen], Awaitable[Outcome]]
 def command() -> None:
     """Find past conversations: list, search, show.
 
-    Only this directory's; those of other projects are never shown.
+    Only this directory's, and only yours and the project's (EC_USER).
     """
 
 
@@ -87,7 +87,8 @@ def search_sessions(words: tuple[str, ...], limit: int, as_json: bool, **place: 
     async def work(app: EverContext, screen: Screen) -> Outcome:
         from evercontext.memory.session_search import search
 
-        hits = await search(app.store, app.settings.root, " ".join(words), limit)
+        settings, asked = app.settings, " ".join(words)
+        hits = await search(app.store, settings.root, asked, limit, user_id=settings.user)
         if as_json:
             print(json.dumps([dataclasses.asdict(hit) for hit in hits], ensure_ascii=False))
         for hit in [] if as_json else hits:

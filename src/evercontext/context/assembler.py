@@ -38,7 +38,7 @@ class Sessions(Protocol):
     """Where the summary comes from."""
 
     async def get_by_id(self, id: object) -> Any:
-        """The session, whose ``metadata["summary"]`` may hold one."""
+        """The session, whose ``metadata["summary"]`` may hold one; ``user_id`` is whose it is."""
         ...
 
 
@@ -112,7 +112,7 @@ class ContextAssemblerService:
         working, semantic, summary = await asyncio.gather(
             _or_nothing("working", self._working(user_message, user_id, options), found),
             _or_nothing("semantic", self._semantic(user_message, user_id, options), found),
-            _or_nothing("session_summary", self._summary(session_id, options), found),
+            _or_nothing("session_summary", self._summary(user_id, session_id, options), found),
         )
         found.working, found.semantic = working or (), semantic or ()
         found.summary = summary or ""
@@ -142,11 +142,17 @@ class ContextAssemblerService:
         ranked = sorted(results, key=lambda memory: -float(memory.similarity))
         return [memory for memory in ranked if memory.content.strip()][:limit]
 
-    async def _summary(self, session_id: object | None, options: AssemblyOptions) -> str:
+    async def _summary(
+        self, user_id: str, session_id: object | None, options: AssemblyOptions
+    ) -> str:
         if self._sessions is None or session_id is None or not options.include_session_summary:
             return ""
         session = await self._sessions.get_by_id(session_id)
-        return str((session.metadata or {}).get("summary") or "").strip() if session else ""
+        # Sources are foreign code: some know no users, and theirs belong to everybody.
+        whose = getattr(session, "user_id", None) or ""
+        if not session or whose not in ("", user_id):
+            return ""
+        return str((session.metadata or {}).get("summary") or "").strip()
 
     def _build(self, layers: _Layers, chosen: Selection, user_message: str) -> list[ChatMessage]:
         kept = layers.working[len(layers.working) - chosen.messages :]

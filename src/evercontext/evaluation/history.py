@@ -22,12 +22,16 @@ _LONGEST_TITLE = 80
 _MARKS = " \t\r\n#=-*\ufeff"
 _ADD = """
     INSERT INTO evaluations (id, trace_id, door, project, document, title, round, digest, judge,
-        score, target, rubric_scores, weights, suggestions, milliseconds, at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        score, target, rubric_scores, weights, suggestions, milliseconds, at, user_id)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-_OF_PROJECT = "SELECT * FROM evaluations WHERE project = ? ORDER BY id DESC LIMIT ?"
-_OF_DOCUMENT = "SELECT * FROM evaluations WHERE document = ? ORDER BY id DESC LIMIT ?"
-_RECENT = "SELECT * FROM evaluations ORDER BY id DESC LIMIT ?"
+# A document of a project is shared in it, and so are its scores; a text of none is its user's.
+_VISIBLE = "SELECT * FROM evaluations WHERE (project <> '' OR user_id IN ('', ?))"
+_OF_PROJECT = f"{_VISIBLE} AND project = ? ORDER BY id DESC LIMIT ?"
+_OF_DOCUMENT = f"{_VISIBLE} AND document = ? ORDER BY id DESC LIMIT ?"
+_OF_TRACE = f"{_VISIBLE} AND trace_id = ? ORDER BY id LIMIT ?"
+_RECENT = f"{_VISIBLE} ORDER BY id DESC LIMIT ?"
+_ONE = f"{_VISIBLE} AND id = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +82,12 @@ class Record:
 
 
 class EvaluationHistory:
-    """The ``evaluations`` table, and the versions under the home folder."""
+    """The ``evaluations`` table as one user sees it, and the versions under the home folder."""
 
-    def __init__(self, store: Store, home: Path, clean: Clean = unchanged) -> None:
-        self._store, self._clean = store, clean
+    def __init__(
+        self, store: Store, home: Path, clean: Clean = unchanged, user: str | None = None
+    ) -> None:
+        self._store, self._clean, self._user = store, clean, user or ""
         self.versions = Versions(home)
 
     async def add(
@@ -114,6 +120,7 @@ class EvaluationHistory:
             _json(cleaned(suggestions, self._kept)),
             int(told.get("evaluation_time", 0)),
             f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}",
+            self._user,
         )
         await self._store.execute(_ADD, row)
         return id
@@ -122,27 +129,26 @@ class EvaluationHistory:
         """The newest evaluations first, of one project or of all."""
         most = min(limit, MOST)
         if project is None:
-            rows = await self._store.fetch_all(_RECENT, (most,))
+            rows = await self._store.fetch_all(_RECENT, (self._user, most))
         else:
-            rows = await self._store.fetch_all(_OF_PROJECT, (self._kept(project), most))
+            wanted = (self._user, self._kept(project), most)
+            rows = await self._store.fetch_all(_OF_PROJECT, wanted)
         return [_record(row) for row in rows]
 
     async def of_document(self, document: str, limit: int = 200) -> list[Record]:
         """One document's evaluations, the oldest first, as a chart wants them."""
-        wanted = (self._kept(document), min(limit, MOST))
+        wanted = (self._user, self._kept(document), min(limit, MOST))
         rows = await self._store.fetch_all(_OF_DOCUMENT, wanted)
         return [_record(row) for row in reversed(rows)]
 
     async def get(self, id: str) -> Record | None:
         """One evaluation."""
-        row = await self._store.fetch_one("SELECT * FROM evaluations WHERE id = ?", (id,))
+        row = await self._store.fetch_one(_ONE, (self._user, id))
         return _record(row) if row else None
 
     async def of_trace(self, trace_id: str) -> list[Record]:
         """Every round of one ``improve``, or the evaluations of one call, in their order."""
-        rows = await self._store.fetch_all(
-            "SELECT * FROM evaluations WHERE trace_id = ? ORDER BY id LIMIT ?", (trace_id, MOST)
-        )
+        rows = await self._store.fetch_all(_OF_TRACE, (self._user, trace_id, MOST))
         return [_record(row) for row in rows]
 
     def text_of(self, record: Record) -> str | None:

@@ -1,4 +1,4 @@
-"""Finding what was said: full text over every message of a project's sessions.
+"""Finding what was said: full text over the messages of the sessions that one may see.
 
 Words are taken as they are typed; there is no query language that a quote or a bracket could
 break. Trigrams find three letters and more, shorter words are looked for one message at a time.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evercontext.domain.tool import Arguments, Caller, Effect, Tool, ToolResult
-from evercontext.memory.sessions import real_path
+from evercontext.memory.sessions import VISIBLE, seen_by
 from evercontext.storage.store import Store
 
 MOST_WORDS = 16
@@ -21,7 +21,7 @@ _LOOKED_BACK = 10
 _SEARCH = """
     SELECT m.id, m.session_id, m.timestamp, m.role, m.content, s.title
     FROM messages m JOIN sessions s ON s.id = m.session_id
-    WHERE s.project_path = ? AND {conditions}
+    WHERE {conditions}
     ORDER BY m.id DESC LIMIT ?
 """
 SECONDS = 5.0
@@ -42,9 +42,15 @@ class Hit:
 
 
 async def search(
-    store: Store, project: Path, query: str, limit: int = 20, *, session: str | None = None
+    store: Store,
+    project: Path,
+    query: str,
+    limit: int = 20,
+    *,
+    user_id: str | None = None,
+    session: str | None = None,
 ) -> list[Hit]:
-    """Messages of this project's sessions, or of one of them, that hold all the words.
+    """Messages of the sessions a user sees here, or of one of them, that hold all the words.
 
     The newest come first.
     """
@@ -53,11 +59,12 @@ async def search(
     if not words or any("\ud800" <= character <= "\udfff" for character in query):
         return []
     condition, values = await store.holding(words)
-    conditions = [condition]
+    conditions = [VISIBLE, condition]
     if session:
-        conditions, values = [_ONE_SESSION, condition], [session, *values]
+        conditions, values = [VISIBLE, _ONE_SESSION, condition], [session, *values]
     sql = _SEARCH.replace("{conditions}", " AND ".join(conditions))
-    rows = await store.fetch_all(sql, (real_path(project), *values, limit), seconds=SECONDS)
+    who = seen_by(project, user_id)
+    rows = await store.fetch_all(sql, (*who, *values, limit), seconds=SECONDS)
     return [
         Hit(r["session_id"], r["title"], r["timestamp"], r["role"],
             excerpt(r["content"] or "", words[0]), r["id"])
@@ -79,8 +86,10 @@ def look_back_tool(store: Store, project: Path) -> Tool:
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
         if not caller.session:
             return ToolResult("there is no session to look back in")
-        query = arguments["query"]
-        hits = await search(store, project, query, _LOOKED_BACK, session=caller.session)
+        query, who = arguments["query"], caller.principal.user
+        hits = await search(
+            store, project, query, _LOOKED_BACK, user_id=who, session=caller.session
+        )
         found = [f"[{hit.timestamp} {hit.role}] {hit.excerpt}" for hit in hits]
         return ToolResult("\n".join(found) or "nothing of this session holds these words")
 

@@ -1,4 +1,7 @@
-"""Sessions: one conversation each, kept apart by project directory."""
+"""Sessions: one conversation each, kept apart by project directory and by user.
+
+As with memories: one without a user belongs to the project, and all who share it see it.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,14 @@ _COLUMNS = """
     FROM sessions s LEFT JOIN messages m ON m.session_id = s.id
 """
 
+VISIBLE = "s.project_path = ? AND coalesce(s.user_id, '') IN ('', ?)"
+"""Which sessions ``s`` a user sees in a project; its values come from ``seen_by``."""
+
+
+def seen_by(project: Path, user_id: str | None) -> tuple[str, str]:
+    """Return the values of ``VISIBLE``."""
+    return real_path(project), user_id or ""
+
 
 @dataclass(frozen=True, slots=True)
 class Session:
@@ -39,6 +50,10 @@ class Session:
     last_at: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     """``summary`` holds the session's summary, ``owner`` the process that has it open."""
+
+    def is_visible(self, user_id: str | None) -> bool:
+        """Whether a user of its project sees it."""
+        return (self.user_id or "") in ("", user_id)
 
 
 def new_session_id() -> str:
@@ -102,23 +117,26 @@ class SessionRepository:
                 raise
         return _session(row) if row else None
 
-    async def of_project(self, project: Path, limit: int = 20) -> list[Session]:
-        """This directory's sessions, newest first; another project's are never among them."""
+    async def of_project(
+        self, project: Path, limit: int = 20, *, user_id: str | None = None
+    ) -> list[Session]:
+        """What a user sees of this directory's sessions, newest first."""
         await self._delivered()
         rows = await self._store.fetch_all(
-            f"{_COLUMNS} WHERE s.project_path = ? GROUP BY s.id"
+            f"{_COLUMNS} WHERE {VISIBLE} GROUP BY s.id"
             " ORDER BY s.started_at DESC, s.id DESC LIMIT ?",
-            (real_path(project), limit),
+            (*seen_by(project, user_id), limit),
         )
         return [_session(row) for row in rows]
 
-    async def waiting_in(self, project: Path) -> list[Session]:
-        """This directory's sessions that were begun while the server was away, newest first."""
+    async def waiting_in(self, project: Path, *, user_id: str | None = None) -> list[Session]:
+        """Those of them that were begun while the server was away, newest first."""
         if self._queue is None:
             return []
         begun = await self._queue.sessions(real_path(project))
         rows = [session_in(await self._queue.talk(one["session"])) for one in begun]
-        return [_session(row) for row in rows if row]
+        waiting = [_session(row) for row in rows if row]
+        return [session for session in waiting if session.is_visible(user_id)]
 
     async def end(self, id: str) -> None:
         """Record when it ended."""

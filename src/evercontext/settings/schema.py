@@ -122,7 +122,7 @@ class Settings:
     )
 
     user: str | None = _setting(
-        "EC_USER", None, "Whose memories are yours. Unset: the project's", user_name, user_only=True
+        "EC_USER", None, "Your name in memories, sessions. Unset: none", user_name, user_only=True
     )
 
     # Policy

@@ -20,6 +20,7 @@ from evercontext.access.tokens import Tokens
 from evercontext.app import EverContext
 from evercontext.app.conversations import open_conversation
 from evercontext.domain.memory import MemoryType, SourceType
+from evercontext.domain.message import user
 from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door
 from evercontext.settings import Settings
@@ -168,6 +169,9 @@ class World:
         await talk.turn("What is this project?", Gate())
         await talk.turn("郵便番号の形式は?", Gate())
         await talk.end()
+        other = await app.memory.sessions.create(self.root, "m", user_id="somebody else")
+        await app.memory.messages.append(other.id, user("郵便番号 that nobody else may read"))
+        await app.memory.sessions.end(other.id)
 
     async def _memories(self, app: EverContext) -> None:
         keep, project = app.memory.memories, app.memory.project

@@ -17,9 +17,13 @@ from evercontext.server.console.request import Ask, Route
 LONGEST_FEEDBACK = 4_000
 
 
+def _approvals(ask: Ask) -> Approvals:
+    return Approvals(ask.app.store, ask.app.settings.user)
+
+
 async def list_approvals(ask: Ask) -> dict[str, Any]:
     """Answer ``GET approvals``: what waits, oldest first, and what was answered."""
-    approvals, project = Approvals(ask.app.store), ask.app.memory.project
+    approvals, project = _approvals(ask), ask.app.memory.project
     waiting = [dataclasses.asdict(one) for one in await approvals.pending(project)]
     settled = [_settled(one) for one in await approvals.settled(project, 30)]
     return {"pending": waiting, "settled": settled}
@@ -40,7 +44,7 @@ def _settled(question: PendingQuestion) -> dict[str, Any]:
 
 async def answer(ask: Ask) -> dict[str, Any]:
     """Answer ``POST approvals/*``: the first answer counts, a stale or second one is refused."""
-    approvals, allowed = Approvals(ask.app.store), ask.switch("allowed")
+    approvals, allowed = _approvals(ask), ask.switch("allowed")
     feedback = ask.body.get("feedback") or None
     if feedback is not None and (not isinstance(feedback, str) or len(feedback) > LONGEST_FEEDBACK):
         raise InvalidArguments(f"feedback is a text of up to {LONGEST_FEEDBACK:,} characters")

@@ -195,7 +195,7 @@ async def open_console(app: EverContext, url: str, port: int) -> AsyncIterator[C
 
     async def announce() -> None:
         await consoles.sweep()
-        await consoles.announce(url + PREFIX, app.memory.project)
+        await consoles.announce(url + PREFIX, app.memory.project, app.settings.user)
 
     # Without a database nobody finds the console; it is said there once it is back.
     await app.memory.when_reachable(announce)

@@ -115,7 +115,8 @@ class Reader:
     async def _questions(self) -> list[bytes]:
         """What waits for an answer, whenever that changes."""
         with suppress(StoreProblem):
-            pending = await Approvals(self.app.store).pending(self.app.memory.project)
+            approvals = Approvals(self.app.store, self.app.settings.user)
+            pending = await approvals.pending(self.app.memory.project)
             waiting = [one.id for one in pending]
             if waiting != self._waiting:
                 self._waiting = waiting

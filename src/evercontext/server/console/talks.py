@@ -18,7 +18,8 @@ async def list_sessions(ask: Ask) -> dict[str, Any]:
     """Answer ``GET sessions``: all of them, or the messages that hold the words of ``q``."""
     words = ask.query.get("q", "").strip()[:400]
     if words:
-        hits = await search(ask.app.store, ask.app.settings.root, words, 60)
+        settings = ask.app.settings
+        hits = await search(ask.app.store, settings.root, words, 60, user_id=settings.user)
         return {"hits": [dataclasses.asdict(hit) for hit in hits], "sessions": []}
     found = await past_sessions(ask.app, ask.number("limit", MOST, 1_000))
     return {"sessions": [shape(session) for session in found], "hits": []}
