@@ -3,10 +3,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
+from evercontext.cli.traces import newest
 from evercontext.domain.event import (
     ContextAssembled,
     Diff,
@@ -210,3 +212,18 @@ def test_show_says_in_words_what_a_context_was_made_of() -> None:
         " without summary (too slow), 483 ms\n"
         "context 1,234 tokens, compressed, 483 ms\n"
     )
+
+
+def test_a_file_whose_time_lies_behind_its_events_is_not_left_out(tmp_path: Path) -> None:
+    # The clock of a file system ticks more slowly than the one that events are written by.
+    for text in ("earlier", "later"):
+        log = EventLog(tmp_path / text)
+        record(log, text, text)
+        assert log.segment
+        log.segment.rename(tmp_path / f"{log.segment.name}-{text}.jsonl")
+        log.close()
+    files = {text: next(tmp_path.glob(f"*-{text}.jsonl")) for text in ("earlier", "later")}
+    begun = datetime.fromisoformat(newest(tmp_path, 2)[1].started).timestamp()
+    os.utime(files["later"], (begun - 1, begun - 1))
+    os.utime(files["earlier"], (begun + 1, begun + 1))
+    assert [one.text for one in newest(tmp_path, 1)] == ["later"]

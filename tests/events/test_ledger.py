@@ -84,6 +84,17 @@ def test_tasks_newest_first_and_requests_at_the_doors(tmp_path: Path) -> None:
     assert [one["data"]["status"] for one in ledger.read(ledger.audits)] == [401]
 
 
+def test_of_tasks_that_began_at_once_the_later_one_leads(tmp_path: Path) -> None:
+    log, ledger = EventLog(tmp_path), Ledger(tmp_path)
+    for trace in "abc":
+        _task(log, trace)
+    log.close()
+    ledger.refresh()
+    for run in ledger.runs.values():
+        run.started = "2026-05-01T00:00:00.000000+00:00"
+    assert [run.trace_id for run in ledger.tasks()] == ["c", "b", "a"]
+
+
 def test_requests_without_a_task_do_not_fill_the_memory(tmp_path: Path) -> None:
     log, ledger = EventLog(tmp_path), Ledger(tmp_path)
     _task(log, "kept")

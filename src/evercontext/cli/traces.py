@@ -16,6 +16,8 @@ from evercontext.errors import NotFound, UsageError
 from evercontext.events.segments import read, read_trace, segments
 
 _LOOKED_AT = 200
+_TICK = 2.0
+"""Seconds by which the time of a file may lie behind that of the last event in it."""
 
 
 @dataclass(slots=True)
@@ -49,7 +51,8 @@ def newest(directory: Path, limit: int) -> list[Summary]:
         # A task that was taken up again is in two segments, and the later one says how it ended.
         # One that ran past midnight begins in one and ends in the next.
         found = _summaries(segment, later) | found
-    return sorted(found.values(), key=lambda one: one.started, reverse=True)[:limit]
+    # Reversed, not sorted the other way round: of two that began at once the later one leads.
+    return sorted(found.values(), key=lambda one: one.started)[::-1][:limit]
 
 
 def _enough(found: Mapping[str, Summary], limit: int, segment: Path) -> bool:
@@ -58,7 +61,7 @@ def _enough(found: Mapping[str, Summary], limit: int, segment: Path) -> bool:
         return False
     oldest = sorted((one.started for one in found.values()), reverse=True)[limit - 1]
     try:
-        return segment.stat().st_mtime < datetime.fromisoformat(oldest).timestamp()
+        return segment.stat().st_mtime < datetime.fromisoformat(oldest).timestamp() - _TICK
     except FileNotFoundError:
         return False
 

@@ -132,7 +132,8 @@ class Ledger:
     def tasks(self) -> list[Run]:
         """The tasks, newest first."""
         found = [run for run in self.runs.values() if run.started]
-        return sorted(found, key=lambda run: run.started, reverse=True)
+        # Reversed, not sorted the other way round: of two that began at once the later one leads.
+        return sorted(found, key=lambda run: run.started)[::-1]
 
     def status_of(self, run: Run) -> str:
         """How a task stands; one whose process is gone was cut off."""

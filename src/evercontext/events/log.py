@@ -15,6 +15,7 @@ from pathlib import Path
 from evercontext.domain.event import Body, Event
 from evercontext.errors import AuditUnavailable
 from evercontext.events.redact import Redactor
+from evercontext.files.instant import instant
 
 Subscriber = Callable[[Event], None]
 
@@ -98,7 +99,8 @@ class EventLog:
             self._close_segment()
 
     def _event(self, body: Body, trace_id: str, parent: str | None) -> Event:
-        now = time.time_ns()
+        # Readers find their place by it, so it grows though the clock be set back.
+        now = instant()
         number = next(self._numbers) & 0xFFFF
         id = f"{now:016x}{os.getpid() & 0xFFFF:04x}{number:04x}"
         return Event(id, self._clock(now), trace_id, body, parent)
