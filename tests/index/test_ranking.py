@@ -7,7 +7,7 @@ from evercontext.index.analysis import analyse
 from evercontext.index.corpus import Corpus
 from evercontext.index.features import NAMES, Scorer, by_owner
 from evercontext.index.languages import language_of
-from evercontext.index.paths import facts_of
+from evercontext.index.paths import facts_of, words_of
 from evercontext.index.question import understand
 from evercontext.index.ranking import rank, weights
 from evercontext.index.stems import StemMatcher, joined, overlap
@@ -137,7 +137,7 @@ def test_words_meet_file_names() -> None:
     assert overlap("cart", "cart") == 1.0
     assert joined(("web", "socket"))["websocket"] == 2
     matcher = StemMatcher(("web", "socket"), {"web": 1.0, "socket": 2.0})
-    near, far = matcher.rows([facts_of("src/websocket.py"), facts_of("src/http.py")]).tolist()
+    near, far = matcher.rows([words_of("src/websocket.py"), words_of("src/http.py")]).tolist()
     assert near > far
 
 

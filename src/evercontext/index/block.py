@@ -240,7 +240,9 @@ def _path_terms(facts: Sequence[PathFacts]) -> _Grouped:
     rows = [
         (key_of(term), file, field, times)
         for file, fact in enumerate(facts)
-        for field, terms in enumerate((fact.stem_terms, fact.directory_terms, fact.parent_terms))
+        for field, terms in enumerate(
+            (fact.stem_terms, fact.directory_terms, fact.words.parent_terms)
+        )
         for term, times in Counter(terms).items()
     ]
     key, file, field, times = zip(*rows, strict=True) if rows else ((), (), (), ())
@@ -256,7 +258,7 @@ def _lengths(
     out = table.reshape(-1, SLOTS).astype(np.float32)
     for i, fact in enumerate(facts):
         out[i, : len(PATH_FIELDS)] = (
-            len(fact.stem_terms), len(fact.directory_terms), len(fact.parent_terms)
+            len(fact.stem_terms), len(fact.directory_terms), len(fact.words.parent_terms)
         )  # fmt: skip
     return out
 
@@ -266,7 +268,7 @@ def _priors(facts: Sequence[PathFacts], found: Sequence[Analysis]) -> Floats:
         (
             np.log1p(a.lines), np.log1p(a.names.defined), fact.depth, fact.test, fact.example,
             fact.compat, fact.generated, fact.reexport, fact.underscore, fact.prose, fact.data,
-            len(fact.stem_words),
+            len(fact.words.stem_words),
         )
         for fact, a in zip(facts, found, strict=True)
     ]  # fmt: skip
@@ -298,9 +300,9 @@ def _cards(
     out = np.zeros((len(found), vectors.dimensions), np.float32)
     for i, (fact, analysis) in enumerate(zip(facts, found, strict=True)):
         words: dict[str, float] = {}
-        for word in fact.stem_words:
+        for word in fact.words.stem_words:
             words[word] = words.get(word, 0.0) + 3.0
-        for word in fact.parent_terms:
+        for word in fact.words.parent_terms:
             words[word] = words.get(word, 0.0) + 1.0
         out[i] = vectors.pool(words)
         if analysis.vectors is not None and _fits(analysis, vectors):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evercontext.index.analysis import Analysis
 from evercontext.index.block import PRIORS, SLOTS, Block, collect
 from evercontext.index.lexicon import Keys, key_of
-from evercontext.index.paths import PathFacts, facts_of
+from evercontext.index.paths import PathWords, words_of
 from evercontext.retrieval.postings import Column, Floats, Ints, Postings
 from evercontext.retrieval.ragged import Long, spread
 from evercontext.retrieval.vectors import StaticVectors
@@ -85,7 +85,7 @@ class Corpus:
         self._later_symbols: dict[int, list[int]] = {}
         self._paths: list[str] = []
         self._at: dict[str, int] | None = None
-        self._facts: dict[int, PathFacts] = {}
+        self._path_words: dict[int, PathWords] = {}
 
     @classmethod
     def build(
@@ -242,11 +242,11 @@ class Corpus:
         start, size = int(self.values("path_start")[slot]), int(self.values("path_size")[slot])
         return self.text(start, size)
 
-    def facts(self, slot: int) -> PathFacts:
-        """Return what the path of a file says."""
-        known = self._facts.get(slot)
+    def path_words(self, slot: int) -> PathWords:
+        """Return the words of a file's path."""
+        known = self._path_words.get(slot)
         if known is None:
-            known = self._facts[slot] = facts_of(self.path(slot))
+            known = self._path_words[slot] = words_of(self.path(slot))
         return known
 
     def paths(self) -> list[str]:

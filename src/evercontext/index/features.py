@@ -19,7 +19,7 @@ from evercontext.index.analysis import SCALE
 from evercontext.index.block import PRIORS
 from evercontext.index.corpus import Corpus
 from evercontext.index.names import DefinedNames, Definers
-from evercontext.index.paths import PathFacts
+from evercontext.index.paths import PathWords
 from evercontext.index.question import Question
 from evercontext.index.stems import StemMatcher
 from evercontext.index.words import Words
@@ -105,9 +105,9 @@ class Scorer:
             return found
         self._lexical(out, slots, counts, bm25f[slots])
         self._chunk_signals(out, words, sizes)
-        facts = [self.corpus.facts(slot) for slot in slots.tolist()]
-        out[:, _STEM] = StemMatcher(self.question.words, self._words.word_weights).rows(facts)
-        self._symbol_signals(out, slots, facts)
+        paths = [self.corpus.path_words(slot) for slot in slots.tolist()]
+        out[:, _STEM] = StemMatcher(self.question.words, self._words.word_weights).rows(paths)
+        self._symbol_signals(out, slots, paths)
         out[:, _PRIORS] = self.corpus.values("priors")[slots]
         if cards is not None:
             out[:, COLUMN["meaning_card"]] = cards[slots]
@@ -154,7 +154,7 @@ class Scorer:
         out[:, COLUMN["chunk_absolute"]] = best / np.float32(self._words.total)
 
     def _symbol_signals(
-        self, out: NDArray[np.float32], slots: Ints, facts: list[PathFacts]
+        self, out: NDArray[np.float32], slots: Ints, paths: list[PathWords]
     ) -> None:
         question = self.question
         if not (question.symbol or question.names or question.capitals):
@@ -162,14 +162,14 @@ class Scorer:
         places = {slot: i for i, slot in enumerate(slots.tolist())}
         if question.symbol:
             target = whole(question.symbol)
-            out[:, COLUMN["symbol_stem"]] = [fact.stem_term == target for fact in facts]
+            out[:, COLUMN["symbol_stem"]] = [path.stem_term == target for path in paths]
             found = Definers(self.corpus, question.symbol, places)
             out[found.at, COLUMN["symbol_defined"]] = np.where(found.exact() > 0, 1.0, 0.6)
             out[found.at, COLUMN["symbol_unique"]] = 1.0 / max(1, found.count)
             out[found.at, COLUMN["symbol_type"]] = found.typed()
         for name in question.names:
             target, share = whole(name), 1.0 / len(question.names)
-            out[:, COLUMN["name_stem"]] += [fact.stem_term == target for fact in facts]
+            out[:, COLUMN["name_stem"]] += [path.stem_term == target for path in paths]
             found = Definers(self.corpus, name, places)
             exact = found.exact()
             out[found.at, COLUMN["name_defined"]] += exact * share / max(1, found.count) ** 0.5

@@ -34,17 +34,26 @@ _REEXPORT = frozenset({"__init__", "index", "mod", "lib", "package-info", "main"
 
 
 @dataclass(frozen=True, slots=True)
-class PathFacts:
-    """Words and priors of one path."""
+class PathWords:
+    """What a question is compared with: the words of a file's name and of its folder."""
 
     stem: str
     stem_term: str
     """The stem as one term."""
     stem_words: tuple[str, ...]
     """Parts of the stem, lower-cased and not stemmed."""
+    parent_terms: tuple[str, ...]
+    parts: frozenset[str]
+    """All of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathFacts:
+    """Words and priors of one path."""
+
+    words: PathWords
     stem_terms: tuple[str, ...]
     directory_terms: tuple[str, ...]
-    parent_terms: tuple[str, ...]
     depth: int
     test: bool
     example: bool
@@ -56,21 +65,33 @@ class PathFacts:
     data: bool
 
 
+def _name(path: str) -> str:
+    """Return the name of a file without its kind."""
+    name = path.rpartition("/")[2].lstrip(".")
+    return name.rpartition(".")[0] or name
+
+
+@lru_cache(maxsize=100_000)
+def words_of(path: str) -> PathWords:
+    """Return the words of a path: every candidate needs them, and nothing else of its path."""
+    words = tuple(split_identifier(_name(path)))
+    stem_ = "".join(words)
+    parent = path.rpartition("/")[0].rpartition("/")[2]
+    terms = tuple(stem(word) for word in split_identifier(parent))
+    return PathWords(stem_, stem(stem_), words, terms, frozenset((*words, stem_, *terms)))
+
+
 @lru_cache(maxsize=100_000)
 def facts_of(path: str) -> PathFacts:
     """Return what the path says."""
     pure = PurePosixPath(path)
-    name = pure.name.lstrip(".").rpartition(".")[0] or pure.name.lstrip(".")
+    name = _name(path)
     parents = pure.parts[:-1]
     language = language_of(path) or "text"
-    words = tuple(split_identifier(name))
     return PathFacts(
-        stem="".join(words),
-        stem_term=stem("".join(words)),
-        stem_words=words,
+        words=words_of(path),
         stem_terms=tuple(dict.fromkeys(t for run in runs(name) for t in terms_of(run))),
         directory_terms=tuple(stem(w) for part in parents for w in split_identifier(part)),
-        parent_terms=tuple(stem(w) for w in split_identifier(parents[-1])) if parents else (),
         depth=len(parents),
         test=bool(_TEST_FILE.search(path) or _TEST_DIRECTORY.search(path)),
         example=bool(_EXAMPLE.search(str(pure.parent) + "/")) if parents else False,

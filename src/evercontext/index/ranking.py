@@ -52,6 +52,9 @@ _SPOKEN = {
 
 _SPEAKING = np.array([i for i, name in enumerate(NAMES) if name in _SPOKEN])
 _SAID = [_SPOKEN[name] for name in NAMES if name in _SPOKEN]
+_REASONS = tuple(dict.fromkeys(_SAID))
+_GROUPS = np.array([[said == reason for reason in _REASONS] for said in _SAID], np.float64)
+"""Adds up the signals that give the same reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,14 +198,10 @@ def _name_gain(corpus: Corpus, question: Question, found: Candidates, names: Int
 
 def _reasons(shares: Floats) -> list[tuple[str, ...]]:
     """Name for each file what spoke for it, strongest first, each thing once."""
-    found: list[dict[str, float]] = [{} for _ in shares]
     spoken = shares[:, _SPEAKING]
-    rows, columns = (spoken > _SHOWN).nonzero()
-    strength = spoken[rows, columns].tolist()
-    for row, column, share in zip(rows.tolist(), columns.tolist(), strength, strict=True):
-        reason, reasons = _SAID[column], found[row]
-        reasons[reason] = reasons.get(reason, 0.0) + share
+    strength = (spoken * (spoken > _SHOWN)) @ _GROUPS
+    order = (-strength).argsort(axis=1, kind="stable")[:, :_MOST_REASONS]
     return [
-        tuple(sorted(reasons, key=reasons.__getitem__, reverse=True)[:_MOST_REASONS])
-        for reasons in found
+        tuple([_REASONS[i] for i in best if own[i] > 0])
+        for best, own in zip(order.tolist(), strength.tolist(), strict=True)
     ]

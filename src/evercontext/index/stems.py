@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from itertools import chain
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 
 import numpy as np
 
-from evercontext.index.paths import PathFacts
+from evercontext.index.paths import PathWords
 from evercontext.retrieval.postings import Floats
 from evercontext.retrieval.tokens import stem
 
@@ -67,15 +66,28 @@ class StemMatcher:
             (self._words.index(word), weights[word] / heaviest) for word in words[:1] + words[-1:]
         ]
 
-    def rows(self, paths: Sequence[PathFacts]) -> Floats:
+    def rows(self, paths: Sequence[PathWords]) -> Floats:
         """Return the signals of paths, in the order of ``STEM_NAMES``."""
-        groups = [(*facts.stem_words, facts.stem, *facts.parent_terms) for facts in paths]
-        fits = self._fits(dict.fromkeys(chain.from_iterable(groups)))
+        fits = self._fits(set().union(*[path.parts for path in paths]))
         near = {part for part, fit in fits.items() if fit[0] >= _NEAR}
-        rows = [(*self._stem(facts, fits), _share_in(near, facts.parent_terms)) for facts in paths]
-        return np.array(rows, np.float32).reshape(-1, 8)
+        at = [i for i, path in enumerate(paths) if self._touches(path, fits.keys())]
+        out = np.zeros((len(paths), 8), np.float32)
+        if at:
+            out[at] = [
+                (*self._stem(paths[i], fits), _share_in(near, paths[i].parent_terms)) for i in at
+            ]
+        return out
 
-    def _fits(self, parts: Mapping[str, object]) -> dict[str, _Fit]:
+    def _touches(self, path: PathWords, fitting: Set[str]) -> bool:
+        """False if no signal can be more than 0: so it is with every other path."""
+        return not (
+            path.parts.isdisjoint(fitting)
+            and path.stem not in self._squeezed
+            and path.stem not in self._joined
+            and path.stem_term not in self._joined
+        )
+
+    def _fits(self, parts: Collection[str]) -> dict[str, _Fit]:
         """Return the parts that fit a word, and how well.
 
         Nearly all pairs have nothing in common, so pairs are found by what they share: the same
@@ -102,11 +114,11 @@ class StemMatcher:
         (first, heavy), (last, weight) = self._edges
         return best, word, values.get(first, 0.0) * heavy, values.get(last, 0.0) * weight
 
-    def _stem(self, facts: PathFacts, fits: Mapping[str, _Fit]) -> tuple[float, ...]:
-        equals = self._joined.get(facts.stem) or self._joined.get(facts.stem_term, 0)
-        contained = len(facts.stem) >= _HELD and facts.stem in self._squeezed
-        found = [(*fits[part], len(part)) for part in facts.stem_words if part in fits]
-        whole = fits.get(facts.stem)
+    def _stem(self, path: PathWords, fits: Mapping[str, _Fit]) -> tuple[float, ...]:
+        equals = self._joined.get(path.stem) or self._joined.get(path.stem_term, 0)
+        contained = len(path.stem) >= _HELD and path.stem in self._squeezed
+        found = [(*fits[part], len(part)) for part in path.stem_words if part in fits]
+        whole = fits.get(path.stem)
         if not found and whole is None:
             return 0.0, 0.0, equals**0.5, contained, 0.0, 0.0, 0.0
         gained: dict[int, float] = {}
@@ -120,12 +132,12 @@ class StemMatcher:
             last = at_last if at_last > last else last
         return (
             sum(best * self._weights[word] for word, best in gained.items()) / self._total,
-            fitting / len(facts.stem),
+            fitting / len(path.stem),
             equals**0.5,
             contained,
             first,
             last,
-            0 < len(found) == len(facts.stem_words) and min(found)[0] >= _ALL,
+            0 < len(found) == len(path.stem_words) and min(found)[0] >= _ALL,
         )
 
 
