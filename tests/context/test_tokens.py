@@ -6,6 +6,8 @@ import pytest
 
 from evercontext.context.shape import MEASURES
 from evercontext.context.tokens import (
+    FARTHEST,
+    PER_REPLY,
     REFERENCES,
     SIZE,
     Calibration,
@@ -95,6 +97,38 @@ def test_absurd_usage_numbers_never_make_an_estimate_negative() -> None:
     for real in (0, -5, 1, 10**9, 3):
         estimator.learn([user(KINDS["english"])], real)
     assert all(estimator.count(text) > 0 for text in KINDS.values())
+
+
+@pytest.mark.parametrize("share", [0.35, 0.5, 2.0, 2.9])
+def test_no_sequence_of_replies_leads_far_from_what_is_expected(share: float) -> None:
+    fresh, told = TokenEstimator("claude"), TokenEstimator("claude")
+    texts = [*KINDS.values(), "".join(KINDS.values()) * 20]
+    for _ in range(60):
+        for text in texts:
+            # Each reply a little further in its direction than the estimate has come.
+            told.learn([user(text)], max(8, round(told.count(text) * share) + 7))
+    for text in (*texts, "नमस्ते दुनिया " * 30, "0123456789" * 40, "a" * 500):
+        expected = fresh.calibration.estimate(features(text))
+        found = told.calibration.estimate(features(text))
+        assert expected / FARTHEST <= found * 1.000001
+        assert found <= expected * FARTHEST * 1.000001
+
+
+def test_a_calibration_that_was_led_astray_is_bounded_when_it_is_read() -> None:
+    gram = [[float(i == j) * 1e12 for j in range(SIZE)] for i in range(SIZE)]
+    led = Calibration.from_json({"gram": gram, "moment": [-1e12] * SIZE, "seen": 9})
+    for text in KINDS.values():
+        found, expected = features(text), Calibration().estimate(features(text))
+        assert led.estimate(found) == pytest.approx(expected / FARTHEST)
+
+
+def test_half_a_character_is_counted() -> None:
+    broken = "a tool printed \ud83d here, \udc00"
+    whole = broken.replace("\ud83d", "\ufffd").replace("\udc00", "\ufffd")
+    assert count(broken) == count(whole)
+    assert [value > 0 for value in features(broken)[:2]] == [True, True]
+    for model in ("gpt-4.1-nano", "claude"):
+        assert TokenEstimator(model).estimate([user(broken)]) > PER_REPLY
 
 
 def test_learning_says_how_far_off_it_was() -> None:
