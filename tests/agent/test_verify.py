@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import Any
@@ -128,3 +129,12 @@ async def test_the_tests_of_another_project_are_no_measure(tmp_path: Path) -> No
     elsewhere.mkdir()
     _, verified, _ = await checked(elsewhere, GOOD, [edited("a.py", "x = 1\n"), SAID])
     assert verified == "verified"
+
+
+@pytest.mark.contract("E42")
+async def test_the_time_of_a_task_ends_its_checks_too(tmp_path: Path) -> None:
+    async with asyncio.timeout(60):  # far from the end of the command
+        outcome, _, seen = await checked(
+            tmp_path, None, [{"tool_calls": [WRITE]}, SAID], test_cmd="sleep 1000", timeout=5.0
+        )
+    assert (outcome, seen) == (Outcome.LIMIT, [])

@@ -72,6 +72,9 @@ def test_since_is_read_as_people_write_it(text: str, moment: str) -> None:
     assert start_of(text, NOW) == moment
 
 
-def test_nonsense_is_a_usage_error() -> None:
-    with pytest.raises(UsageError):
-        start_of("yesteryear", NOW)
+@pytest.mark.parametrize(
+    "text", ["yesteryear", "9" * 12 + "d", "9" * 400 + "h", "-1d", "0000-01-01"]
+)
+def test_nonsense_is_a_usage_error(text: str) -> None:
+    with pytest.raises(UsageError, match="is no time"):
+        start_of(text, NOW)

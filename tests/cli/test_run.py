@@ -94,6 +94,8 @@ def test_options_that_contradict_each_other_are_said(project: Path) -> None:
     assert (ended.code, "--plan and --resume contradict" in ended.err) == (64, True)
     ended = evercontext("run", "--task", "x", "--resume", "last", cwd=project)
     assert (ended.code, "Leave --task out" in ended.err) == (64, True)
+    ended = evercontext("run", "--dry-run", "--resume", "last", cwd=project)
+    assert (ended.code, "--dry-run and --resume contradict" in ended.err) == (64, True)
     assert evercontext("run", "--resume", "last", cwd=project).code == 1
 
 
@@ -137,3 +139,12 @@ def test_last_is_the_last_task_of_this_project_that_did_not_end_well(
     assert "all of it" in ended.err.splitlines()[1]
     listed = json.loads(evercontext("trace", "list", "--json", cwd=project).out)
     assert [one["status"] for one in listed if one["root"] == str(project)] == ["done", "done"]
+
+
+@pytest.mark.contract("E42")
+def test_the_time_of_a_task_ends_the_checks_of_its_plan_too(project: Path, tmp_path: Path) -> None:
+    plan = plan_file(tmp_path, {"id": "a", "checks": ["sleep 1000"]}, {"id": "b"})
+    model = script(tmp_path / "s", *part("a", write("a.txt", "new a\n")), *part("b"))
+    ended = run(project, plan, model, "--timeout", "5", "--json")
+    told = json.loads(ended.out)
+    assert (ended.code, told["outcome"], told["tasks_done"]) == (6, "limit", 0), ended.err

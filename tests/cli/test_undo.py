@@ -80,3 +80,16 @@ def test_nothing_to_undo(project: Path) -> None:
     assert "nothing to undo" in ended.err
     assert undo(project, "ffff").code == 1
     assert "nothing to undo" in undo(project, "--list").err
+
+
+@pytest.mark.contract("E54", "E55")
+def test_a_task_that_wrote_what_was_there_already_is_nothing_to_take_back(
+    project: Path, trace: str, tmp_path: Path
+) -> None:
+    model = script(tmp_path / "again.jsonl", write("old.txt", "new\n"), {"text": "Done."})
+    ended = evercontext("run", "-t", "x", "-m", model, "--json", cwd=project)
+    again = json.loads(ended.out)["trace_id"]
+    assert again[:8] not in undo(project, "--list").out
+    assert (undo(project, again).code, (project / "old.txt").read_text()) == (1, "new\n")
+    assert "restored  old.txt" in undo(project).out
+    assert (project / "old.txt").read_text() == "old\n"

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 from evercontext.agent.briefing import Surroundings, brief, part_in
 from evercontext.agent.execution import Following, Part
@@ -39,6 +40,7 @@ from evercontext.events.log import EventLog
 from evercontext.tools.toolbox import Toolbox
 
 MOST_REPLANS = 2
+T = TypeVar("T")
 
 Rollback = Callable[[], Awaitable[RolledBack]]
 """Takes back what the task changed, and says what came of it."""
@@ -131,7 +133,11 @@ class TaskRun:
 
     async def _check(self, text: str, began: str) -> None:
         caller = dataclasses.replace(self.caller, parent=began)
-        self._verdict = await self.verify(caller)
+        try:
+            self._verdict = await self._in_time(self.verify(caller))
+        except LimitHit as hit:
+            self._emit(hit.event, began)
+            raise
         if self._verdict != "red":
             return
 
@@ -145,7 +151,7 @@ class TaskRun:
         name = self.model.info.bare_name
         given = Repairing(
             text, caller, self.toolbox, self._changed(), name, ask,
-            time_is_up=lambda: self._meter.seconds_left == 0.0,
+            seconds_left=lambda: self._meter.seconds_left,
         )  # fmt: skip
         self._verdict, changed = await self.repair(given)
         self._mended.changed |= dict.fromkeys(changed, True)
@@ -164,11 +170,7 @@ class TaskRun:
 
     async def _plan(self, text: str, failure: str, began: str) -> Planned:
         caller = dataclasses.replace(self.caller, parent=began)
-        try:
-            async with asyncio.timeout(self._meter.seconds_left):
-                planned = await self.make_plan(text, failure, caller)
-        except TimeoutError:
-            raise self._meter.out_of_time() from None
+        planned = await self._in_time(self.make_plan(text, failure, caller))
         self._meter.add(planned.usage, planned.cost)
         tasks = tuple(task.to_json() for task in planned.plan.tasks)
         finished = tuple(sorted(planned.finished))
@@ -205,21 +207,33 @@ class TaskRun:
         self._emit(TaskEnded(id=task.id, title=task.title, status=status), began)
 
     async def _do(self, part: Part, asked: str, parent: str, text: str) -> None:
-        box = self.toolbox
+        box, green = self.toolbox, True
         try:
             part.text = await self._converse(asked, "agent", parent, box, part.progress, text, part)
+            if judge(part.progress, None) is Outcome.DONE:
+                green = await self._green(part.task, parent)
         except EverContextError as error:
             part.error = error
             if isinstance(error, LimitHit):
                 self._emit(error.event, parent)
-        outcome = judge(part.progress, part.error)
-        if outcome is Outcome.DONE and part.task.checks and self.caller.mode is Mode.AGENT:
-            caller = dataclasses.replace(self.caller, parent=parent)
-            async with self._turnstile:
-                green = await all_green(part.task.checks, box, self.events, caller)
-            outcome = Outcome.DONE if green else Outcome.RED
         # Not before its checks ended: a part that is stopped among them is not done.
-        part.outcome = outcome
+        part.outcome = judge(part.progress, part.error) if green else Outcome.RED
+
+    async def _green(self, task: PlanTask, parent: str) -> bool:
+        if not task.checks or self.caller.mode is not Mode.AGENT:
+            return True
+        caller = dataclasses.replace(self.caller, parent=parent)
+        async with self._turnstile:
+            checks = all_green(task.checks, self.toolbox, self.events, caller)
+            return await self._in_time(checks)
+
+    async def _in_time(self, work: Awaitable[T]) -> T:
+        """Wait for work that the clock of the task ends, whoever does it."""
+        try:
+            async with asyncio.timeout(self._meter.seconds_left):
+                return await work
+        except TimeoutError:
+            raise self._meter.out_of_time() from None
 
     async def _converse(
         self,

@@ -61,7 +61,8 @@ class Repairing:
     model: str
     ask: Callable[[str, Toolbox], Awaitable[None]]
     """Lets the task's model work on something, with these tools."""
-    time_is_up: Callable[[], bool] = lambda: False
+    seconds_left: Callable[[], float | None] = lambda: None
+    """Time until the limit of the task, or ``None`` without one."""
 
 
 Repair = Callable[[Repairing], Awaitable[tuple[Verdict, tuple[str, ...]]]]

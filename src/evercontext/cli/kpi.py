@@ -47,16 +47,17 @@ def command(since: str | None, at: int, as_json: bool) -> None:
 
 def start_of(text: str, now: datetime) -> str:
     """The moment a ``--since`` means, as the log writes moments."""
-    if ago := _AGO.fullmatch(text.strip()):
-        then = now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
-        return then.isoformat(timespec="microseconds")
     try:
-        then = datetime.fromisoformat(text)
-    except ValueError:
+        # Python's calendar has a first and a last day, and numbers that it cannot count back.
+        return _moment(text.strip(), now).astimezone(UTC).isoformat(timespec="microseconds")
+    except (ValueError, OverflowError):
         raise UsageError(f"--since {text!r} is no time", fix="Use 7d, 12h or 2026-05-01") from None
-    if then.tzinfo is None:
-        then = then.astimezone()
-    return then.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def _moment(text: str, now: datetime) -> datetime:
+    if ago := _AGO.fullmatch(text):
+        return now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+    return datetime.fromisoformat(text)
 
 
 def lines(kpis: Kpis, at: int) -> list[str]:
@@ -76,7 +77,8 @@ def lines(kpis: Kpis, at: int) -> list[str]:
         ("auto recovery", _share(kpis.auto_recovery)),
         ("mean recovery steps", steps),
     ]
-    return [f"{name:<22}{value}" for name, value in rows]
+    width = max(len(name) for name, _ in rows) + 3
+    return [f"{name:<{width}}{value}" for name, value in rows]
 
 
 def _share(share: Share) -> str:

@@ -136,7 +136,7 @@ def _check(task: str | None, given: dict[str, Any]) -> None:
             f"--json and --output-format {named} contradict each other", fix="Give one of them"
         )
     pairs = [("ask", "yes"), ("plan", "resume"), ("plan", "plan_only"), ("plan_only", "resume"),
-             ("plan_only", "dry_run")]  # fmt: skip
+             ("plan_only", "dry_run"), ("dry_run", "resume")]  # fmt: skip
     for one, other in pairs:
         if given[one] and given[other]:
             names = [f"--{name.replace('_', '-')}" for name in (one, other)]

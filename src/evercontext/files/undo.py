@@ -65,7 +65,7 @@ def list_traces(journal: Journal) -> list[Trace]:
     history = journal.history()
     gone = history.undone()
     traces: dict[str, list[Entry]] = {}
-    for entry in history.entries:
+    for entry in _changes(history):
         traces.setdefault(entry.trace_id, []).append(entry)
     found = [_trace(trace_id, entries, gone, history) for trace_id, entries in traces.items()]
     for made in history.made:
@@ -96,7 +96,7 @@ def undo(
     gone = history.undone()
     chains: dict[str, list[Entry]] = {}
     doubts: dict[str, str] = {}
-    for entry in history.entries:
+    for entry in _changes(history):
         if entry.trace_id not in wanted or entry.at <= since or entry.id in gone:
             continue
         if entry.unsure and not everything:
@@ -115,6 +115,13 @@ def undo(
                 journal.remove_directories(entry.directories)
         beside = [path for one in made for path in _unmade(journal, one, dry_run)]
     return _report(own, plans, [*_in_doubt(kept, doubts, chains)], beside)
+
+
+def _changes(history: History) -> Iterator[Entry]:
+    """What changed something: in a file that was written again as it was, there is nothing back."""
+    for entry in history.entries:
+        if entry.before != entry.after or entry.after_mode not in (None, entry.before_mode):
+            yield entry
 
 
 def _unmade(journal: Journal, made: Made, dry_run: bool) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -338,3 +339,23 @@ async def test_a_conversation_mends_too_where_that_is_wanted(tmp_path: Path) -> 
         await talk.end()
     assert (report.outcome, report.final.verified) == (Outcome.DONE, "verified")
     assert (project / "shop" / "cart.py").read_text() == GOOD
+
+
+SLOWLY = "if [ -e seen ]; then touch again; exec sleep 1000; fi; touch seen; "
+"""A check that is quick the first time only."""
+
+
+@pytest.mark.contract("E42")
+async def test_what_is_stopped_among_its_checks_is_taken_back(tmp_path: Path) -> None:
+    bad = GOOD.replace("import json\n\n\n", "")
+    slow = f"sh -c '{SLOWLY}{UNITTEST}'"
+    work = asyncio.create_task(run(tmp_path, write("shop/cart.py", bad), SAID, test_cmd=slow))
+    project = tmp_path / "project"
+    while not (project / "again").exists():
+        assert not work.done()
+        await asyncio.sleep(0.05)
+    assert (project / "shop/cart.py").read_text() == GOOD, "the fixer had mended it already"
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert (project / "shop/cart.py").read_text() == bad

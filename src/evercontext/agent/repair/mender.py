@@ -217,17 +217,27 @@ class Attempts:
 
     async def _attempt(self, by: str, do: Callable[[], Awaitable[None]]) -> bool:
         """Do something, run the checks, and keep it only if they allow it."""
-        if self.given.time_is_up():
-            raise LimitReached("the time of the task is used up", fix="Raise it with --timeout")
+        left = self.given.seconds_left()
+        if left == 0.0:
+            raise _out_of_time()
         self._number += 1
         await self._next_second()
         start = await self._ledger.mark()
         try:
-            await do()
-            bad = await self._ledger.trespasses(start, self._guard.covers)
-        except BaseException:
+            async with asyncio.timeout(left):
+                return await self._on_trial_since(start, by, do)
+        except BaseException as stopped:
+            # What was stopped before or among its checks, nobody has judged: it is no repair.
             await self._ledger.take_back(start)
+            if isinstance(stopped, TimeoutError):
+                raise _out_of_time() from None
             raise
+
+    async def _on_trial_since(
+        self, start: Checkpoint, by: str, do: Callable[[], Awaitable[None]]
+    ) -> bool:
+        await do()
+        bad = await self._ledger.trespasses(start, self._guard.covers)
         touched = await self._ledger.touched(start)
         self._idle = not touched
         if bad:
@@ -291,3 +301,7 @@ class Attempts:
     def _emit(self, body: Body) -> None:
         caller = self.given.caller
         self.mender.events.emit(body, trace_id=caller.trace_id, parent=caller.parent)
+
+
+def _out_of_time() -> LimitReached:
+    return LimitReached("the time of the task is used up", fix="Raise it with --timeout")
