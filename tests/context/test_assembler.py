@@ -148,7 +148,7 @@ async def test_three_layers_from_the_real_store(tmp_path: Path) -> None:
     assert (data.working_memory_count, data.semantic_memory_count) == (10, 2)
     assert data.has_session_summary
     assert not data.compression_applied
-    assert recalled.asked[0] == RetrievalOptions(limit=5, user_id="ann")
+    assert recalled.asked[0] == RetrievalOptions(limit=5, user_id="ann", hurried=True)
 
 
 async def test_the_summary_of_another_users_session_is_not_told() -> None:
@@ -229,7 +229,7 @@ async def test_metrics_reach_the_event_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.contract("R3")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.text(max_size=3000), max_size=8),
     st.text(min_size=1, max_size=4000).filter(str.strip),

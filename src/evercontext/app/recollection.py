@@ -85,7 +85,9 @@ class Recollection:
     async def related(self, text: str, caller: Caller) -> list[RetrievedMemory]:
         """Return the memories near a task; a store in trouble costs them, not the task."""
         user_id = caller.principal.user
-        wanted = RetrievalOptions(MOST, user_id, self.project, min_similarity=NEAR_ENOUGH)
+        wanted = RetrievalOptions(
+            MOST, user_id, self.project, min_similarity=NEAR_ENOUGH, hurried=True
+        )
         try:
             return list(await self.retrieval.retrieve(text, wanted))
         except StoreProblem:

@@ -137,7 +137,7 @@ class ContextAssemblerService:
         limit = _chosen(options.semantic_memory_limit, self._config.semantic_memory_limit)
         if self._retrieval is None or not options.include_semantic_memory or not limit:
             return []
-        wanted = RetrievalOptions(limit=limit, user_id=user_id)
+        wanted = RetrievalOptions(limit=limit, user_id=user_id, hurried=True)
         results = await self._retrieval.retrieve(query=user_message, options=wanted)
         ranked = sorted(results, key=lambda memory: -float(memory.similarity))
         return [memory for memory in ranked if memory.content.strip()][:limit]

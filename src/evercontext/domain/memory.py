@@ -38,6 +38,8 @@ class RetrievalOptions:
     now: datetime | None = None
     """The moment that "yesterday" is counted from; the present if not said."""
     min_similarity: float = 0.0
+    hurried: bool = False
+    """A model waits for the answer: rather no memories than late ones."""
 
 
 @dataclass(frozen=True, slots=True)

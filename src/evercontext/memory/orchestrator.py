@@ -6,6 +6,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from evercontext.domain.memory import MemoryType, RetrievalOptions, RetrievedMemory
@@ -24,7 +25,11 @@ MOST_SCOPES = 8
 _SPARE = 3
 """Extra results looked at, so that duplicates can be left out."""
 _ALIKE = 0.985
-_READ_SECONDS = 5.0
+WORK = 0.2
+"""Seconds that one statement of a search may work; they look rows up by number and need less than
+a thousandth."""
+PATIENCE, HURRY = 5.0, 1.0
+"""The same on a server, which cannot tell work from waiting for a lock; less if a model waits."""
 _LOAD_SECONDS = 60.0
 
 
@@ -36,7 +41,10 @@ class RetrievalOrchestrator:
         self._project = project
         self._corpora: OrderedDict[Scope, Corpus] = OrderedDict()
         self._loading = asyncio.Lock()
-        self._newest = Remembered(store, self._read_newest)
+        self._newest = {
+            limit: Remembered(store, partial(self._read_newest, limit))
+            for limit in (WORK, PATIENCE, HURRY)
+        }
 
     async def retrieve(
         self, query: str, options: RetrievalOptions | None = None
@@ -46,16 +54,23 @@ class RetrievalOrchestrator:
         if not query.strip() or wanted.limit < 1:
             return []
         scope = Scope(wanted.project or self._project or "", wanted.user_id or "")
-        corpus = await self._corpus(scope)
+        limit = self._limit(wanted)
+        corpus = await self._corpus(scope, limit)
         if not len(corpus):
             return []
         # Local: yesterday is a day of the asker's, not of Greenwich's.
         now = wanted.now or datetime.now().astimezone()
         question = _analyse(corpus, query, now)
         ranked = _rank(corpus, question, wanted, now)
-        return await self._results(corpus, ranked, wanted)
+        return await self._results(corpus, ranked, wanted, limit)
 
-    async def _corpus(self, scope: Scope) -> Corpus:
+    def _limit(self, wanted: RetrievalOptions) -> float:
+        """Seconds that each statement of a search may take."""
+        if not self._store.report.shared:
+            return WORK
+        return HURRY if wanted.hurried else PATIENCE
+
+    async def _corpus(self, scope: Scope, limit: float) -> Corpus:
         """Return the arrays of a scope, in step with the table."""
         from evercontext.memory.corpus import NEEDED, Corpus
         from evercontext.memory.encoding import load_encoder
@@ -63,7 +78,7 @@ class RetrievalOrchestrator:
         async with self._loading:
             encoder = load_encoder()
             corpus = self._corpora.pop(scope, None) or Corpus(encoder.dimensions if encoder else 0)
-            newest = await self._newest.get()
+            newest = await self._newest[limit].get()
             if newest > corpus.version:
                 rows = await self._store.fetch_all(
                     f"SELECT {NEEDED} FROM memories WHERE change > ? AND {VISIBLE} ORDER BY number",  # noqa: S608 - made of fixed words
@@ -86,9 +101,9 @@ class RetrievalOrchestrator:
                 self._corpora.popitem(last=False)
             return corpus
 
-    async def _read_newest(self) -> int:
+    async def _read_newest(self, limit: float) -> int:
         row = await self._store.fetch_one(
-            "SELECT coalesce(max(change), 0) AS change FROM memories", seconds=_READ_SECONDS
+            "SELECT coalesce(max(change), 0) AS change FROM memories", seconds=limit
         )
         return int(row["change"]) if row else 0
 
@@ -101,7 +116,8 @@ class RetrievalOrchestrator:
             return
         for at in range(0, len(stale), 500):
             part = stale[at : at + 500]
-            texts = await self._contents([row["number"] for row in part], "number, content")
+            numbers = [row["number"] for row in part]
+            texts = await self._contents(numbers, "number, content", _LOAD_SECONDS)
             known = {row["number"]: row["content"] for row in texts}
             _, vectors = await asyncio.to_thread(
                 encode_vectors, [known.get(row["number"], "") for row in part]
@@ -110,10 +126,10 @@ class RetrievalOrchestrator:
                 row["vector"] = vector
 
     async def _results(
-        self, corpus: Corpus, ranked: Ranked, wanted: RetrievalOptions
+        self, corpus: Corpus, ranked: Ranked, wanted: RetrievalOptions, limit: float
     ) -> list[RetrievedMemory]:
         numbers = corpus.numbers.values[ranked.slots].tolist()
-        rows = {row["number"]: row for row in await self._contents(numbers, COLUMNS)}
+        rows = {row["number"]: row for row in await self._contents(numbers, COLUMNS, limit)}
         results: list[RetrievedMemory] = []
         near = _similarities(ranked)
         for place in _distinct(corpus, ranked, [rows.get(number) for number in numbers]):
@@ -122,14 +138,14 @@ class RetrievalOrchestrator:
             results.append(_result(rows[numbers[place]], ranked, place, near[place]))
         return results
 
-    async def _contents(self, numbers: list[int], columns: str) -> list[Row]:
+    async def _contents(self, numbers: list[int], columns: str, limit: float) -> list[Row]:
         if not numbers:
             return []
         marks = ", ".join("?" * len(numbers))
         return await self._store.fetch_all(
             f"SELECT {columns} FROM memories WHERE number IN ({marks})",  # noqa: S608 - made of fixed words
             numbers,
-            seconds=_READ_SECONDS,
+            seconds=limit,
         )
 
 

@@ -187,7 +187,7 @@ class PostgresStore:
         async with self._reading:
             link, limit = self._readers.pop() if self._readers else (await self._reader(), 0.0)
             try:
-                with translated():
+                with translated(seconds):
                     if limit != seconds:
                         wait = f"{int(seconds * 1000)}"
                         await link.execute(
@@ -263,7 +263,8 @@ class _Transaction:
     async def _timed(self, sql: str, parameters: Parameters, seconds: float) -> list[Row]:
         wait = f"{int(seconds * 1000)}"
         await self._link.execute("SELECT set_config('statement_timeout', $1, true)", [wait])
-        return await _fetch(self._link, sql, parameters)
+        with translated(seconds):
+            return await _fetch(self._link, sql, parameters)
 
     async def _run(self, job: Awaitable[_Result]) -> _Result:
         if self._over:

@@ -20,7 +20,7 @@ from evercontext.errors import (
     StoreProblem,
     StoreTimeout,
 )
-from evercontext.storage.connect import UNHOLDABLE
+from evercontext.storage.connect import UNHOLDABLE, took_too_long
 from evercontext.storage.store import LOCKED_OUT, Parameters, Row
 
 _STRING_OR_MARK = re.compile(r"'(?:[^']|'')*'|\?")
@@ -76,12 +76,14 @@ def _in(value: Any) -> Any:
     return value
 
 
-def meaning_of(error: psycopg.Error) -> EverContextError:
-    """Return the error of our tree that says what PostgreSQL meant."""
+def meaning_of(error: psycopg.Error, seconds: float | None = None) -> EverContextError:
+    """Return the error of our tree that says what PostgreSQL meant; ``seconds`` was the limit."""
     told = " ".join(str(error).split())
     match error:
         case psycopg.errors.QueryCanceled():
-            return StoreTimeout(f"the query took too long ({told})", fix="Narrow it")
+            if seconds is not None:
+                return took_too_long(seconds)
+            return StoreTimeout(f"the query was stopped ({told})", fix="Narrow it")
         case psycopg.errors.DiskFull():
             return DiskFull(f"no space left for the database ({told})", fix="Free some space")
         case psycopg.errors.SerializationFailure() | psycopg.errors.DeadlockDetected():
@@ -98,12 +100,12 @@ def meaning_of(error: psycopg.Error) -> EverContextError:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Turn PostgreSQL's errors into ours."""
+def translated(seconds: float | None = None) -> Iterator[None]:
+    """Turn PostgreSQL's errors into ours; ``seconds`` is how long a query inside may take."""
     try:
         yield
     except psycopg.Error as error:
-        raise meaning_of(error) from error
+        raise meaning_of(error, seconds) from error
     except (ValueError, OverflowError) as error:
         said = f"the database cannot hold this value ({error})"
         raise StoreProblem(said, fix=UNHOLDABLE) from error

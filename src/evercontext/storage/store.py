@@ -49,7 +49,10 @@ class Queries(Protocol):
     async def fetch_all(
         self, sql: str, parameters: Parameters = (), *, seconds: float = READ_SECONDS
     ) -> list[Row]:
-        """Return every row; raise ``StoreTimeout`` after ``seconds``."""
+        """Return every row; raise ``StoreTimeout`` after ``seconds``.
+
+        A file counts how long the query works, a server how long it takes.
+        """
         ...
 
     async def fetch_one(
