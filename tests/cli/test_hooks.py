@@ -10,7 +10,7 @@ import pytest
 from evercontext.agent.hooked import MOST_STOPS
 from evercontext.app import EverContext
 from evercontext.app.hooking import MOST_OUTPUT
-from evercontext.domain.event import Diff, Event, HookRan
+from evercontext.domain.event import Diff, Event, HookRan, Notice
 from evercontext.domain.tool import Mode
 from evercontext.events.segments import read, segments
 from evercontext.process.sandbox import Layer, choose
@@ -142,15 +142,27 @@ async def test_allow_loosens_nothing(project: Path, tmp_path: Path) -> None:
     assert ended.code == 5
 
 
-@pytest.mark.parametrize("broken", ["exit 1", "sleep 30", "no-such-program-at-all", "echo '{'"])
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        ("exit 1", "ended with 1"),
+        ("sleep 30", "did not finish"),
+        ("no-such-program-at-all", "not found"),
+        ("echo '{'", "like JSON"),
+        ("yes flood", "printed too much"),
+    ],
+)
 async def test_a_broken_hook_is_told_and_passed_over(
-    project: Path, tmp_path: Path, broken: str
+    project: Path, tmp_path: Path, broken: str, why: str
 ) -> None:
-    configure({"PreToolUse": claude(broken, "Write", timeout=1)})
+    configure({"PreToolUse": claude(broken, "Write", timeout=1 if "sleep" in broken else 60)})
     assert (await run(project, tmp_path, write("a.txt", "x"), {"text": "ok"})).code == 0
     assert (project / "a.txt").exists()
     (told,) = ran()
     assert told.decision == "error"
+    (notice,) = [event.body for event in every_event() if isinstance(event.body, Notice)]
+    assert (notice.level, why in notice.text) == ("warning", True), notice.text
+    assert f"the PreToolUse hook {broken} failed and was passed over" in notice.text
 
 
 async def test_a_flood_is_cut(project: Path, tmp_path: Path) -> None:

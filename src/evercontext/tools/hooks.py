@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evercontext.domain.event import HookRan
+from evercontext.domain.event import HookRan, Notice
 from evercontext.domain.tool import Arguments, Caller, FileChange, Mode, Tool, ToolResult
 from evercontext.errors import EverContextError, HookBlocked
 from evercontext.events.log import EventLog
@@ -34,6 +34,8 @@ FAMILIES = (
 """One tool has a name for each kind of model, and one that users of other agents know. A matcher
 may say any of them; a hook is told the first."""
 BLOCKS = 2
+LAST = "SessionEnd"
+"""Comes after the end that was told."""
 _LONGEST = 10_000
 _LONGEST_RESPONSE = 50_000
 
@@ -132,7 +134,8 @@ class Hooks:
             return Verdict()
         ended = ran.completed
         verdict, decision = judge(hook.event, ended)
-        told = self._tell(hook, ended.exit_code, decision, _said(ended, verdict), started, caller)
+        said = _why(ended) if decision == "error" else verdict.blocked or ""
+        told = self._tell(hook, ended.exit_code, decision, said, started, caller)
         for change in ran.changes:
             self.events.emit(describe(change), trace_id=caller.trace_id, parent=told)
         return verdict
@@ -155,6 +158,11 @@ class Hooks:
             text=text[:500],
             duration_ms=round((time.monotonic() - started) * 1000),
         )
+        if decision == "error" and hook.event != LAST:
+            # Who relies on a guard has to see that it did not guard.
+            about = f"the {hook.event} hook {hook.command[:80]} failed and was passed over: {text}"
+            notice = Notice(level="warning", text=about[:500])
+            self.events.emit(notice, trace_id=caller.trace_id, parent=caller.parent)
         return self.events.emit(body, trace_id=caller.trace_id, parent=caller.parent).id
 
     def _given(self, event: str, facts: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
@@ -218,9 +226,12 @@ def _marked(text: str) -> str:
     return f"[said by a hook after this call]\n{text}"
 
 
-def _said(ended: Completed, verdict: Verdict) -> str:
+def _why(ended: Completed) -> str:
+    """What is wrong with a hook, in a few words."""
     if ended.timed_out:
         return f"did not finish in {ended.duration:.0f} s"
-    if verdict.blocked:
-        return verdict.blocked
-    return "" if ended.exit_code == 0 else ended.error_text.strip()
+    if ended.truncated:
+        return "printed too much"
+    if ended.exit_code == 0:
+        return "printed what begins like JSON and is none"
+    return ended.error_text.strip() or f"ended with {ended.exit_code}"
