@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from evercontext.models.embedded.weights import MINILM, is_pulled, stored_at
 from evercontext.settings import rows
@@ -19,10 +20,17 @@ _KEPT = frozenset({"NO_COLOR"})
 """Settings that only change how things look."""
 _NO_PROXY = "127.0.0.1,localhost,::1"
 _DEAD_PROXY = "http://127.0.0.1:9"
-_GRACE = 2.0
+_GRACE = 20.0
 """Seconds in which a child that was told to end may do so."""
 _USERS_HOME = Path(os.environ.get("EC_HOME") or Path.home() / ".nebula")
 """Where the model lies that was pulled before the tests; nothing else there is looked at."""
+
+# The same examples in every run, however slow the machine: a failure is news about a change.
+# `--hypothesis-profile=default` looks for new ones.
+settings.register_profile(
+    "steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("steady")
 
 
 class OutboundNetwork(Exception):

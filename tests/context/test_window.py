@@ -73,7 +73,7 @@ def test_nothing_to_leave_out_is_an_error() -> None:
 
 
 @pytest.mark.contract("R3")
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     st.lists(st.integers(0, 4000), max_size=8),
     st.integers(400, 4000),

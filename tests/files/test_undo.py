@@ -165,7 +165,8 @@ def act(tree: Tree, kind: str, path: str, other: str, trace: str) -> None:
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.lists(moves, max_size=8), st.lists(moves, min_size=1, max_size=8))
 def test_any_sequence_can_be_taken_back(
