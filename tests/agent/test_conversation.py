@@ -36,6 +36,7 @@ class Room:
 
     def __init__(self, tmp_path: Path, store: SqliteStore) -> None:
         self.tmp_path, self.notes = tmp_path, list[str]()
+        self.waits = asyncio.Event()
         self.sessions, self.messages = SessionRepository(store), MessageRepository(store)
         self.log, self.heard = EventLog(tmp_path / "traces"), list[Event]()
         self.log.subscribe(self.heard.append)
@@ -44,7 +45,8 @@ class Room:
         async def note(text: str) -> ToolResult:
             """Keep a note."""
             if text == "wait":
-                await asyncio.sleep(60)
+                self.waits.set()
+                await asyncio.Event().wait()
             self.notes.append(text)
             return ToolResult("kept")
 
@@ -103,7 +105,7 @@ async def test_another_process_takes_the_session_up_again(room: Room) -> None:
 async def test_a_message_is_in_the_database_before_the_loop_goes_on(room: Room) -> None:
     talk = await room.talk(call("wait"))
     turn = asyncio.create_task(talk.turn("note wait"))
-    await asyncio.sleep(0.3)
+    await room.waits.wait()
     with sqlite3.connect(room.tmp_path / "memory.db") as raw:
         roles = [row[0] for row in raw.execute("SELECT role FROM messages ORDER BY id")]
     raw.close()
@@ -116,7 +118,7 @@ async def test_a_message_is_in_the_database_before_the_loop_goes_on(room: Room) 
 async def test_an_interrupted_turn_leaves_a_history_that_can_go_on(room: Room) -> None:
     talk = await room.talk(call("wait"), {"when": "interrupted before", "text": "I see"})
     turn = asyncio.create_task(talk.turn("note wait"))
-    await asyncio.sleep(0.3)
+    await room.waits.wait()
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):
         await turn

@@ -245,18 +245,22 @@ class Stuck:
 
     info = ModelInfo("test:stuck", 1000)
 
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
     async def stream(self, request: Request) -> AsyncIterator[Delta]:
         yield TextDelta("wait")
-        await asyncio.sleep(60)
+        self.asked.set()
+        await asyncio.Event().wait()
 
     async def aclose(self) -> None:
         """Nothing to close."""
 
 
-def stuck(house: House, limits: Limits) -> TaskRun:
+def stuck(house: House, limits: Limits, model: Stuck | None = None) -> TaskRun:
     return TaskRun(
-        Stuck(), Toolbox([], house.log), house.log, Caller("t", Door.RUN), Surroundings("a"), "a",
-        limits,
+        model or Stuck(), Toolbox([], house.log), house.log, Caller("t", Door.RUN),
+        Surroundings("a"), "a", limits,
     )  # fmt: skip
 
 
@@ -267,8 +271,9 @@ async def test_the_clock_ends_a_turn_that_hangs(house: House) -> None:
 
 @pytest.mark.case(136)
 async def test_a_cancelled_task_still_ends_its_trace(house: House) -> None:
-    task = asyncio.create_task(stuck(house, Limits()).run("x"))
-    await asyncio.sleep(0.01)
+    model = Stuck()
+    task = asyncio.create_task(stuck(house, Limits(), model).run("x"))
+    await model.asked.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

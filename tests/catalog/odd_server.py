@@ -65,8 +65,8 @@ def called(number: Any, params: dict[str, Any]) -> None:
         sys.stdout.flush()
         return None
     if HOW == "progress":
-        for _ in range(4):
-            time.sleep(0.4)
+        for _ in range(7):
+            time.sleep(0.5)
             token = params["_meta"]["progressToken"]
             say({"method": "notifications/progress", "params": {"progressToken": token}})
     text = arguments.get("text", "") if name == "echo" else json.dumps(dict(os.environ))

@@ -36,7 +36,11 @@ async def test_twelve_servers_two_of_others_and_two_dead(tmp_path: Path, package
     dead = [odd("mute", "silent"), ServerConfig("gone", ("no-such-program",))]
     before = running_children()
     async with servers(tmp_path, *real, *own, *dead) as opened, toolbox(tmp_path, opened) as box:
-        await opened.gather(EVERYBODY, patience=60)
+        for config in (*real, *own):
+            # One after the other: together they would take longer to start than they may.
+            backend = await opened.backend(config.id, EVERYBODY)
+            assert backend
+            assert await backend.cards()
         asked = {"query": "get the current time", "maxResults": 100}
         found = await box.call("tool_discovery", asked, caller())
         keys = [one["toolKey"] for one in found.data["results"]]

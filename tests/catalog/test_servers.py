@@ -32,7 +32,7 @@ async def test_one_connection_serves_many_calls_at_once(tmp_path: Path) -> None:
 
 
 async def test_progress_gives_a_call_its_time_again(tmp_path: Path) -> None:
-    async with servers(tmp_path, odd("slow", "progress", call_seconds=1.0)) as opened:
+    async with servers(tmp_path, odd("slow", "progress", call_seconds=3.0)) as opened:
         assert (await run(opened, "slow:echo", text="done"))["content"][0]["text"] == "done"
 
 
@@ -57,8 +57,8 @@ async def test_ten_servers_answer_while_two_are_dead(tmp_path: Path) -> None:
     dead = [odd("mute", "silent"), ServerConfig("gone", ("no-such-program",))]
     before = running_children()
     async with servers(tmp_path, *good, *dead) as opened:
-        await opened.gather(EVERYBODY, patience=9)
-        cards = await opened.gather(EVERYBODY, patience=0.5)
-        assert {card.server for card in cards} == {config.id for config in good}
+        answered: set[str] = set()
+        while answered != {config.id for config in good}:
+            answered = {card.server for card in await opened.gather(EVERYBODY, patience=0.5)}
         assert len(running_children() - before) >= 10
     assert running_children() == before

@@ -55,7 +55,7 @@ async def test_a_start_that_is_given_up_at_any_step_keeps_no_descriptor(
             await starting
     for _ in range(3):
         await asyncio.sleep(0)
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert set(os.listdir("/proc/self/fd")) <= before
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the supervisor needs Linux")

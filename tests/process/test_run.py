@@ -19,7 +19,9 @@ import os, sys, time
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
-        open(sys.argv[1], "w").write(str(os.getpid()))
+        with open(sys.argv[1] + ".new", "w") as file:
+            file.write(str(os.getpid()))
+        os.rename(file.name, sys.argv[1])  # whole as soon as it is there
         time.sleep(60)
     os._exit(0)
 os.wait()
@@ -36,7 +38,7 @@ def alive(pid: int) -> bool:
 
 
 async def gone(pid: int) -> bool:
-    for _ in range(100):
+    for _ in range(1_500):
         if not alive(pid):
             return True
         await asyncio.sleep(0.02)
@@ -160,7 +162,7 @@ async def test_cancellation_kills_the_tree(tmp_path: Path) -> None:
     task = asyncio.create_task(
         python(DAEMON + "\ntime.sleep(60)", str(pid_file), cwd=tmp_path, timeout=60.0)
     )
-    while not (pid_file.exists() and pid_file.read_text()):
+    while not pid_file.exists():
         await asyncio.sleep(0.02)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -197,7 +199,7 @@ async def test_a_thousand_runs_leave_no_descriptor_and_no_zombie(tmp_path: Path)
             *(run(["true"], cwd=tmp_path, timeout=30, stdin=b"x") for _ in range(20))
         )
         assert all(one.ok for one in done)
-    assert len(os.listdir("/proc/self/fd")) == len(before)
+    assert len(os.listdir("/proc/self/fd")) <= len(before)
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
 

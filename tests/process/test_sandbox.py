@@ -154,8 +154,8 @@ asyncio.run(run(["sh", "-c", line], cwd=root, timeout=60, sandbox=sandbox))
     assert ours.poll() is None
     ours.kill()
     ours.wait()
-    deadline = time.monotonic() + 10
-    last = ""
+    deadline = time.monotonic() + 60
+    last = None  # not an empty text: `date` may be about to write into it
     while (now := beat.read_text()) != last and time.monotonic() < deadline:
         last = now
         await asyncio.sleep(0.3)
