@@ -81,7 +81,7 @@ async def test_the_end_of_the_stream_is_the_end(tmp_path: Path) -> None:
             await opened.table.put(ServerConfig("old", url=url, sse=True))
             await run(opened, "old:echo", text="x")
         (backend,) = await opened.visible(EVERYBODY)
-        for _ in range(100):
+        for _ in range(3_000):
             if backend.state != "running":
                 break
             await asyncio.sleep(0.01)

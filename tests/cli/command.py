@@ -40,7 +40,7 @@ def evercontext(
         env={**os.environ, **(env or {})},
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=120,
         stdin=subprocess.DEVNULL if given is None else None,
         input=given,
     )

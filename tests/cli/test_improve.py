@@ -270,7 +270,7 @@ def test_ctrl_c_leaves_the_document_and_no_program(bench: Bench, tmp_path: Path)
         while not (mark.exists() and mark.read_text().strip()) and running.poll() is None:
             time.sleep(0.02)
         running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=30)
+        _, said = running.communicate(timeout=120)
     assert running.returncode == 130, said
     assert said.count("stopped\n") == 1
     assert "error: " not in said

@@ -129,7 +129,7 @@ def test_signals_end_a_command_with_their_code(number: int, code: int, tmp_path:
         assert child.stderr
         ready = child.stderr.readline()
         child.send_signal(number)
-        _, err = child.communicate(timeout=20)
+        _, err = child.communicate(timeout=60)
     assert child.returncode == code
     assert b"following" in ready
     assert err.count(b"\n") == 1

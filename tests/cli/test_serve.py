@@ -44,7 +44,7 @@ def post(url: str, body: Mapping[str, object]) -> dict[str, object]:
     request = urllib.request.Request(
         url, json.dumps(body).encode(), {"content-type": "application/json"}
     )
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         found: dict[str, object] = json.loads(answer.read())
         return found
 

@@ -139,7 +139,7 @@ async def test_a_hanging_program_and_its_children_are_gone_at_the_timeout(bench:
         f"open({str(pid)!r}, 'w').write(str(child.pid)); time.sleep(300)"
     )
     with pytest.raises(JudgeProblem, match="did not finish in"):
-        await bench.evaluator(bench.codex(step, seconds=1.5)).evaluate("doc")
+        await bench.evaluator(bench.codex(step, seconds=2.5)).evaluate("doc")
     assert not Path(f"/proc/{pid.read_text()}").exists()
 
 

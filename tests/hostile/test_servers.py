@@ -173,7 +173,7 @@ async def test_what_a_server_started_ends_with_it(tmp_path: Path) -> None:
     async with servers(tmp_path, odd("parent", "children")) as opened:
         await listed(opened)
         assert _sleepers()
-    for _ in range(50):
+    for _ in range(600):
         if not _sleepers():
             break
         await asyncio.sleep(0.1)

@@ -36,7 +36,7 @@ def _marks(tree: Path) -> str:
 
 def _wait_for(file: Path) -> None:
     """Wait until a process in the background has written a file."""
-    for _ in range(400):
+    for _ in range(1_200):
         if file.exists() and file.read_text("utf-8"):
             return
         time.sleep(0.05)

@@ -55,7 +55,7 @@ class _Watched:
         self._told.set()
 
     async def until(self, wanted: Callable[[set[str]], bool]) -> None:
-        for _ in range(100):
+        for _ in range(400):
             if wanted(set(await self.index.table.rows())):
                 return
             self._told.clear()
@@ -133,7 +133,7 @@ async def test_a_tree_that_is_gone_ends_the_watch(tmp_path: Path) -> None:
     tree = write(tmp_path / "tree", {"a.py": "x = 1\n"})
     async with opened(tree, tmp_path / "index") as index:
         task = asyncio.create_task(watch(index, tmp_path / "index", asyncio.Event()))
-        for _ in range(100):
+        for _ in range(600):
             if await index.table.rows():
                 break
             await asyncio.sleep(0.1)

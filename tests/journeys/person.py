@@ -15,7 +15,7 @@ from tests.cli.command import EVERCONTEXT
 
 NEBULA = str(Path(sys.executable).with_name("nebula"))
 ESCAPE, CTRL_C, CTRL_D, SHIFT_TAB = "\x1b", "\x03", "\x04", "\x1b[Z"
-_PATIENCE = 40
+_PATIENCE = 120
 _WHERE = "\x1b[6n"
 """A program asks where the cursor is."""
 

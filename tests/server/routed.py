@@ -81,7 +81,7 @@ async def routed(folder: Path, *servers: ServerConfig, **flags: Any) -> AsyncIte
         for config in servers:
             await app.catalog.servers.table.put(config)
         token = await Tokens(app.store).create("test")
-        async with open_router(app) as listener, httpx2.AsyncClient(timeout=30) as client:
+        async with open_router(app) as listener, httpx2.AsyncClient(timeout=60) as client:
             ready = asyncio.Event()
             serving = asyncio.create_task(serve([listener], ready.set))
             await ready.wait()

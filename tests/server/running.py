@@ -46,7 +46,7 @@ class Gateway:
         return self.client.get(path, headers=named)
 
     def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=15)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
 
     def exchange(self, request: bytes, *, half_close: bool = False) -> bytes:
         """Send raw bytes and return all that comes back until the server closes or is silent."""
@@ -76,7 +76,7 @@ class Gateway:
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        return self.process.wait(timeout=15)
+        return self.process.wait(timeout=60)
 
 
 def receive(link: socket.socket, silence: float = 15) -> bytes:
@@ -129,7 +129,7 @@ def running(
     )
     try:
         url = _address(process)
-        with httpx2.Client(base_url=url, timeout=30, verify=False) as client:
+        with httpx2.Client(base_url=url, timeout=60, verify=False) as client:
             yield Gateway(url, root, home, process, client)
     finally:
         if process.poll() is None:

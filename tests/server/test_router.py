@@ -64,7 +64,7 @@ class Client:
 
     def ask(self, method: str, /, **params: Any) -> tuple[int, dict[str, Any]]:
         body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
-        answer = httpx2.post(self._url, json=body, headers=self._headers, timeout=30)
+        answer = httpx2.post(self._url, json=body, headers=self._headers, timeout=60)
         return answer.status_code, answer.json()
 
     def call(self, name: str, /, _meta: Any = None, **arguments: Any) -> dict[str, Any]:

@@ -112,7 +112,7 @@ async def test_a_call_is_taken_back(tmp_path: Path) -> None:
 
 async def _until_said(word: str) -> None:
     """Wait until the slow server has said this on stderr."""
-    for _ in range(500):
+    for _ in range(3_000):
         if any(line.endswith(word) for line in read_log(home() / "servers", "slow")):
             return
         await asyncio.sleep(0.02)

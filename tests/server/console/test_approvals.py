@@ -37,7 +37,7 @@ def asking(world: World, served: Served, *turns: dict[str, Any]) -> Iterator[sub
 
 def waiting(visit: Visit) -> dict[str, Any]:
     """The question that waits, once it does."""
-    for _ in range(200):
+    for _ in range(1_200):
         if pending := visit.get("approvals")["pending"]:
             return dict(pending[0])
         time.sleep(0.05)
@@ -58,7 +58,7 @@ def test_a_run_waits_for_the_console_and_goes_on(
         assert stale.status_code == 409
         assert visit.post(f"approvals/{asked['id']}", yes).status_code == 200
         assert visit.post(f"approvals/{asked['id']}", yes).status_code == 409
-        out, err = run.communicate(timeout=30)
+        out, err = run.communicate(timeout=120)
     assert (run.returncode, out) == (0, "written\n"), err
     assert f"{served.url}/console/approvals" in err
     assert (world.root / "asked.py").read_text() == "x = 1\n"
@@ -72,7 +72,7 @@ def test_a_tool_is_allowed_for_the_whole_run(visit: Visit, served: Served, world
         asked = waiting(visit)
         yes = {"nonce": asked["nonce"], "allowed": True, "for_run": True}
         assert visit.post(f"approvals/{asked['id']}", yes).status_code == 200
-        out, err = run.communicate(timeout=30)
+        out, err = run.communicate(timeout=120)
     assert (run.returncode, out) == (0, "both\n"), err
     assert (world.root / "two.py").exists()
 
@@ -84,7 +84,7 @@ def test_a_no_carries_its_feedback_to_the_model(visit: Visit, served: Served, wo
         asked = waiting(visit)
         no = {"nonce": asked["nonce"], "allowed": False, "feedback": "call it yes.py"}
         assert visit.post(f"approvals/{asked['id']}", no).status_code == 200
-        out, _ = run.communicate(timeout=30)
+        out, _ = run.communicate(timeout=120)
     assert "I heard you" in out
     assert not (world.root / "no.py").exists()
 

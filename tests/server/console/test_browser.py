@@ -139,9 +139,9 @@ def test_a_live_run_appears_is_read_and_is_undone(desk: Desk, world: World) -> N
     turns = [write("live.py", "print('live')\n"), {"text": "It is written."}]
     with start(world, turns=turns, task="Write live.py while I watch") as run:
         row = page.get_by_role("option", name=re.compile("while I watch"))
-        row.wait_for(timeout=30_000)
-        row.get_by_text("done").wait_for(timeout=30_000)
-        run.communicate(timeout=30)
+        row.wait_for(timeout=120_000)
+        row.get_by_text("done").wait_for(timeout=120_000)
+        run.communicate(timeout=120)
     row.click()
     timeline = page.get_by_role("listbox", name="Timeline")
     timeline.get_by_role("option", name=re.compile("Final")).wait_for()
@@ -162,7 +162,7 @@ def test_a_run_is_followed_while_it_waits_and_goes_on(desk: Desk, world: World) 
     turns = [write("approved.py", "x = 1\n"), {"text": "written"}]
     with start(world, "--ask", turns=turns, task="Ask before writing") as run:
         card = page.get_by_role("article", name="write_file needs your approval")
-        card.wait_for(timeout=30_000)
+        card.wait_for(timeout=120_000)
         card.locator(".diff .add", has_text="x = 1").wait_for()
         assert page.locator("#waiting").inner_text().startswith("1")
         assert page.title().startswith("(1)")
@@ -172,7 +172,7 @@ def test_a_run_is_followed_while_it_waits_and_goes_on(desk: Desk, world: World) 
         page.get_by_role("link", name="Answer", exact=True).click()
         card.get_by_role("button", name="Yes, once").click()
         page.get_by_text("Allowed: write_file").wait_for()
-        out, err = run.communicate(timeout=30)
+        out, err = run.communicate(timeout=120)
     assert (run.returncode, out) == (0, "written\n"), err
     assert (world.root / "approved.py").read_text() == "x = 1\n"
     page.get_by_text("Nothing waits for you").wait_for()
@@ -188,7 +188,7 @@ def _tools(served: Served, secret: str) -> list[str]:
         "x-evercontext-project": "shop",
     }
     request = urllib.request.Request(served.router, json.dumps(call).encode(), headers)
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         return [tool["name"] for tool in json.loads(answer.read())["result"]["tools"]]
 
 

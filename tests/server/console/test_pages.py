@@ -83,7 +83,7 @@ def _listed(served: Served, secret: str, project: str) -> list[str]:
             "x-evercontext-project": project,
         },
     )
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         told: dict[str, Any] = json.loads(answer.read())
     return sorted(tool["name"] for tool in told["result"]["tools"])
 

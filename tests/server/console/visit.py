@@ -41,7 +41,7 @@ class Visit:
     """One client with its cookie."""
 
     def __init__(self, url: str) -> None:
-        self.client = httpx2.Client(base_url=url, timeout=20, verify=False)
+        self.client = httpx2.Client(base_url=url, timeout=60, verify=False)
         self.csrf = ""
 
     def __enter__(self) -> Visit:
