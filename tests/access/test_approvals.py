@@ -60,6 +60,15 @@ async def test_an_answer_needs_the_nonce_of_that_very_question(store: SqliteStor
     assert [one.id for one in await approvals.pending(PROJECT)] == [old.id, new.id]
 
 
+async def test_questions_asked_at_once_keep_their_order(store: SqliteStore) -> None:
+    approvals = Approvals(store)
+    asked = [(await approvals.ask("t1", PROJECT, "write_file", {})).id for _ in range(40)]
+    assert [one.id for one in await approvals.pending(PROJECT)] == asked
+    for id in asked:
+        await approvals.withdraw(id)
+    assert [one.id for one in await approvals.settled(PROJECT)] == asked[::-1]
+
+
 async def test_other_projects_and_dead_processes_are_not_asked_for(store: SqliteStore) -> None:
     approvals = Approvals(store)
     asked = await approvals.ask("t1", PROJECT, "write_file", {})

@@ -133,7 +133,8 @@ class Approvals:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+    # Lists are ordered by it, and more than one question may be asked within a millisecond.
+    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def _waits(row: Row) -> bool:
