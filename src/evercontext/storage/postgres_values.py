@@ -28,11 +28,14 @@ _STRING_OR_MARK = re.compile(r"'(?:[^']|'')*'|\?")
 _LARGEST = 2**63
 _MARK = "\U000f00fe"
 _FIX = "Check that the server of EC_DATABASE_URL runs, then try again"
-# Before somebody is let in there is no code, only words; in other languages it counts as away.
+_UNCLEAR = f"{_FIX}. If it does: {LOCKED_OUT}"
+# Before somebody is let in libpq gives no code, only the server's words, in the server's language.
+_ANSWERED = re.compile(r"failed: [^:\n]+:  ")
+"""A severity and two spaces: the server itself has spoken, whatever it said."""
 _LOCKED_OUT = re.compile(
     r"FATAL: .*(authentication failed|does not exist|no pg_hba\.conf entry|permi(tted|ssion))"
-    r"|no password supplied"
 )
+_FOR_NOW = re.compile(r"FATAL: .*(start(ing)? up|shut(ting)? down|recovery|too many|reserved)")
 
 
 @lru_cache(maxsize=512)
@@ -93,10 +96,21 @@ def meaning_of(error: psycopg.Error, seconds: float | None = None) -> EverContex
         case psycopg.IntegrityError():
             return StoreConflict(f"the row contradicts another one ({told})")
         case psycopg.OperationalError() | psycopg.InterfaceError():
-            if _LOCKED_OUT.search(told):
-                return StoreGone(f"the database server lets nobody in ({told})", fix=LOCKED_OUT)
-            return StoreGone(f"the database server does not answer ({told})", fix=_FIX)
+            return _gone(error, told)
     return StoreProblem(f"the database refused ({told})")
+
+
+def _gone(error: psycopg.Error, told: str) -> StoreGone:
+    """Tell a server that lets nobody in from one that does not answer, in any language."""
+    link, answered = error.pgconn, _ANSWERED.search(str(error))
+    for_now = _FOR_NOW.search(told)
+    # Whoever asks for a password is there: what it then refuses is the password, or what follows.
+    password = link and (link.needs_password or (link.used_password and answered))
+    if _LOCKED_OUT.search(told) or (password and not for_now):
+        return StoreGone(f"the database server lets nobody in ({told})", fix=LOCKED_OUT)
+    if answered and not for_now:
+        return StoreGone(f"the database server turns us away ({told})", fix=_UNCLEAR)
+    return StoreGone(f"the database server does not answer ({told})", fix=_FIX)
 
 
 @contextmanager
