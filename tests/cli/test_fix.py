@@ -87,3 +87,15 @@ def test_a_run_shows_its_repairs_to_people_and_programs(project: Path, tmp_path:
     (project / "shop.py").unlink()
     ended = evercontext("run", "-t", "x", "-m", model, *tests, "--no-repair", "--json", cwd=project)
     assert (ended.code, "repairs" in json.loads(ended.out)) == (4, False)
+
+
+@pytest.mark.case(74)
+def test_the_linter_is_never_let_loose_on_a_test(project: Path) -> None:
+    unsorted = TEST.replace("import unittest\n", "import unittest\nimport ast\n")
+    (project / "test_shop.py").write_text(unsorted)
+    (project / "shop.py").write_text(BROKEN.replace("txet", "text"))
+    lint = f"{sys.prefix}/bin/ruff check --select I001 ."
+    ended = evercontext("fix", "--lint-cmd", lint, *UNITTEST[2:], cwd=project)
+    assert (ended.code, ended.out.splitlines()[0]) == (4, "mended  shop.py"), ended.err
+    assert "rejected" not in ended.err
+    assert (project / "test_shop.py").read_text() == unsorted

@@ -18,6 +18,8 @@ class Proposal:
     tool: str = ""
     """Or the tool that does it: ``run.format``, or ``run.lint`` with a command."""
     arguments: Mapping[str, object] = field(default_factory=dict)
+    touches: tuple[str, ...] = ()
+    """What the tool would change, as far as that is known."""
 
     @property
     def identity(self) -> str:

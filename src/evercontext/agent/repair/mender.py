@@ -155,7 +155,7 @@ class Attempts:
         return self.mender.everywhere or kind not in _STYLE or file in self.given.changed
 
     def _allowed(self, proposal: Proposal) -> bool:
-        paths = [*proposal.files, *map(str, proposal.arguments.get("paths") or ())]  # type: ignore[call-overload]
+        paths = (*proposal.files, *proposal.touches)
         return proposal.identity not in self._tried and not any(map(self._guard.covers, paths))
 
     async def _by_fixers(self) -> None:

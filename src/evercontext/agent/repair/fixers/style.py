@@ -36,7 +36,7 @@ async def linter_fix(failure: Failure, project: ProjectView) -> list[Proposal]:
         return []
     line = shlex.join([ruff, "check", "--fix", "--quiet", failure.file])
     return [Proposal("linter's own fix", f"ruff --fix for {failure.code}", tool="run.lint",
-                     arguments={"command": line})]  # fmt: skip
+                     arguments={"command": line}, touches=(failure.file,))]  # fmt: skip
 
 
 async def formatter(failure: Failure, project: ProjectView) -> list[Proposal]:
@@ -45,5 +45,6 @@ async def formatter(failure: Failure, project: ProjectView) -> list[Proposal]:
         return []
     said = f"{failure.file} is not formatted"
     # cargo formats a crate, not a file
-    where = {} if failure.file.endswith(".rs") else {"paths": [failure.file]}
-    return [Proposal("formatter", said, tool="run.format", arguments=where)]
+    alone = () if failure.file.endswith(".rs") else (failure.file,)
+    where = {"paths": [*alone]} if alone else {}
+    return [Proposal("formatter", said, tool="run.format", arguments=where, touches=alone)]
