@@ -49,7 +49,8 @@ async def remote(gateway: Gateway) -> AsyncIterator[RemoteWorkspace]:
 async def test_calls_go_over_http_under_the_same_trace(
     gateway: Gateway, remote: RemoteWorkspace
 ) -> None:
-    made = await remote.write("sub/a.py", "print('あ')\n", WriteMode.CREATE, CALLER)
+    caller = Caller(str(uuid.uuid4()), Door.RUN)
+    made = await remote.write("sub/a.py", "print('あ')\n", WriteMode.CREATE, caller)
     assert (made.path, made.before, made.after, made.created) == (
         "sub/a.py",
         None,
@@ -57,11 +58,11 @@ async def test_calls_go_over_http_under_the_same_trace(
         True,
     )
     assert (gateway.root / "sub/a.py").read_text() == "print('あ')\n"
-    file = await remote.read("./sub/a.py", CALLER)
+    file = await remote.read("./sub/a.py", caller)
     assert (file.path, file.content, file.sha256) == ("sub/a.py", made.after, made.sha256)
-    listing = await remote.list("sub", CALLER, extensions=[".py"], max_items=5)
+    listing = await remote.list("sub", caller, extensions=[".py"], max_items=5)
     assert [(entry.name, entry.is_dir) for entry in listing.entries] == [("a.py", False)]
-    lines = [line for line in gateway.audit() if line["trace_id"] == CALLER.trace_id]
+    lines = [line for line in gateway.audit() if line["trace_id"] == caller.trace_id]
     assert [line["method"] for line in lines] == [
         "POST /write_file",
         "POST /read_file",
