@@ -65,6 +65,26 @@ def test_what_is_no_secret_stays(tmp_path: Path, reader: Reader, name: str, line
     assert reader.read(name).text == f"{line}\n"
 
 
+@pytest.mark.case(134)
+@pytest.mark.parametrize(
+    "secret",
+    ["sk-" + "a1" * 12, "ghp_" + "b2" * 12, "AKIA" + "C3" * 8, "xoxb-" + "4" * 12,
+     "eyJ" + "d" * 9 + ".eyJ" + "e" * 9 + ".f", "Bearer " + "g5" * 9],
+)  # fmt: skip
+def test_a_credential_is_found_behind_words_that_only_look_like_its_beginning(
+    tmp_path: Path, reader: Reader, secret: str
+) -> None:
+    text = f"a task-list\ntask-group_sk- ask-{secret[:2]} ({secret}) risk-free {secret}\nthe end"
+    write(tmp_path, {"a.md": text})
+    read = reader.read("a.md").text
+    assert secret.split()[-1] not in read
+    assert read.split("\n")[::2] == ["a task-list", "the end"]
+    assert "risk-free" in read
+    assert "task-group_sk-" in read
+    assert reader.show("a.md", 2, 2) == read.split("\n")[1]
+
+
+@pytest.mark.case(134)
 def test_a_secret_of_two_lines_keeps_the_lines_after_it(tmp_path: Path, reader: Reader) -> None:
     write(tmp_path, {"a.py": f"x = '''first line\n{PLAIN} of two'''\ny = 1\n"})
     assert reader.read("a.py").text.split("\n")[2] == "y = 1"

@@ -17,10 +17,13 @@ from evercontext.index.chunker import DEEPEST_LINE
 from evercontext.index.languages import language_of
 
 # Plain pieces, because looking for each is several times quicker than one pattern for all.
+_BEGIN = "-----BEGIN"
 _MARKS = (
-    "-----BEGIN", "sk-", "pk-", "rk-", "kk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_",
+    _BEGIN, "sk-", "pk-", "rk-", "kk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_",
     "github_pat_", "glpat-", "xox", "hf_", "AKIA", "ASIA", "AIza", "npm_", "eyJ", "earer ",
 )  # fmt: skip
+_ANYWHERE = frozenset({_BEGIN, "earer "})
+"""Those that may stand inside a word; a ``task-`` is no ``sk-``."""
 _SECRET_WORDS = ("key", "secret", "token", "passw", "credential")
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
@@ -107,12 +110,14 @@ class Reader:
         """Mask credentials and keep every line where it is."""
         text = self._redactor.without_known(text)
         text = _ASSIGNED.sub(_mask_assigned, text)
-        if not _is_marked(text):
-            return text
-        text = _PRIVATE_KEY.sub(lambda m: MASK + "\n" * m[0].count("\n"), text)
-        return "\n".join(
-            self._redactor.text(line) if _is_marked(line) else line for line in text.split("\n")
-        )
+        if _BEGIN in text:
+            text = _PRIVATE_KEY.sub(lambda m: MASK + "\n" * m[0].count("\n"), text)
+        kept: list[str] = []
+        done = 0
+        for first, last in _marked_lines(text):
+            kept += (text[done:first], self._redactor.text(text[first:last]))
+            done = last
+        return "".join((*kept, text[done:]))
 
 
 @lru_cache(maxsize=4096)
@@ -120,15 +125,29 @@ def _is_settings(path: str) -> bool:
     return language_of(path) in _SETTINGS
 
 
-def _is_marked(text: str) -> bool:
-    """True if a text holds what some kind of credential begins with."""
-    return any(mark in text for mark in _MARKS)
+def _marked_lines(text: str) -> list[tuple[int, int]]:
+    """Return begin and end of the lines that hold what some kind of credential begins with."""
+    lines: dict[int, int] = {}
+    for mark in _MARKS:
+        at = text.find(mark)
+        while at >= 0:
+            before = text[at - 1 : at]
+            if (before.isalnum() or before == "_") and mark not in _ANYWHERE:
+                at = text.find(mark, at + 1)
+                continue
+            end = text.find("\n", at)
+            end = len(text) if end < 0 else end
+            lines[text.rfind("\n", 0, at) + 1] = end
+            at = text.find(mark, end)
+    return sorted(lines.items())
 
 
 def _mask_assigned(found: re.Match[str]) -> str:
     """Mask a quoted value if the name it is given to says that it is a secret."""
     before = found.string[max(0, found.start() - _NAME_LENGTH) : found.start()]
     lower = before.lower()
-    if not any(word in lower for word in _SECRET_WORDS):
-        return found[0]
-    return found[1] + MASK if _SECRET_NAME.search(before) else found[0]
+    # A plain loop: every quoted value of a tree comes by, and a generator costs as much again.
+    for word in _SECRET_WORDS:
+        if word in lower:
+            return found[1] + MASK if _SECRET_NAME.search(before) else found[0]
+    return found[0]
