@@ -132,6 +132,8 @@ def test_words_are_cut_into_the_likeliest_pieces() -> None:
     assert pieces.cut("web") == [0]
     assert pieces.cut("qqsq") == [4]
     assert pieces.cut("2024") == []
+    assert pieces.cut("вебсокет") == []
+    assert pieces.cut("вебsocket") == [1]
 
 
 def test_a_broken_file_is_refused(tmp_path: Path) -> None:

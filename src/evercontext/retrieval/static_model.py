@@ -66,6 +66,8 @@ class Pieces:
             return [known]
         if _NUMBERED.fullmatch(word) or (len(word) < 2 and word.isascii()):
             return []
+        if not word.isascii() and self._letters.isdisjoint(word):
+            return []  # Cyrillic, Hangul and others: no piece is written like that
         return self._best_cut(word)
 
     def _best_cut(self, word: str) -> list[int]:
@@ -95,6 +97,10 @@ class Pieces:
     @cached_property
     def _openings(self) -> set[str]:
         return {piece[:_OPENING] for piece in self.ids}
+
+    @cached_property
+    def _letters(self) -> frozenset[str]:
+        return frozenset("".join(self.ids))
 
 
 class StaticModel(StaticVectors):
@@ -133,7 +139,7 @@ class StaticModel(StaticVectors):
 
     def pieces_of(self, run: str, parts: Sequence[str]) -> tuple[Sequence[int], float]:
         """Return the pieces of a run of text; their sum is not scaled."""
-        if not run.isascii():
+        if not run.isascii() and _JAPANESE.match(run):
             return self._ids_of(run), 1.0
         cut = self._vocabulary.cut
         return [i for word in parts[:_MOST_PARTS] for i in cut(word)], 1.0
