@@ -14,7 +14,7 @@ from evercontext.agent.conversation import Conversation
 from evercontext.agent.history import INTERRUPTED, split_for_compaction, whole
 from evercontext.context.tokens import TokenEstimator
 from evercontext.context.window import Window
-from evercontext.domain.event import Compacted, Event, Task
+from evercontext.domain.event import Compacted, Event, Spent, Task
 from evercontext.domain.message import Message, ToolCall, assistant, tool_result, user
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Caller, Effect, Mode, ToolResult
@@ -153,10 +153,14 @@ async def test_a_model_switch_keeps_the_history(room: Room) -> None:
 
 async def test_compaction_hands_over_and_survives_a_restart(room: Room) -> None:
     turns = [{"text": f"answer {n} " + "word " * 60} for n in range(8)]
-    talk = await room.talk(*turns, {"role": "compaction", "text": "## Goal\nFinish."})
+    usage = {"input_tokens": 700, "output_tokens": 30}
+    handover = {"role": "compaction", "text": "## Goal\nFinish.", "usage": usage}
+    talk = await room.talk(*turns, handover)
+    talk.price = lambda model, usage: usage.output_tokens / 10
     for n in range(8):
         await talk.turn(f"question {n}")
     before, after = await talk.compact("the goal")
+    assert (talk.spent_tokens, talk.spent_usd) == (730, 3.0)
     assert after < before
     assert talk.history[0].content.endswith("## Goal\nFinish.")
     shorter = list(talk.history)
@@ -165,6 +169,8 @@ async def test_compaction_hands_over_and_survives_a_restart(room: Room) -> None:
     _, total = await room.messages.list(session_id=talk.session.id)
     assert total == 16
     assert any(isinstance(event.body, Compacted) for event in room.heard)
+    [spent] = [event.body for event in room.heard if isinstance(event.body, Spent)]
+    assert (spent.purpose, spent.input_tokens, spent.cost_usd) == ("handover", 700, 3.0)
 
 
 async def test_a_full_window_is_compacted_by_itself_and_rules_stay(room: Room) -> None:

@@ -13,8 +13,11 @@ from evercontext import ContextAssemblerService, ContextConfig
 from evercontext.agent.conversation import Conversation
 from evercontext.app import EverContext
 from evercontext.app.conversations import open_conversation
+from evercontext.app.prices import price
 from evercontext.app.summaries import GROWTH, WORTH_ASKING
 from evercontext.domain.message import assistant, user
+from evercontext.domain.model import Usage
+from evercontext.events.ledger import Ledger
 from evercontext.memory.sessions import Session
 from evercontext.testing import house
 from tests.models.wire_server import Answer, WireServer, sse, wire_server
@@ -84,11 +87,14 @@ async def test_a_session_that_grows_has_a_summary_before_it_ends(tmp_path: Path)
     assert "The last word." in grown.metadata["summary"]
 
 
-def spoken(text: str) -> Answer:
+def spoken(text: str, sent: int = 0, got: int = 0) -> Answer:
     delta = {"index": 0, "delta": {"content": text}, "finish_reason": None}
     end = {"index": 0, "delta": {}, "finish_reason": "stop"}
     chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4.1-nano"}
-    return Answer(sse(*({**chunk, "choices": [one]} for one in (delta, end)), done=True))
+    usage = {"prompt_tokens": sent, "completion_tokens": got, "total_tokens": sent + got}
+    counted = [{**chunk, "choices": [], "usage": usage}] if sent else []
+    said = ({**chunk, "choices": [one]} for one in (delta, end))
+    return Answer(sse(*said, *counted, done=True))
 
 
 @asynccontextmanager
@@ -150,6 +156,29 @@ async def test_a_session_that_grows_is_summed_up_by_its_model_and_carried_on(
         server.will(spoken("The end."))
         await talk.end()
         assert (await summary_of(app, talk))["summary"] == "The end."
+
+
+async def test_what_a_summary_costs_is_counted_with_the_turns(tmp_path: Path) -> None:
+    async with long_talk(tmp_path) as (app, talk, server):
+        server.will(spoken("Turn.", 1_000_000, 0), spoken("Summary.", 2_000_000, 100_000))
+        await talk.turn("The heron flew off.")
+        turn = price("gpt-4.1-nano", Usage(1_000_000, 0))
+        assert (talk.spent_tokens, talk.spent_usd) == (1_000_000, turn)
+        await made(app, talk, server)
+        summary = price("gpt-4.1-nano", Usage(2_000_000, 100_000))
+        assert turn
+        assert summary
+        assert talk.spent_tokens == 3_100_000
+        assert talk.spent_usd == pytest.approx(turn + summary)
+        await talk.add(user("Good night."))
+        server.will(spoken("The end.", 10, 1))
+        await talk.end()
+        assert talk.spent_tokens == 3_100_011
+        ledger = Ledger(app.settings.traces)
+        ledger.refresh()
+        run = ledger.runs[talk.last_trace or ""]
+        assert (run.turns, run.input_tokens + run.output_tokens) == (1, talk.spent_tokens)
+        assert run.cost_usd == pytest.approx(talk.spent_usd)
 
 
 @pytest.mark.contract("R51")

@@ -6,13 +6,13 @@ of every request.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 
 from evercontext.agent.history import split_for_compaction
 from evercontext.context.window import Window, fit
 from evercontext.domain.message import Message, system, user
-from evercontext.domain.model import Model, Request, complete
+from evercontext.domain.model import Model, Reply, Request, complete
 from evercontext.errors import LimitReached
 
 START_AT = 0.8
@@ -28,16 +28,22 @@ def is_due(messages: Sequence[Message], window: Window, reserved: int = 0) -> bo
 
 
 async def compact(
-    messages: Sequence[Message], model: Model, window: Window, focus: str = ""
+    messages: Sequence[Message],
+    model: Model,
+    window: Window,
+    focus: str = "",
+    heard: Callable[[Reply], None] = lambda reply: None,
 ) -> list[Message]:
-    """Return the conversation with its older part as a handover.
+    """Return the conversation with its older part as a handover; ``heard`` is told what it cost.
 
     ``LimitReached`` if that would free too little: compacting again and again helps nobody.
     """
     older, newest = split_for_compaction(messages, KEPT)
     if not older:
         raise LimitReached("there is nothing old enough to compact", fix="Go on, or start afresh")
-    digest = await _handover(older, model, window, focus)
+    reply = await _handover(older, model, window, focus)
+    heard(reply)
+    digest = reply.text.strip() or "(nothing was handed over)"
     note = user(f"[Handover of the earlier conversation, written by you]\n{digest}")
     before, after = (sum(map(window.cost, part)) for part in (messages, [note, *newest]))
     if after > before * (1 - MUST_FREE):
@@ -48,15 +54,14 @@ async def compact(
     return [note, *newest]
 
 
-async def _handover(older: Sequence[Message], model: Model, window: Window, focus: str) -> str:
+async def _handover(older: Sequence[Message], model: Model, window: Window, focus: str) -> Reply:
     prompt = (files("evercontext.agent") / "prompts" / "compaction.md").read_text("utf-8")
     wanted = f"{prompt}\nPay special attention to: {focus}" if focus else prompt
     lines = [user(_as_line(message)) for message in older]
     request = fit([system(wanted), *lines, user("Write the handover now.")], (), window)
     told = "\n".join(message.content for message in request[1:-1])
     asked = [system(wanted), user(f"{told}\n\nWrite the handover now.")]
-    reply = await complete(model, Request(asked, temperature=0.0, hints={"role": "compaction"}))
-    return reply.text.strip() or "(nothing was handed over)"
+    return await complete(model, Request(asked, temperature=0.0, hints={"role": "compaction"}))
 
 
 def _as_line(message: Message) -> str:

@@ -19,9 +19,9 @@ from evercontext.agent.planner import MakePlan, no_planner
 from evercontext.agent.task import TaskReport, TaskRun, new_trace_id
 from evercontext.agent.verify import Repair, Verify, no_checks, no_repair
 from evercontext.context.window import Window, describe
-from evercontext.domain.event import Compacted, Notice
+from evercontext.domain.event import Compacted, Notice, Spent
 from evercontext.domain.message import Message
-from evercontext.domain.model import Model, ToolSpec
+from evercontext.domain.model import Model, Reply, ToolSpec
 from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door, Mode, Shown
 from evercontext.errors import EverContextError
@@ -32,6 +32,8 @@ from evercontext.tools.approval import Gate
 from evercontext.tools.toolbox import Toolbox
 
 Look = Callable[[Caller], Awaitable[Surroundings]]
+Heard = Callable[[Reply], None]
+"""Told of a model's answer that is no turn, for what it cost."""
 
 
 class Recollects(Protocol):
@@ -45,7 +47,7 @@ class Recollects(Protocol):
         """Keep what came of it."""
         ...
 
-    def grow(self, session_id: str, model: Model, window: Window) -> None:
+    def grow(self, session_id: str, model: Model, window: Window, heard: Heard) -> None:
         """Renew the session's summary in the background, once it has grown."""
         ...
 
@@ -53,7 +55,7 @@ class Recollects(Protocol):
         """Give up what goes on in the background."""
         ...
 
-    async def close(self, session: Session, model: Model | None, window: Window | None) -> None:
+    async def close(self, session: Session, model: Model, window: Window, heard: Heard) -> None:
         """Keep what the session was about; ``model`` may be asked for it."""
         ...
 
@@ -81,6 +83,8 @@ class Conversation:
     history: list[Message] = field(default_factory=list)
     last_trace: str | None = None
     spent_usd: float = 0.0
+    spent_tokens: int = 0
+    """Of all turns, handovers and summaries since it was opened."""
     few: tuple[str, ...] = ()
     """The only tools that a tiny model is offered: all of them would fill its window."""
     _stored: dict[int, int] = field(default_factory=dict)
@@ -131,9 +135,11 @@ class Conversation:
         finally:
             self.history[:] = whole(self.history)
         self.spent_usd += report.final.cost_usd or 0.0
+        self.spent_tokens += report.final.input_tokens + report.final.output_tokens
         if self.memory:
             await self.memory.keep(text, report, caller)
-            self.memory.grow(self.session.id, self.model, self.window)
+            heard = self._spender("summary", trace_id)
+            self.memory.grow(self.session.id, self.model, self.window, heard)
         return report
 
     async def add(self, message: Message, trace_id: str | None = None) -> None:
@@ -171,7 +177,8 @@ class Conversation:
             facts = {"trigger": "auto" if trace_id else "manual", "custom_instructions": focus}
             caller = self.caller(trace_id or self.last_trace or self.session.id)
             await self.toolbox.hooks.fire("PreCompact", facts, caller)
-        shorter = await compaction.compact(self.history, self.model, self.window, focus)
+        heard = self._spender("handover", trace_id or self.last_trace or self.session.id)
+        shorter = await compaction.compact(self.history, self.model, self.window, focus, heard)
         gone = len(self.history) - (len(shorter) - 1)
         place = await self.messages.settled(self.session.id, self._last_before(shorter[1:]))
         marker = {"text": shorter[0].content, "after": place}
@@ -212,9 +219,31 @@ class Conversation:
         if self.memory:
             await self.memory.settle(self.session.id)
             if self.history:
-                await self.memory.close(self.session, self.model, self.window)
+                heard = self._spender("summary", self.last_trace or self.session.id)
+                await self.memory.close(self.session, self.model, self.window, heard)
         await self.sessions.end(self.session.id)
         await self.model.aclose()
+
+    def _spender(self, purpose: str, trace_id: str) -> Heard:
+        """Counts what is asked besides the turns with what they cost."""
+        model = self.model.info.bare_name
+
+        def spend(reply: Reply) -> None:
+            name, usage = reply.model or model, reply.usage
+            cost = self.price(name, usage)
+            self.spent_usd += cost or 0.0
+            self.spent_tokens += usage.input_tokens + usage.output_tokens
+            body = Spent(
+                purpose=purpose,
+                model=name,
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                cached_tokens=usage.cached_tokens,
+                cost_usd=cost,
+            )
+            self.events.emit(body, trace_id=trace_id)
+
+        return spend
 
     def _saver(self, trace_id: str) -> Callable[[Message], Awaitable[None]]:
         async def save(message: Message) -> None:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from evercontext.agent.conversation import Heard
 from evercontext.agent.task import TaskReport
 from evercontext.app.calibrations import Calibrations
 from evercontext.app.summaries import UNHURRIED, Summaries, Writer
@@ -174,10 +175,10 @@ class Recollection:
                 raise
             self.store.on_change(_once(job))
 
-    def grow(self, session_id: str, model: Model, window: Window) -> None:
+    def grow(self, session_id: str, model: Model, window: Window, heard: Heard) -> None:
         """Renew a session's summary in the background once it has grown; nobody waits for it."""
         if session_id not in self.growing:
-            writer = Writer(model, window, UNHURRIED, background=True)
+            writer = Writer(model, window, UNHURRIED, background=True, heard=heard)
             task = asyncio.create_task(self._grow(session_id, writer))
             self.growing[session_id] = task
             task.add_done_callback(lambda _: self.growing.pop(session_id, None))
@@ -197,12 +198,11 @@ class Recollection:
             task.cancel()
         await asyncio.gather(*writing, return_exceptions=True)
 
-    async def close(self, session: Session, model: Model | None, window: Window | None) -> None:
+    async def close(self, session: Session, model: Model, window: Window, heard: Heard) -> None:
         """Keep what a session was about, in its model's words where that is worth asking for."""
         await self.settle(session.id)
-        await self.summaries.close(session.id, Writer(model, window) if model and window else None)
-        if model and window:
-            await Calibrations(self.store).keep(model.info, window)
+        await self.summaries.close(session.id, Writer(model, window, heard=heard))
+        await Calibrations(self.store).keep(model.info, window)
 
     @property
     def summaries(self) -> Summaries:

@@ -8,12 +8,12 @@ model is asked for one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from evercontext.context.window import Window, fit
 from evercontext.domain.message import Message, system, user
-from evercontext.domain.model import Model, Request, complete
+from evercontext.domain.model import Model, Reply, Request, complete
 from evercontext.errors import EverContextError, StoreProblem
 from evercontext.memory.messages import MessageRepository
 from evercontext.memory.sessions import Session, SessionRepository
@@ -47,6 +47,8 @@ class Writer:
     window: Window
     seconds: float = PATIENCE
     background: bool = False
+    heard: Callable[[Reply], None] = lambda reply: None
+    """Told what it cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,8 @@ async def _asked(talk: _Talk, writer: Writer) -> str:
         told = "\n".join(message.content for message in fit(asked, (), writer.window)[1:])
         request = Request([system(_PROMPT), user(told)], temperature=0.0, hints=hints)
         async with asyncio.timeout(writer.seconds):
-            return (await complete(writer.model, request)).text.strip()
+            reply = await complete(writer.model, request)
+        writer.heard(reply)
+        return reply.text.strip()
     except (EverContextError, TimeoutError):
         return ""

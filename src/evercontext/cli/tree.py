@@ -38,6 +38,7 @@ from evercontext.domain.event import (
     RepairAttempt,
     Retry,
     RolledBack,
+    Spent,
     Step,
     StepResult,
     Task,
@@ -110,6 +111,8 @@ def _summary(event: Event) -> tuple[str, str, tuple[str, ...]]:
 
 def _rarer(event: Event) -> tuple[str, str, tuple[str, ...]]:
     match event.body:
+        case Spent(purpose=purpose, model=model, input_tokens=sent, output_tokens=got):
+            return "spent", f"{purpose}, {model}, {sent + got:,} tokens", ("dim",)
         case Approval(tool=tool, allowed=allowed, by=by, feedback=feedback):
             said = f": {feedback}" if feedback else ""
             return "approval", f"{tool} {'allowed' if allowed else 'denied'} by {by}{said}", ()

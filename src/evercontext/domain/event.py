@@ -205,6 +205,20 @@ class Compacted(Body):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Spent(Body):
+    """A model was asked for something that is no turn of a task."""
+
+    type = "spent"
+    purpose: str
+    """``summary`` of a session, or ``handover`` of its older part."""
+    model: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verification(Body):
     """The harness ran a check; the model has no say in it."""
 

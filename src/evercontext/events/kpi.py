@@ -17,6 +17,7 @@ from evercontext.domain.event import (
     Plan,
     Renamed,
     RepairAttempt,
+    Spent,
     StepResult,
     Task,
 )
@@ -27,7 +28,8 @@ POLICY_CODES = frozenset({
     "read_only", "too_large", "not_utf8",
 })  # fmt: skip
 KINDS = tuple(
-    kind.type for kind in (Task, Final, Plan, Evidence, RepairAttempt, StepResult, Audit, Renamed)
+    kind.type
+    for kind in (Task, Final, Plan, Evidence, RepairAttempt, StepResult, Audit, Renamed, Spent)
 )
 """The events that figures are made of; all others need not even be read."""
 NOT_PLANNED = frozenset({"implicit", "cache", "file", "edited", "resume"})

@@ -26,7 +26,8 @@ _HEAD = re.compile(
     rb'\{"id":"([0-9a-f]{16})[0-9a-f]{8}","at":"([^"]{10,40})","trace_id":"([^"\\]{1,200})",'
     rb'"parent":(?:null|"[0-9a-f]{24}"),"v":\d+,"type":"([a-z_]{1,40})"'
 )
-_TOLD = frozenset({"task", "final", "model_reply", "approval", "audit", "step", "diff", "plan"})
+_TOLD = frozenset({"task", "final", "model_reply", "spent", "approval", "audit", "step", "diff",
+                   "plan"})  # fmt: skip
 _TICK = 2_000_000_000
 _BITS = 40
 """A place is one number: the segment's above, the offset's below."""
@@ -221,7 +222,10 @@ class Ledger:
         elif kind == "plan":
             run.plan = max(run.plan, len(data.get("tasks") or ()))
         elif kind == "model_reply":
-            _reply(run, data)
+            run.turns += 1
+            _spend(run, data)
+        elif kind == "spent":
+            _spend(run, data)
         elif kind == "final":
             _end(run, data)
 
@@ -235,8 +239,7 @@ class Ledger:
         run.status, run.ended, run.exit_code = "running", None, None
 
 
-def _reply(run: Run, data: dict[str, Any]) -> None:
-    run.turns += 1
+def _spend(run: Run, data: dict[str, Any]) -> None:
     run.input_tokens += int(data.get("input_tokens") or 0)
     run.output_tokens += int(data.get("output_tokens") or 0)
     if data.get("cost_usd") is not None:

@@ -42,7 +42,6 @@ class Dialogue:
     keyboard: Keyboard = field(init=False)
     view: ChatView = field(init=False)
     gate: Gate = field(init=False)
-    tokens: int = 0
     outcome: Outcome = Outcome.DONE
     leaving: bool = False
     offered: list[str] = field(default_factory=list)
@@ -62,7 +61,6 @@ class Dialogue:
         """Give the model one message and show its answer."""
         report = await self.talk.turn(await self._with_mentions(text), self.gate)
         self.outcome = report.outcome
-        self.tokens += report.final.input_tokens + report.final.output_tokens
 
     async def carry_out(self, text: str, plan: TaskPlan) -> None:
         """Let the model do a plan, task by task, in this conversation."""
@@ -70,7 +68,6 @@ class Dialogue:
 
         report = await self.talk.turn(text, self.gate, given(plan))
         self.outcome = report.outcome
-        self.tokens += report.final.input_tokens + report.final.output_tokens
 
     async def shell(self, command: str) -> None:
         """Run the user's own command in the cage; the model sees what came of it."""

@@ -101,7 +101,7 @@ async def show_usage(dialogue: Dialogue, given: str) -> None:
     """Tokens and money since this session was opened."""
     spent = dialogue.talk.spent_usd
     money = f"${spent:.4f}" if spent else "no price known, or nothing spent"
-    dialogue.say(f"{dialogue.tokens:,} tokens, {money}, since this session was opened")
+    dialogue.say(f"{dialogue.talk.spent_tokens:,} tokens, {money}, since this session was opened")
 
 
 async def show_status(dialogue: Dialogue, given: str) -> None:

@@ -92,7 +92,6 @@ async def _change_to(dialogue: Dialogue, resume: str | None = None, copy: bool =
     await leave(dialogue)
     dialogue.talk = new
     dialogue.permissions.session.clear()
-    dialogue.tokens = 0
 
 
 async def leave(dialogue: Dialogue) -> None:

@@ -44,12 +44,12 @@ def _fold(history: History, days: int) -> dict[str, Any]:
 
 
 def _spent(events: Iterable[Event]) -> dict[str, Any]:
-    finals = [event.body for event in events if event.body.type == "final"]
+    asked = [event.body for event in events if event.body.type in ("final", "spent")]
     audits = [event.body for event in events if isinstance(event.body, Audit)]
     return {
-        "input_tokens": sum(getattr(final, "input_tokens", 0) for final in finals),
-        "output_tokens": sum(getattr(final, "output_tokens", 0) for final in finals),
-        "cost_usd": sum(getattr(final, "cost_usd", None) or 0.0 for final in finals),
+        "input_tokens": sum(getattr(one, "input_tokens", 0) for one in asked),
+        "output_tokens": sum(getattr(one, "output_tokens", 0) for one in asked),
+        "cost_usd": sum(getattr(one, "cost_usd", None) or 0.0 for one in asked),
         "refused": sum(audit.status in REFUSED for audit in audits),
     }
 
