@@ -157,42 +157,51 @@ async def test_the_sequence_of_the_design_byte_by_byte(start: Start) -> None:
     assert running.states()[-1] == "waiting"
 
 
-@pytest.mark.contract("L10", "L12", "L13", "L14", "L15", "L16", "L19")
-@pytest.mark.case(111, 112)
+async def failed_three_times(running: Running, says: dict[str, str]) -> None:
+    """Let every way to fail do so at once, because each waits one second and then two."""
+    answers = await asyncio.gather(*(flow(running, how) for how in says))
+    for (how, said), answer in zip(says.items(), answers, strict=True):
+        error = answer["error"]
+        assert error["code"] == -32603, how
+        assert "failed 3 times" in error["message"], how
+        assert said in error["message"], how
+        moments = [moment for moment, _ in running.starts(how)]
+        assert len(moments) == 3, how
+        assert moments[1] - moments[0] >= 1.0, how
+        assert moments[2] - moments[1] >= 2.0, how
+        assert all(gone(pid) for _, pid in running.starts(how)), how
+
+
+@pytest.mark.contract("L10", "L12", "L14", "L15", "L16", "L19")
+@pytest.mark.case(111)
 async def test_every_way_to_fail_has_its_attempts_waits_and_code(start: Start) -> None:
-    """All at once, because each of them waits one second and then two."""
-    ways = ["hang", "stubborn", "crash", "words", "high", "flood", "mended", "login", "fine"]
-    limits = {"CODEX_TIMEOUT": "1500", "CODEX_MAX_BUFFER": "100000"}
-    async with start(**limits, CODEX_ARGS="exec --full-auto") as running:
-        answers = await asyncio.gather(*(flow(running, how) for how in ways))
-        told = dict(zip(ways, answers, strict=True))
-        for how, said in {
-            "hang": "did not finish in 1.5 s", "stubborn": "did not finish in 1.5 s",
-            "crash": "boom", "words": "no JSON object", "high": "= 99,", "flood": "100000 bytes",
-        }.items():  # fmt: skip
-            error = told[how]["error"]
-            assert error["code"] == -32603, how
-            assert "failed 3 times" in error["message"], how
-            assert said in error["message"], how
-            moments = [moment for moment, _ in running.starts(how)]
-            assert len(moments) == 3, how
-            assert moments[1] - moments[0] >= 1.0, how
-            assert moments[2] - moments[1] >= 2.0, how
-            assert all(gone(pid) for _, pid in running.starts(how)), how
-        assert told["login"]["error"]["code"] == -32603
-        assert "codex login" in told["login"]["error"]["message"]
+    async with start(CODEX_MAX_BUFFER="100000", CODEX_ARGS="exec --full-auto") as running:
+        says = {"crash": "boom", "words": "no JSON object", "high": "= 99,",
+                "flood": "100000 bytes"}  # fmt: skip
+        await failed_three_times(running, says)
+        login = (await flow(running, "login"))["error"]
+        assert login["code"] == -32603
+        assert "codex login" in login["message"]
         assert len(running.starts("login")) == 1
         for how, times in (("mended", 3), ("fine", 1)):
-            assert told[how]["result"]["structuredContent"]["score"] == 7.7, how
-            assert told[how]["result"]["structuredContent"]["pass"] is False, how
+            told = (await flow(running, how))["result"]["structuredContent"]
+            assert (told["score"], told["pass"]) == (7.7, False), how
             assert len(running.starts(how)) == times
         assert running.arguments("fine") == ["exec", "--full-auto"]
-        assert gone(running.child("hang"))
-        assert gone(running.child("stubborn"))
         states = running.states(running.trace_of("boom"))
         attempt = ["CLI running", "error handling"]
         again = [*attempt, "retrying"]
         assert states == ["running a tool", "evaluating", *again, *again, *attempt, "failed"]
+
+
+@pytest.mark.contract("L12", "L13")
+@pytest.mark.case(112)
+async def test_a_program_that_hangs_is_ended_with_its_children(start: Start) -> None:
+    async with start(CODEX_TIMEOUT="3000") as running:
+        late = "did not finish in 3 s"
+        await failed_three_times(running, {"hang": late, "stubborn": late})
+        assert gone(running.child("hang"))
+        assert gone(running.child("stubborn"))
 
 
 @pytest.mark.contract("L10", "L15", "L16")
