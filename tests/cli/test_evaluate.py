@@ -11,13 +11,16 @@ from evercontext import testing
 from evercontext.cli.evaluate import command
 from evercontext.cli.improve import command as improve
 from evercontext.cli.scores import bar
+from evercontext.cli.terminal import columns_of
 from evercontext.errors import UsageError
 
 GOOD = (
     "# Tidy\n\nTidy sorts the files of a folder by their kind and never deletes anything.\n\n"
     "## Usage\n\n```sh\ntidy downloads\n```\n\n"
-    + "Each file is moved into a folder named after its kind. You can undo it. " * 6
-    + "\n"
+    "Each file is moved into a folder named after its kind. You can undo it. Pictures go into one "
+    "folder, letters into another. What it does not know stays where it is. A file with the same "
+    "name gets a number. Folders are left alone, and so is everything that begins with a dot. The "
+    "last run is written down beside the files, so that a friend can follow what was done.\n"
 )
 
 
@@ -191,3 +194,13 @@ def test_the_guide_is_true(folder: Path) -> None:
     assert made["written"] == str(folder / "README.md.improved")
     assert (Path(made["versions"]) / "00-README.md").read_text(encoding="utf-8") == "TODO"
     assert Path(made["versions"]).parent.name == "versions"
+
+
+def test_criteria_that_a_judge_does_not_know_are_named_and_bars_stay_in_line(folder: Path) -> None:
+    rubric = json.dumps({"とても長い名前の基準がここにあります": 1, "Clarity": 1})
+    ended = CliRunner().invoke(command, ["good.md", "--rubric", rubric], standalone_mode=False)
+    unknown, known, note = ended.stdout.splitlines()[1:4]
+    assert columns_of(unknown.split("█")[0]) == columns_of(known.split("█")[0])
+    assert note.split(": ")[1] == "unknown to this judge, so the mean of what it knows"
+    told = CliRunner().invoke(command, ["good.md", "--rubric", rubric, "--json"]).stdout
+    assert json.loads(told)["metadata"]["guessed"] == ["とても長い名前の基準がここにあります"]

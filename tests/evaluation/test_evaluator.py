@@ -211,7 +211,11 @@ async def test_the_loop_stops_by_its_rules_and_keeps_the_best(
 async def test_a_scripted_writer_makes_a_bad_document_better(bench: Bench) -> None:
     bad = "TODO"
     better = "# Tool\n\nIt sorts files by kind and never deletes anything at all.\n\n" + (
-        "## Usage\n\n```sh\ntidy downloads\n```\n\n" + "It prints each move before making it. " * 8
+        "## Usage\n\n```sh\ntidy downloads\n```\n\n"
+        "It prints each move before making it. Pictures go into one folder, letters into another. "
+        "What it does not know stays where it is. A file with the same name gets a number. "
+        "Say undo, and everything is back in its old place. Folders are left alone. "
+        "The last run is written down beside the files, so that a friend can follow it.\n"
     )
     turns = [{"role": "writer", "when": "TODO", "text": f"```markdown\n{better}\n```"}]
     writer = ModelWriter(testing.scripted_model(bench.tmp_path / "w.jsonl", turns))

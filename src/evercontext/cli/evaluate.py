@@ -14,7 +14,7 @@ import click
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import Number, json_option, settings_of
 from evercontext.cli.scores import bar, show_history
-from evercontext.cli.terminal import Screen, one_line, pad
+from evercontext.cli.terminal import Screen, clip, columns_of, one_line, pad
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import InvalidArguments, UsageError
 from evercontext.settings import Settings
@@ -155,7 +155,9 @@ def read_rubric(text: str | None) -> Rubric:
 
     if text is None:
         return Rubric.of()
-    if not text.lstrip().startswith("{"):
+    if not text.strip():
+        raise UsageError("--rubric is empty", fix='Give {"clarity": 1} or a file of that')
+    if not text.lstrip().startswith(("{", "[")):
         text = plain_text(Path(text))
     try:
         given: Any = json.loads(text)
@@ -172,11 +174,21 @@ def show(screen: Screen, name: str, evaluation: Evaluation) -> None:
     colour = "green" if evaluation.passed else "yellow"
     verdict = "passes" if evaluation.passed else "does not pass"
     screen.line(f"{one_line(name)}  {evaluation.score:.1f} of 10, {verdict}", colour)
+    width = _widest(evaluation)
     for criterion, score in evaluation.rubric_scores.items():
-        screen.line(f"  {pad(one_line(criterion), 14)}{bar(score)} {score:4.1f}")
+        screen.line(f"  {pad(clip(one_line(criterion), width), width)}  {bar(score)} {score:4.1f}")
+    if guessed := evaluation.metadata.get("guessed"):
+        names = one_line(", ".join(guessed))
+        said = f"  {names}: unknown to this judge, so the mean of what it knows"
+        screen.line(screen.wrapped(said), "dim")
     for suggestion in evaluation.suggestions:
         screen.line(screen.wrapped(f"  - {one_line(str(suggestion))}"))
     screen.line(f"  judged by {one_line(str(evaluation.metadata['model_used']))}")
+
+
+def _widest(evaluation: Evaluation) -> int:
+    """Room for the names of criteria; a long one is cut, so that the bars stay on their lines."""
+    return min(40, max(12, *(columns_of(one_line(name)) for name in evaluation.rubric_scores)))
 
 
 def _shape(found: Judged, compare: bool) -> Any:
@@ -203,8 +215,9 @@ def _better(found: Judged) -> Path | None:
 def _show_comparison(screen: Screen, found: Judged) -> None:
     (_, one), (_, two) = found
     screen.line("")
+    width = _widest(one)
     for criterion, gain in _gains(one, two).items():
-        screen.line(f"  {pad(one_line(criterion), 14)}{gain:+5.1f}")
+        screen.line(f"  {pad(clip(one_line(criterion), width), width)}  {gain:+5.1f}")
     better = _better(found)
     said = f"{one_line(str(better))} is better" if better else "they are equal"
     screen.line(f"{said} ({two.score - one.score:+.2f})")

@@ -9,13 +9,14 @@ import tomllib
 import warnings
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
 
 from evercontext.evaluation.document import Document, Fence
+from evercontext.evaluation.finding import Check, Finding, say
 from evercontext.evaluation.phrases import phrase
+from evercontext.evaluation.substance import few_words, no_order, said_again
 
 SHORT_WORDS = 60
 FULL_WORDS = 800
@@ -56,50 +57,33 @@ _GARBLED = re.compile(r"\ufffd|Ã[\x80-\xbf©¨ª]|â€|縺|繧|ï¿½")
 _ENDS = re.compile(r"[.!?。！？:：)）」』\]`>*_\"'”…|]\s*$")
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something to do better. ``weight`` is the share of the criterion's score that it costs."""
-
-    criterion: str
-    line: int
-    weight: float
-    text: str
-
-
-def _say(document: Document, name: str, **facts: object) -> str:
-    return phrase(document.japanese, name, **facts)
-
-
-Check = Callable[[Document, Path | None], Iterator[Finding]]
-
-
 def too_short(document: Document, base: Path | None) -> Iterator[Finding]:
     """There is hardly anything there."""
-    if document.words < SHORT_WORDS:
-        missing = 1 - document.words / SHORT_WORDS
-        said = _say(document, "short", n=document.words)
+    if (new := document.words - document.repeated) < SHORT_WORDS:
+        missing = 1 - new / SHORT_WORDS
+        said = say(document, "short", n=new)
         yield Finding("completeness", 1, 0.15 + 0.55 * missing, said)
 
 
 def thin(document: Document, base: Path | None) -> Iterator[Finding]:
     """More than a stub, less than a reader wants."""
-    if SHORT_WORDS <= document.words < FULL_WORDS:
-        missing = 1 - document.words / FULL_WORDS
-        said = _say(document, "thin", n=document.words)
+    if SHORT_WORDS <= (new := document.words - document.repeated) < FULL_WORDS:
+        missing = 1 - new / FULL_WORDS
+        said = say(document, "thin", n=new)
         yield Finding("completeness", 1, 0.25 * missing, said)
 
 
 def no_usage(document: Document, base: Path | None) -> Iterator[Finding]:
     """No section says how to begin."""
     if document.words >= SHORT_WORDS and not any(_USAGE.search(h.text) for h in document.headings):
-        yield Finding("usability", 1, 0.1, _say(document, "no usage"))
+        yield Finding("usability", 1, 0.1, say(document, "no usage"))
 
 
 def no_title(document: Document, base: Path | None) -> Iterator[Finding]:
     """A document begins with what it is."""
     if not any(heading.level == 1 for heading in document.headings):
         weight = 0.05 if document.headings else 0.12
-        yield Finding("completeness", 1, weight, _say(document, "no title"))
+        yield Finding("completeness", 1, weight, say(document, "no title"))
 
 
 def empty_sections(document: Document, base: Path | None) -> Iterator[Finding]:
@@ -111,7 +95,7 @@ def empty_sections(document: Document, base: Path | None) -> Iterator[Finding]:
         next_part = bisect_right(parts, here.line)
         filled = next_part < len(parts) and (not following or parts[next_part] < following.line)
         if not deeper and not filled:
-            said = _say(document, "empty section", what=here.text)
+            said = say(document, "empty section", what=here.text)
             yield Finding("completeness", here.line, 0.12, said)
 
 
@@ -119,14 +103,14 @@ def placeholders(document: Document, base: Path | None) -> Iterator[Finding]:
     """Words that say: not written yet."""
     for paragraph in document.paragraphs:
         for found in _PLACEHOLDER.finditer(paragraph.text):
-            said = _say(document, "promise", what=found[0])
+            said = say(document, "promise", what=found[0])
             yield Finding("completeness", paragraph.line, 0.25, said)
 
 
 def written(document: Document) -> int:
-    """Words that say something: a promise to write is none."""
+    """Words that say something: a promise to write is none, nor is what was said before."""
     promised = sum(len(_PLACEHOLDER.findall(paragraph.text)) for paragraph in document.paragraphs)
-    return max(0, document.words - promised)
+    return max(0, document.words - document.repeated - promised)
 
 
 def cut_off(document: Document, base: Path | None) -> Iterator[Finding]:
@@ -135,16 +119,16 @@ def cut_off(document: Document, base: Path | None) -> Iterator[Finding]:
     after = max([h.line for h in document.headings] + [f.line for f in document.fences], default=0)
     closing = last and last.line > after and not last.item and len(last.text.split()) > 4
     if last and closing and not _ENDS.search(last.text):
-        yield Finding("completeness", last.line, 0.12, _say(document, "cut off"))
+        yield Finding("completeness", last.line, 0.12, say(document, "cut off"))
 
 
 def broken_fences(document: Document, base: Path | None) -> Iterator[Finding]:
     """Code that a reader will copy has to parse."""
     for fence in document.fences:
         if not fence.closed:
-            yield Finding("accuracy", fence.line, 0.35, _say(document, "open fence"))
+            yield Finding("accuracy", fence.line, 0.35, say(document, "open fence"))
         elif problem := _problem_in(fence):
-            said = _say(document, "broken code", what=fence.language, why=problem)
+            said = say(document, "broken code", what=fence.language, why=problem)
             yield Finding("accuracy", fence.line, 0.25, said)
 
 
@@ -188,16 +172,16 @@ def broken_links(document: Document, base: Path | None) -> Iterator[Finding]:
     for link in document.links:
         target = link.target
         if not target:
-            said = _say(document, "empty link", what=link.text)
+            said = say(document, "empty link", what=link.text)
             yield Finding("accuracy", link.line, 0.12, said)
         elif target.startswith("#"):
             if checkable and _anchor(target[1:]) not in anchors:
-                said = _say(document, "no anchor", what=target)
+                said = say(document, "no anchor", what=target)
                 yield Finding("accuracy", link.line, 0.05, said)
         elif base and not re.match(r"[a-z][a-z0-9+.-]*:|//|/", target, re.IGNORECASE):
             place = target.split("#")[0].split("?")[0]
             if place and not _exists(base / place):
-                said = _say(document, "no file", what=place)
+                said = say(document, "no file", what=place)
                 yield Finding("accuracy", link.line, 0.08, said)
 
 
@@ -216,7 +200,7 @@ def garbled(document: Document, base: Path | None) -> Iterator[Finding]:
     """Bytes that were read in the wrong encoding."""
     for number, line in enumerate(document.text.split("\n"), start=1):
         if _GARBLED.search(line):
-            yield Finding("accuracy", number, 0.2, _say(document, "garbled"))
+            yield Finding("accuracy", number, 0.2, say(document, "garbled"))
 
 
 def unbalanced(document: Document, base: Path | None) -> Iterator[Finding]:
@@ -225,10 +209,10 @@ def unbalanced(document: Document, base: Path | None) -> Iterator[Finding]:
         text = re.sub(r"`[^`]{0,1000}`", "", paragraph.text)
         for opening, closing in ("()", "[]", "「」", "（）"):
             if text.count(opening) > text.count(closing):
-                said = _say(document, "unbalanced", what=opening)
+                said = say(document, "unbalanced", what=opening)
                 yield Finding("accuracy", paragraph.line, 0.04, said)
         if paragraph.text.count("`") % 2:
-            yield Finding("clarity", paragraph.line, 0.04, _say(document, "open mark"))
+            yield Finding("clarity", paragraph.line, 0.04, say(document, "open mark"))
 
 
 def long_sentences(document: Document, base: Path | None) -> Iterator[Finding]:
@@ -248,15 +232,10 @@ def long_sentences(document: Document, base: Path | None) -> Iterator[Finding]:
 
 
 def endless(document: Document, base: Path | None) -> Iterator[Finding]:
-    """No sentence ends, or the same few words come again and again: whatever it is, no text."""
-    words = [word.lower() for p in document.paragraphs for word in p.text.split()]
-    if len(words) > MANY_WORDS and len(set(words)) < 0.02 * len(words):
-        said = _say(document, "few words")
-        yield Finding("clarity", 1, 0.6, said)
-        yield Finding("completeness", 1, 0.6, said)
+    """No sentence ends: whatever it is, no text."""
     longest = max((len(s.split()) for p in document.paragraphs for s in p.sentences), default=0)
     if longest > MANY_WORDS:
-        yield Finding("clarity", 1, 0.5, _say(document, "endless", n=longest))
+        yield Finding("clarity", 1, 0.5, say(document, "endless", n=longest))
 
 
 def long_paragraphs(document: Document, base: Path | None) -> Iterator[Finding]:
@@ -264,7 +243,7 @@ def long_paragraphs(document: Document, base: Path | None) -> Iterator[Finding]:
     for paragraph in document.paragraphs:
         size = len(paragraph.text.split()) + (len(paragraph.text) // 2 if document.japanese else 0)
         if size > LONG_PARAGRAPH_WORDS:
-            yield Finding("clarity", paragraph.line, 0.12, _say(document, "long paragraph"))
+            yield Finding("clarity", paragraph.line, 0.12, say(document, "long paragraph"))
 
 
 def repetition(document: Document, base: Path | None) -> Iterator[Finding]:
@@ -275,14 +254,14 @@ def repetition(document: Document, base: Path | None) -> Iterator[Finding]:
         if len(key) < 40:
             continue
         if key in seen:
-            said = _say(document, "repeated", n=seen[key])
+            said = say(document, "repeated", n=seen[key])
             yield Finding("clarity", paragraph.line, 0.1, said)
         seen.setdefault(key, paragraph.line)
     counts = Counter((h.level, h.text.lower()) for h in document.headings if h.level <= 2)
     for heading in document.headings:
         if counts[heading.level, heading.text.lower()] > 1:
             counts[heading.level, heading.text.lower()] = 0
-            said = _say(document, "same heading", what=heading.text)
+            said = say(document, "same heading", what=heading.text)
             yield Finding("clarity", heading.line, 0.06, said)
 
 
@@ -291,7 +270,7 @@ def heading_jumps(document: Document, base: Path | None) -> Iterator[Finding]:
     for before, heading in zip(document.headings, document.headings[1:], strict=False):
         if heading.level > before.level + 1:
             levels = {"n": before.level, "more": heading.level, "next": before.level + 1}
-            said = _say(document, "jump", **levels)
+            said = say(document, "jump", **levels)
             yield Finding("clarity", heading.line, 0.03, said)
 
 
@@ -306,7 +285,7 @@ def unexplained(document: Document, base: Path | None) -> Iterator[Finding]:
             told.add(word)
             around = paragraph.text[max(0, found.start() - 2) : found.end() + 2]
             if "(" not in around and "（" not in around:
-                said = _say(document, "unexplained", what=word)
+                said = say(document, "unexplained", what=word)
                 yield Finding("clarity", paragraph.line, 0.02, said)
 
 
@@ -314,37 +293,38 @@ def mixed_style(document: Document, base: Path | None) -> Iterator[Finding]:
     """Japanese that changes between polite and plain endings."""
     polite, plain = (len(p.findall(document.text)) for p in (_POLITE, _PLAIN))
     if min(polite, plain) * 5 > max(polite, plain) > 0 and min(polite, plain) > 0:
-        yield Finding("clarity", 1, 0.15, _say(document, "mixed"))
+        yield Finding("clarity", 1, 0.15, say(document, "mixed"))
 
 
 def no_structure(document: Document, base: Path | None) -> Iterator[Finding]:
     """Long texts want headings, and something to act on."""
     if document.words > NEEDS_HEADINGS and len(document.headings) < 2:
-        yield Finding("usability", 1, 0.25, _say(document, "no headings"))
+        yield Finding("usability", 1, 0.25, say(document, "no headings"))
     if document.words > NEEDS_HEADINGS and not document.fences and not document.links:
         items = any(p.item for p in document.paragraphs)
-        said = _say(document, "nothing to do")
+        said = say(document, "nothing to do")
         yield Finding("usability", 1, 0.1 if items else 0.2, said)
     if document.words < SHORT_WORDS and not document.fences:
-        yield Finding("usability", 1, 0.3, _say(document, "no example"))
+        yield Finding("usability", 1, 0.3, say(document, "no example"))
 
 
 def unlabelled(document: Document, base: Path | None) -> Iterator[Finding]:
     """Code without its language, images without words."""
     for fence in document.fences:
         if not fence.language:
-            yield Finding("usability", fence.line, 0.02, _say(document, "no language"))
+            yield Finding("usability", fence.line, 0.02, say(document, "no language"))
         if not fence.code.strip():
-            yield Finding("usability", fence.line, 0.1, _say(document, "empty code"))
+            yield Finding("usability", fence.line, 0.1, say(document, "empty code"))
     for link in document.links:
         if link.image and not link.text.strip():
-            yield Finding("usability", link.line, 0.02, _say(document, "no description"))
+            yield Finding("usability", link.line, 0.02, say(document, "no description"))
 
 
 CHECKS: tuple[Check, ...] = (
     too_short, thin, no_title, no_usage, empty_sections, placeholders, cut_off, broken_fences,
     broken_links, garbled, unbalanced, long_sentences, endless, long_paragraphs, repetition,
-    heading_jumps, unexplained, mixed_style, no_structure, unlabelled,
+    heading_jumps, unexplained, mixed_style, no_structure, unlabelled, no_order, few_words,
+    said_again,
 )  # fmt: skip
 
 

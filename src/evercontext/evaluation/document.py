@@ -13,11 +13,13 @@ _UNDERLINE = re.compile(r"^(=+|-{3,}|~{3,})\s*$")
 _FENCE = re.compile(r"^\s{0,3}(`{3,}|~{3,})\s*([\w+#.-]*)")
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+\S")
 _LINK = re.compile(r"!?\[([^\[\]]{0,500})\]\(([^()]{0,1000}(?:\([^()]{0,200}\)[^()]{0,200})?)\)")
-_JAPANESE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+JAPANESE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _PIECE = 2000
 _ROW = re.compile(r"^\s*\|")
+_NUMBERS_AND_MARKS = re.compile(r"[\W\d_]+")
+_SENTENCE_WORDS = 6
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])| ?\| ?")
-_WORD = re.compile(r"[A-Za-zÀ-ÿ][\w'-]*")
+WORD = re.compile(r"[A-Za-zÀ-ÿ][\w'-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +93,30 @@ class Document:
     @cached_property
     def words(self) -> int:
         """Words; two Japanese characters count as one."""
-        prose = " ".join(p.text for p in self.paragraphs)
-        return len(_WORD.findall(prose)) + len(_JAPANESE.findall(prose)) // 2
+        return _words(" ".join(p.text for p in self.paragraphs))
+
+    @cached_property
+    def repeated(self) -> int:
+        """Words of sentences that were there before, if only with other numbers in them."""
+        seen: set[str] = set()
+        again = 0
+        for sentence in (one for p in self.paragraphs for one in p.sentences):
+            words = _words(sentence)
+            key = _NUMBERS_AND_MARKS.sub(" ", sentence.lower())
+            # Short ones come again in any text: "See below.", "Yes.", the cells of a table.
+            if words >= _SENTENCE_WORDS:
+                again += words if key in seen else 0
+                seen.add(key)
+        return again
 
     @cached_property
     def japanese(self) -> bool:
         """True if Japanese is what it is written in."""
-        return len(_JAPANESE.findall(self.text)) > 0.1 * max(1, len(self.text))
+        return len(JAPANESE.findall(self.text)) > 0.1 * max(1, len(self.text))
+
+
+def _words(text: str) -> int:
+    return len(WORD.findall(text)) + len(JAPANESE.findall(text)) // 2
 
 
 def _composed(text: str) -> str:

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from evercontext.evaluation.checks import SHORT_WORDS, Finding, examine, written
+from evercontext.evaluation.checks import SHORT_WORDS, examine, written
 from evercontext.evaluation.document import Document
+from evercontext.evaluation.finding import Finding
 from evercontext.evaluation.judges import Tell, silent
 from evercontext.evaluation.rubric import DEFAULT_WEIGHTS, Judgement, Rubric, Suggestion
 
@@ -40,12 +41,15 @@ def judge(content: str, rubric: Rubric, base: Path | None = None) -> Judgement:
     findings = examine(document, base)
     known = {name: _score(name, findings, document) for name in DEFAULT_WEIGHTS}
     mean = round(sum(known.values()) / len(known), 1)
-    scores = {name: known.get(name, mean) for name in rubric.weights}
-    suggestions = tuple(
-        Suggestion(finding.text, finding.line, finding.criterion)
-        for finding in findings[:MOST_SUGGESTIONS]
-    )
-    return Judgement(scores, suggestions, NAME)
+    scores = {name: known.get(name.lower(), mean) for name in rubric.weights}
+    # What costs several criteria is said once.
+    told: dict[tuple[int, str], Finding] = {}
+    for one in findings:
+        told.setdefault((one.line, one.text), one)
+    ranked = list(told.values())[:MOST_SUGGESTIONS]
+    suggestions = tuple(Suggestion(one.text, one.line, one.criterion) for one in ranked)
+    guessed = tuple(name for name in rubric.weights if name.lower() not in known)
+    return Judgement(scores, suggestions, NAME, guessed)
 
 
 def _score(criterion: str, findings: Sequence[Finding], document: Document) -> float:

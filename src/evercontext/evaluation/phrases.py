@@ -50,6 +50,14 @@ _PHRASES = {
         "the same few words are repeated over and over",
         "同じ言葉ばかりが繰り返されています",
     ),
+    "no order": (
+        "the words are there, the sentences are not: write what a reader can follow",
+        "単語が並んでいるだけで文になっていません: 読める文にしてください",
+    ),
+    "said again": (
+        "{n} % of the text was said before: say each thing once",
+        "本文の{n}%が同じ文の繰り返しです: 一度だけ書いてください",
+    ),
     "endless": (
         "a sentence of {n} words never seems to end",
         "{n}語の文が終わりません",

@@ -90,6 +90,8 @@ class Judgement:
     scores: Mapping[str, float]
     suggestions: tuple[Suggestion, ...]
     judge: str
+    guessed: tuple[str, ...] = ()
+    """Criteria that the judge does not know and gave the mean of the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,8 @@ def weigh(
     """Turn a judgement into an evaluation."""
     score = rubric.score(judgement.scores)
     told = {"model_used": judgement.judge, **metadata}
+    if judgement.guessed:
+        told["guessed"] = list(judgement.guessed)
     return Evaluation(score, judgement.scores, score >= target, judgement.suggestions, told)
 
 
