@@ -112,7 +112,7 @@ def test_context_turns_the_scale(hybrid: ToolSearch) -> None:
 def test_japanese_is_asked_by_its_english_words() -> None:
     terms = question_terms("天気を調べる")
     assert "weather" in terms
-    assert all(term.isascii() for term in terms)
+    assert all(term.isascii() or term.startswith("ja:") for term in terms)
 
 
 def test_reasons_are_in_the_words_of_the_question(hybrid: ToolSearch) -> None:
@@ -138,3 +138,65 @@ def test_a_tool_described_in_japanese_is_found_in_english() -> None:
     found = ToolSearch([*CARDS, card], Strategy.BM25).search(["delete an invoice"], 1)
     assert [one.card for one in found] == [card]
     assert "delete" in found[0].explanation
+
+
+TWINS = [
+    (
+        "get_weather",
+        "Get the weather of a city.",
+        "都市の天気を取得します。",
+        "大阪の天気を知りたい",
+    ),
+    ("send_mail", "Send an e-mail to somebody.", "メールを送信します。", "メールを送って"),
+    (
+        "read_file",
+        "Read the content of a file.",
+        "ファイルの内容を読み取ります。",
+        "ファイルを読む",
+    ),
+    ("list_users", "List all users.", "ユーザーの一覧を返します。", "ユーザー一覧"),
+    ("stock_price", "Get the stock price.", "株価を取得します。", "トヨタの株価は？"),
+    ("delete_row", "Delete a record.", "レコードを削除します。", "レコードを消す"),
+]
+
+
+@pytest.mark.contract("T14")
+@pytest.mark.parametrize("strategy", [Strategy.HYBRID, Strategy.BM25])
+@pytest.mark.parametrize("first", ["japanese", "english"])
+def test_of_two_alike_the_one_in_the_language_of_the_question_comes_first(
+    strategy: Strategy, first: str
+) -> None:
+    cards = []
+    for name, english, japanese, _ in TWINS:
+        pair = [Card(f"a:{name}", "a", name, english), Card(f"b:{name}", "b", name, japanese)]
+        cards += pair if first == "english" else pair[::-1]
+    search = ToolSearch(cards, strategy)
+    for name, english, _, question in TWINS:
+        assert keys(search, question)[0] == f"b:{name}", question
+        assert keys(search, english)[0] == f"a:{name}", english
+
+
+def test_a_tool_described_in_chinese_is_found_in_both_languages() -> None:
+    cards = [
+        *CARDS,
+        Card("hub:top", "hub", "top", "获取最新新闻资讯，提供链接"),
+        Card("rail:left", "rail", "left", "查询列车时间信息"),
+    ]
+    search = ToolSearch(cards)
+    for question, best in [
+        ("latest news", "hub:top"),
+        ("最新のニュースを探して", "hub:top"),
+        ("when does the train leave", "rail:left"),
+        ("列車の時間", "rail:left"),
+    ]:
+        assert keys(search, question)[0] == best, question
+
+
+def test_a_quoted_title_does_not_choose_the_tool() -> None:
+    cards = [
+        *CARDS,
+        Card("films:get_film", "films", "get_film", "Return details of a film."),
+        Card("books:write_fiction", "books", "write_fiction", "Write a piece of pulp fiction."),
+    ]
+    found = keys(ToolSearch(cards), 'Tell me the details of the film "Pulp Fiction".')
+    assert found[0] == "films:get_film"

@@ -15,11 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evercontext.catalog.card import Card
+from evercontext.catalog.everyday import english_terms, for_meaning, is_japanese, language_of
+from evercontext.catalog.request import essence
 from evercontext.catalog.wording import as_written
 from evercontext.retrieval.fusion import standardise
-from evercontext.retrieval.japanese import expand
 from evercontext.retrieval.postings import Floats
-from evercontext.retrieval.tokens import content_words, count_terms, fold, has_cjk, query_terms
+from evercontext.retrieval.tokens import (
+    bigrams,
+    content_words,
+    count_terms,
+    fold,
+    has_cjk,
+    query_terms,
+    runs,
+)
 from evercontext.retrieval.vectors import StaticVectors, load_static_vectors, normalise
 
 MOST_CLAUSES = 12
@@ -29,9 +38,14 @@ _WORTH = {"name": 3.0, "server": 1.5, "description": 1.0, "parameters": 0.5}
 _LENGTH = {"name": 0.3, "server": 0.3, "description": 0.75, "parameters": 0.75}
 _SATURATION = 1.2
 _WORDS, _SERVER, _CLAUSES, _CONTEXT = 0.4, 0.4, 0.4, 0.25
+_SAME_LANGUAGE, _SAME_PAIR = 0.5, 0.6
+_USUAL_SPREAD = 0.06
+"""How much the tools and servers of a large catalog differ in what they mean, at the least."""
 _PARAMETERS_READ = 300
+_JAPANESE = "ja:"
+"""Marks a pair of characters of a Japanese text."""
+_HIRAGANA = re.compile(r"[\u3041-\u309f]+")
 _CUT = re.compile(r"(?<=[.!?;。！？])\s*|,\s+|、|\n|\band\b|\bthen\b")
-_PATH = re.compile(r"(?:[A-Za-z]:|~)?(?:[/\\][\w.\-]+){2,}/?|\b[\w\-]+\.[a-z]{2,5}\b", re.ASCII)
 
 
 class Strategy(StrEnum):
@@ -75,6 +89,7 @@ class ToolSearch:
         self.cards = tuple(cards)
         self.strategy = strategy
         self._terms = _weigh(self.cards)
+        self._languages = np.array([language_of(card.description) for card in self.cards])
         wanted = strategy is Strategy.HYBRID and bool(self.cards)
         self._vectors = (vectors or load_static_vectors()) if wanted else None
         if self._vectors is not None:
@@ -100,13 +115,18 @@ class ToolSearch:
         if not asked:
             return []
         best = asked[0] if len(asked) == 1 else _best_of(asked)
-        total = best.total
+        total = best.total + self._same_language(queries)
         if context and context.strip():
             total = total + np.float32(_CONTEXT) * self._ask(context, alive).total
         return self._ranked(total, best, alive, limit)
 
+    def _same_language(self, queries: Sequence[str]) -> Floats:
+        """A little for the tools that speak as the question does: of two alike they come first."""
+        spoken = [language_of(text) for text in queries]
+        return np.float32(_SAME_LANGUAGE) * np.isin(self._languages, spoken)
+
     def _ask(self, text: str, alive: NDArray[np.bool_]) -> _Scores:
-        text = _PATH.sub(_kind_of_path, fold(text[:LONGEST_QUESTION]))
+        text = essence(fold(text[:LONGEST_QUESTION]))
         whole = self._score(text, alive)
         parts = [part for part in _CUT.split(text) if part and len(content_words(part)) > 1]
         if len(parts) < 2:
@@ -122,11 +142,11 @@ class ToolSearch:
         words = self._words(terms)
         if self._vectors is None:
             return _Scores(_over(alive, words), words, np.zeros_like(words), terms, text)
-        question = self._vectors.encode_questions([text])[0]
+        question = self._vectors.encode_questions([for_meaning(text)])[0]
         meaning: Floats = self._meanings @ question
-        server: Floats = standardise(self._servers @ question)[self._server_of]
+        server = _above(self._servers @ question)[self._server_of]
         total = (
-            _over(alive, meaning)
+            _over(alive, meaning, _above)
             + np.float32(_WORDS) * _over(alive, words)
             + np.float32(_SERVER) * server
         )
@@ -161,7 +181,9 @@ class ToolSearch:
         return found
 
     def _why(self, i: int, best: _Scores) -> str:
-        shared = as_written([term for term in best.terms if self._holds(term, i)], best.text)
+        held = [term for term in best.terms if self._holds(term, i)]
+        pairs = [term.removeprefix(_JAPANESE) for term in held]
+        shared = as_written(held, best.text) or as_written(pairs, best.text)
         said = f"words: {', '.join(shared[:6])}" if shared else "no word in common"
         return f"{said}; meaning {best.meaning[i]:.2f}" if self._vectors is not None else said
 
@@ -173,28 +195,33 @@ class ToolSearch:
 def question_terms(text: str) -> dict[str, float]:
     """Return the terms of a question with weights; Japanese as the English words behind it.
 
-    Pairs of Japanese characters are left out beside those: they meet other pairs by accident.
+    Pairs of Japanese characters are left out beside those, except for tools that are described in
+    Japanese themselves: in Chinese they meet other pairs by accident.
     """
-    english = expand(text)
+    english = english_terms(text)
     weights = {t: w for t, w in query_terms(text).items() if not (english and has_cjk(t))}
+    weights |= dict.fromkeys(_own_pairs(text), _SAME_PAIR)
     for term, weight in english.items():
         weights[term] = max(weight, weights.get(term, 0.0))
     return weights
 
 
-def _kind_of_path(found: re.Match[str]) -> str:
-    """A path in a task says that a file is meant, and of which kind; its name is noise."""
-    _, dot, kind = found[0].rpartition(".")
-    return f" file {kind} " if dot and "/" not in kind else " folder directory "
-
-
-def _over(alive: NDArray[np.bool_], values: Floats) -> Floats:
+def _over(
+    alive: NDArray[np.bool_], values: Floats, scale: Callable[[Floats], Floats] = standardise
+) -> Floats:
     """Standard scores among the tools that count."""
     if alive.all():
-        return standardise(values)
+        return scale(values)
     scores = np.zeros_like(values)
-    scores[alive] = standardise(values[alive])
+    scores[alive] = scale(values[alive])
     return scores
+
+
+def _above(meanings: Floats) -> Floats:
+    """Standard scores of meanings; among a few that are all alike none is made out to be best."""
+    spread = max(float(meanings.std()), _USUAL_SPREAD)
+    centred: Floats = meanings - meanings.mean()
+    return centred / np.float32(spread)
 
 
 def _best_of(asked: Sequence[_Scores]) -> _Scores:
@@ -228,9 +255,18 @@ def _weigh(cards: Sequence[Card]) -> dict[str, _Posting]:
 def _count(text: str) -> dict[str, float]:
     """Count the terms of a card; Japanese also as the English words that a question stands for."""
     counts: dict[str, float] = dict(count_terms(text))
-    for term, weight in expand(text).items():
+    for term, weight in english_terms(text).items():
         counts[term] = counts.get(term, 0.0) + weight
+    counts.update(dict.fromkeys(_own_pairs(text), 1.0))
     return counts
+
+
+def _own_pairs(text: str) -> set[str]:
+    """The pairs of characters of a Japanese text, marked as Japanese; kana alone say nothing."""
+    if not is_japanese(text):
+        return set()
+    pairs = {pair for run in runs(text) if has_cjk(run) for pair in bigrams(run)}
+    return {_JAPANESE + pair for pair in pairs if not _HIRAGANA.fullmatch(pair)}
 
 
 def _posting(held: Mapping[int, float], size: int) -> _Posting:
@@ -244,8 +280,8 @@ def _meanings(cards: Sequence[Card], vectors: StaticVectors) -> Floats:
     """Return one vector per card: once with its arguments, once without, added."""
     short = [f"{card.server} {card.name} {card.description}" for card in cards]
     more = [f"{card.name} {card.parameters[:_PARAMETERS_READ]}" for card in cards]
-    full = [f"{one} {rest}" for one, rest in zip(short, more, strict=True)]
-    return normalise(vectors.encode(short) + vectors.encode(full))
+    full = [for_meaning(f"{one} {rest}") for one, rest in zip(short, more, strict=True)]
+    return normalise(vectors.encode(list(map(for_meaning, short))) + vectors.encode(full))
 
 
 def _server_meanings(cards: Sequence[Card], meanings: Floats) -> tuple[Floats, NDArray[np.int64]]:

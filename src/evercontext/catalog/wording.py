@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from evercontext.retrieval.japanese import dictionary, read
+from evercontext.catalog.everyday import japanese_words
+from evercontext.retrieval.japanese import read
 from evercontext.retrieval.tokens import bigrams, has_cjk, runs, split_identifier, terms_of
 
 
@@ -17,7 +18,7 @@ def as_written(terms: Collection[str], text: str) -> list[str]:
 
 def _words(run: str, wanted: set[str]) -> Iterator[str]:
     if has_cjk(run):
-        known = dictionary()
+        known = japanese_words()
         # The dictionary speaks first: pairs are compared only where it knows nothing.
         yield from (unit for unit in read(run, known) if not wanted.isdisjoint(known[unit]))
         yield from _pieces(run, wanted)
