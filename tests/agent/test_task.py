@@ -227,6 +227,7 @@ async def test_a_dry_run_changes_nothing(house: House) -> None:
 async def test_a_provider_that_stays_away_is_unreachable(house: House) -> None:
     report = await house.run({"error": "model_unavailable"}, {"error": "model_unavailable"})
     assert (report.outcome, report.final.exit_code) == (Outcome.UNREACHABLE, 75)
+    assert report.final.turns == 0
 
 
 async def test_three_unreadable_calls_in_a_row_end_invalid(house: House) -> None:

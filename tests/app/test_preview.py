@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from evercontext.app.models import open_model
 from evercontext.app.preview import preview
+from evercontext.errors import ModelAuthFailed
 from evercontext.testing import house
 
 
@@ -21,6 +23,16 @@ async def test_a_preview_names_every_layer_and_asks_no_model(tmp_path: Path) -> 
     assert "recall" in full.layers[1].text
     assert full.tokens == bare.tokens + full.layers[2].tokens
     assert 0 < full.tokens < full.window
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-5-5", "gpt-4.1-nano"])
+async def test_no_key_is_needed_where_nothing_is_sent(tmp_path: Path, model: str) -> None:
+    async with house(tmp_path) as app:
+        shown = await preview(app, "Say hi", model)
+        assert shown.model.endswith(f":{model}")
+        assert (0 < shown.tokens < shown.window, shown.over) == (True, 0)
+        with pytest.raises(ModelAuthFailed):
+            await open_model(app.settings, model)
 
 
 async def test_a_tiny_model_is_shown_what_it_would_be_sent_and_no_more(tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ class Meter:
         self._limits = limits
         self._started = time.monotonic()
         self.turns = 0
+        self.answered = 0
+        """Those of the turns that the model answered."""
         self.usage = Usage()
         self.cost: float | None = None
 

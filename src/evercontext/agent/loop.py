@@ -170,6 +170,7 @@ class Loop:
         name = reply.model or self.model.info.bare_name
         cost = self.price(name, reply.usage)
         self.meter.add(reply.usage, cost)
+        self.meter.answered += 1
         return reply, self._told(reply, name, cost, started)
 
     async def _stream(self, history: Sequence[Message]) -> Reply:

@@ -338,7 +338,7 @@ class TaskRun:
             status=outcome.word,
             text=answer,
             exit_code=int(outcome),
-            turns=meter.turns,
+            turns=meter.answered,
             duration_ms=round(meter.seconds * 1000),
             input_tokens=meter.usage.input_tokens,
             output_tokens=meter.usage.output_tokens,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from evercontext.domain.message import user
@@ -11,6 +12,7 @@ from evercontext.models import load
 from evercontext.models.load import Available, Choice
 from evercontext.settings import Settings, process_environment
 
+_NO_KEY = "not set"
 Progress = Callable[[int, int], None]
 """Bytes so far, and bytes expected."""
 
@@ -18,6 +20,17 @@ Progress = Callable[[int, int], None]
 async def open_model(settings: Settings, name: str | None = None) -> Model:
     """Open the named model, or the chosen one, with its retry and its fallbacks."""
     return await load.ready(settings, name)
+
+
+async def describe_model(settings: Settings, name: str | None = None) -> Model:
+    """Open a model only to see what it is: nothing is sent, so no key is needed."""
+    asked = name or (await load.choose(settings)).name
+    keyless = replace(
+        settings,
+        openai_api_key=settings.openai_api_key or _NO_KEY,
+        anthropic_api_key=settings.anthropic_api_key or _NO_KEY,
+    )
+    return await load.load(asked, keyless)
 
 
 async def choose_model(settings: Settings) -> Choice:

@@ -10,7 +10,7 @@ from evercontext.agent.task import new_trace_id
 from evercontext.app.calibrations import Calibrations
 from evercontext.app.equipment import ESSENTIAL
 from evercontext.app.house import EverContext
-from evercontext.app.models import open_model
+from evercontext.app.models import describe_model
 from evercontext.app.recollection import block
 from evercontext.context.tokens import PER_REPLY
 from evercontext.context.window import Window
@@ -56,7 +56,7 @@ class Preview:
 async def preview(app: EverContext, task: str, model_name: str | None = None) -> Preview:
     """Put a request together as ``run`` would."""
     caller = Caller(new_trace_id(), Door.RUN, Mode.AGENT, app.principal)
-    model = await open_model(app.settings, model_name)
+    model = await describe_model(app.settings, model_name)
     try:
         window = await Calibrations(app.store).window(model.info)
         surroundings, toolbox = await app.surroundings(caller), app.toolbox
