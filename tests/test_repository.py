@@ -109,6 +109,7 @@ TESTED_THROUGH = {
     "server/offer.py": "server/test_router_protocol.py",
     "server/on_demand.py": "server/test_rest.py",
     "server/stdin.py": "server/test_router_stdio.py",
+    "server/watch.py": "server/test_router_protocol.py",
     "settings/schema.py": "settings/test_sources.py",
     "storage/connect.py": "storage/test_sqlite.py",
     "tools/diff.py": "tools/test_toolbox.py",
