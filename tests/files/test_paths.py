@@ -93,4 +93,4 @@ def test_no_descriptor_is_left_open(root: Root, place: Path) -> None:
             continue
     with root.target("d/e/f.txt", POLICY) as safe:
         safe.make_parents()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
