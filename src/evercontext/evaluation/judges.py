@@ -96,7 +96,8 @@ class CodexJudge:
                 ) from missing
             except ProcessProblem as problem:
                 raise JudgeTired(f"codex could not be run: {problem.message}") from problem
-        said = self._said(ended)
+        # Some print what they were asked, with the example in it and all that a document claims.
+        said = self._said(ended).replace(prompt.decode("utf-8").strip(), "")
         tell("parsing JSON")
         return read_judgement(said, rubric, self.name)
 
