@@ -17,6 +17,12 @@ from evercontext.catalog.message import encode, read_message
         (b'{"jsonrpc":"2.0","method":"x","params":{"result":1}}', ""),
         ('{"jsonrpc":"2.0","id":1,"result":"やあ}"}'.encode(), '"やあ}"'),
         (b'{"jsonrpc":"2.0","id":1,"result":1,"result":2}', "2"),
+        (b' {"result":{"a":1},"jsonrpc":"2.0","id":12} \n', '{"a":1}'),
+        (b'{"result":[1],"jsonrpc":"2.0","id":"a"}', "[1]"),
+        (b'{"jsonrpc":"2.0","id":-1,"result":{}}', "{}"),
+        (b'{"jsonrpc":"2.0","id":1,"result":{},"_meta":{"x":1}}', "{}"),
+        (b'{"result":1,"jsonrpc":"2.0","id":1,"result":[2]}', "[2]"),
+        (b'{"jsonrpc":"2.0","id":12345678901234567890,"result":3}', "3"),
     ],
 )
 def test_the_result_is_kept_as_it_was_written(line: bytes, raw: str) -> None:
@@ -36,6 +42,9 @@ def test_the_result_is_kept_as_it_was_written(line: bytes, raw: str) -> None:
         b"", b"{", b"[1]", b'"x"', b"{}", b'{"jsonrpc":"2.0",}', b'{"jsonrpc":"2.0" "a":1}',
         b'{"jsonrpc":"2.0"} {}', b'{"jsonrpc":"2.0","result":NaN}', b'{1:2,"jsonrpc":"2.0"}',
         b'{"jsonrpc":"2.0","result":"\xff"}', b'{"jsonrpc":"2.0","result":"\x01"}',
+        b'{"jsonrpc":"2.0","id":01,"result":1}', b'{"jsonrpc":"2.0","id":1,"result":1,}',
+        b'{"jsonrpc":"2.0","id":1,"result":1} {}', b'{"result":1,"jsonrpc":"1.0","id":1}',
+        b'{"result":NaN,"jsonrpc":"2.0","id":1}', b'{"result":,"jsonrpc":"2.0","id":1}',
         b'{"jsonrpc":"2.0","result":' + b"[" * 200_000, b'{"jsonrpc":"1.0"}',
     ],
 )  # fmt: skip
