@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,21 @@ async def database(database_url: str, tmp_path: Path) -> AsyncIterator[Store]:
     store = await open_store(tmp_path / "memory.db", database_url)
     yield store
     await store.close()
+
+
+@pytest.fixture
+def tokyo() -> Iterator[None]:
+    """The machine's clock is nine hours ahead of Greenwich."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "JST-9")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def masked(text: str) -> str:
+    """What a store is given to keep one secret out."""
+    return text.replace("hunter2", "[secret]")
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from evercontext.storage.choose import open_or_wait
 from evercontext.storage.outbox import Outbox
 from evercontext.storage.store import Store
 from tests import postgres
+from tests.memory.conftest import masked
 
 pytestmark = pytest.mark.case(122)
 
@@ -37,10 +38,6 @@ async def store(url: str, tmp_path: Path) -> AsyncIterator[Store]:
     store = await open_or_wait(tmp_path / "memory.db", url)
     yield store
     await store.close()
-
-
-def masked(text: str) -> str:
-    return text.replace("hunter2", "[secret]")
 
 
 def outbox(store: Store) -> Path:

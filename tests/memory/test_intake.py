@@ -61,7 +61,7 @@ def test_a_line_without_end_is_not_read_to_its_end() -> None:
 
 def test_numbers_and_moments_come_in_as_they_are_kept() -> None:
     [memory] = read(line(
-        created_at="1970-01-01T00:00:00+09:00", importance=99, expires_at="2030-01-01",
+        created_at="1970-01-01T00:00:00+09:00", importance=99, expires_at="2030-01-01T00Z",
         source_type="tool", session=7, speaker=5, seen=3,
     ))  # fmt: skip
     assert memory.created_at == "1969-12-31T15:00:00.000+00:00"
@@ -72,6 +72,23 @@ def test_numbers_and_moments_come_in_as_they_are_kept() -> None:
     assert (memory.user_id, memory.project) == ("ann", "/p")
     assert memory.memory_type is MemoryType.LONGTERM
     assert memory.source_type is SourceType.TOOL
+
+
+@pytest.mark.usefixtures("tokyo")
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        ("2023-05-08T01:30:00", "2023-05-07T16:30:00.000+00:00"),
+        ("2023-05-08", "2023-05-07T15:00:00.000+00:00"),
+        ("1:30 am on 8 May, 2023", "2023-05-07T16:30:00.000+00:00"),
+        ("2023-05-08T01:30:00Z", "2023-05-08T01:30:00.000+00:00"),
+        ("2023-05-08T01:30:00-05:00", "2023-05-08T06:30:00.000+00:00"),
+        ("0001-01-01", "0001-01-01T00:00:00.000+00:00"),
+    ],
+)
+def test_a_time_without_a_zone_is_one_of_this_machine(told: str, kept: str) -> None:
+    [memory] = read(line(created_at=told, expires_at=told))
+    assert (memory.created_at, memory.expires_at) == (kept, kept)
 
 
 async def test_known_ids_are_left_as_they_are(memories: MemoryStore) -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from evercontext.memory.moments import find_moments, read_moment
+from evercontext.memory.moments import day_of, find_moments, read_moment
 
 NOW = datetime(2026, 5, 20, 12, tzinfo=UTC)
 """A Wednesday."""
@@ -93,17 +93,28 @@ def test_nonsense_names_no_time(text: str) -> None:
     assert not find_moments(text, NOW)
 
 
+JST = timezone(timedelta(hours=9))
+
+
+@pytest.mark.usefixtures("tokyo")
 @pytest.mark.parametrize(
     ("text", "moment"),
     [
-        ("1:56 pm on 8 May, 2023", datetime(2023, 5, 8, 13, 56, tzinfo=UTC)),
-        ("12:09 am on 13 September, 2023", datetime(2023, 9, 13, 0, 9, tzinfo=UTC)),
-        ("May 8, 2023", datetime(2023, 5, 8, tzinfo=UTC)),
-        ("2023-05-08T13:56:00+09:00", datetime(2023, 5, 8, 4, 56, tzinfo=UTC)),
-        ("2023-05-08", datetime(2023, 5, 8, tzinfo=UTC)),
+        ("1:56 pm on 8 May, 2023", datetime(2023, 5, 8, 13, 56, tzinfo=JST)),
+        ("12:09 am on 13 September, 2023", datetime(2023, 9, 13, 0, 9, tzinfo=JST)),
+        ("May 8, 2023", datetime(2023, 5, 8, tzinfo=JST)),
+        ("2023-05-08T13:56:00+02:00", datetime(2023, 5, 8, 11, 56, tzinfo=UTC)),
+        ("2023-05-08", datetime(2023, 5, 8, tzinfo=JST)),
         ("31 February, 2023", None),
         ("soon", None),
     ],
 )
 def test_a_written_date_is_read(text: str, moment: datetime | None) -> None:
     assert read_moment(text) == moment
+
+
+@pytest.mark.usefixtures("tokyo")
+def test_a_day_is_one_of_this_machine() -> None:
+    assert day_of("2023-05-07T16:30:00.000+00:00") == "2023-05-08"
+    assert [day_of(odd) for odd in ("0001-01-01T00:00+00:00", "9999-12-31T23:00+00:00", "?")] == [
+        "0001-01-01", "9999-12-31", "?"]  # fmt: skip

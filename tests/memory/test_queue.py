@@ -21,6 +21,7 @@ from evercontext.storage.choose import open_store
 from evercontext.storage.sqlite import SqliteStore
 from evercontext.storage.store import Store
 from tests import postgres
+from tests.memory.conftest import masked
 
 pytestmark = pytest.mark.case(122)
 
@@ -30,10 +31,6 @@ async def store(url: str, tmp_path: Path) -> AsyncIterator[Store]:
     store = await open_store(tmp_path / "memory.db", url)
     yield store
     await store.close()
-
-
-def masked(text: str) -> str:
-    return text.replace("hunter2", "[secret]")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from evercontext.memory.corpus import Corpus
 from evercontext.memory.encoding import encode_terms, term_id
@@ -62,3 +63,11 @@ def test_a_changed_row_leaves_and_comes_back() -> None:
     assert (made.alive.values.tolist(), made.version) == ([True, False], 9)
     made.take([row(2, "", state="active", terms=None, change=10)])
     assert made.alive.values.tolist() == [True, True]
+
+
+@pytest.mark.usefixtures("tokyo")
+def test_a_month_is_one_of_this_machine() -> None:
+    moments = ("2023-04-30T16:00:00.000+00:00", "2023-05-31T16:00:00.000+00:00")
+    made = Corpus(0)
+    made.take([row(n, "heron", created_at=moment) for n, moment in enumerate(moments, start=1)])
+    assert made.months.values.tolist() == [5, 6]

@@ -25,6 +25,7 @@ from evercontext.errors import DiskFull, EverContextError, StoreGone, StoreProbl
 from evercontext.events.log import EventLog
 from evercontext.events.redact import Clean, unchanged
 from evercontext.memory.messages import MessageRepository
+from evercontext.memory.moments import day_of
 from evercontext.memory.orchestrator import RetrievalOrchestrator
 from evercontext.memory.sessions import Session, SessionRepository, real_path
 from evercontext.memory.store import QUEUED, MemoryStore
@@ -230,7 +231,8 @@ def _line(memory: RetrievedMemory) -> str:
     # A memory must not be able to end the block it stands in.
     words = " ".join(memory.content.replace("</memories>", "").split())[:_LONGEST_EACH]
     mark = " [untrusted: from a tool's output]" if memory.untrusted else ""
-    return f"- ({(memory.created_at or '')[:10]}){mark} {words}"
+    day = day_of(memory.created_at) if memory.created_at else ""
+    return f"- ({day}){mark} {words}"
 
 
 def summary(text: str, report: TaskReport) -> str:

@@ -155,10 +155,12 @@ def list_memories(limit: int, state: str, user: str | None, as_json: bool, **pla
 
 
 def _row(memory: Memory) -> str:
+    from evercontext.memory.moments import day_of
+
     marks = [memory.source_type.value, *(["untrusted"] if memory.untrusted else [])]
     who = f"{memory.speaker}: " if memory.speaker else ""
     kind = " ".join(marks)
-    return f"{memory.id}  {memory.created_at[:10]}  {kind}  {one_line(who + memory.content)}"
+    return f"{memory.id}  {day_of(memory.created_at)}  {kind}  {one_line(who + memory.content)}"
 
 
 @command.command("forget")
@@ -202,7 +204,8 @@ def import_memories(file: BinaryIO, user: str | None, **place: Any) -> int:
     """Take in FILE: JSON lines {id, content, speaker?, created_at?, session?}, - for stdin.
 
     Lines that `export` made come back as they were; others are turns of a conversation. What has
-    an id that is known already is left as it is, and what was forgotten stays so.
+    an id that is known already is left as it is, and what was forgotten stays so. Times that name
+    no zone are taken for this machine's own.
     """
 
     async def work(memory: Recollection, screen: Screen, user: str | None) -> Outcome:

@@ -6,6 +6,7 @@ not even through how rare a word is. One more memory costs what that memory cost
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -89,9 +90,11 @@ class Corpus:
             return
         start = len(self)
         self.numbers.extend(np.array([row["number"] for row in rows], np.int64))
-        self.created.extend(np.array([_seconds(row["created_at"], 0.0) for row in rows]))
+        created = [_seconds(row["created_at"], 0.0) for row in rows]
+        self.created.extend(np.array(created))
         self.expires.extend(np.array([_seconds(row["expires_at"], _NEVER) for row in rows]))
-        months = [int(row["created_at"][5:7] or 0) for row in rows]
+        # Local, as the months that people name.
+        months = [time.localtime(moment).tm_mon for moment in created]
         self.months.extend(np.array(months, np.int8))
         self.importance.extend(np.array([row["importance"] for row in rows], np.float32))
         self.working.extend(np.array([row["memory_type"] == "working" for row in rows]))

@@ -198,10 +198,12 @@ _CLOCK = re.compile(r"(\d{1,2}):(\d{2})\s*(am|pm)?", re.I)
 
 
 def read_moment(text: str) -> datetime | None:
-    """Return a written date and time in UTC: ISO, ``8 May, 2023``, ``1:56 pm on May 8, 2023``."""
+    """Return a written date and time in UTC: ISO, ``8 May, 2023``, ``1:56 pm on May 8, 2023``.
+
+    Without a zone it is that of this machine, as the asker's yesterday is.
+    """
     try:
-        moment = datetime.fromisoformat(text.strip())
-        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return _in_utc(datetime.fromisoformat(text.strip()))
     except ValueError:
         pass
     try:
@@ -212,9 +214,25 @@ def read_moment(text: str) -> datetime | None:
         else:
             return None
         hour, minute = _clock(text)
-        return datetime(year, month, day, hour, minute, tzinfo=UTC)
+        return _in_utc(datetime(year, month, day, hour, minute))
     except ValueError:
         return None
+
+
+def day_of(moment: str) -> str:
+    """The day of a kept moment where we are, such as ``2023-05-08``."""
+    try:
+        return datetime.fromisoformat(moment).astimezone().date().isoformat()
+    except (ValueError, OverflowError, OSError):
+        return moment[:10]
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        # At the ends of the calendar no zone can be applied.
+        return moment.replace(tzinfo=UTC)
 
 
 def _clock(text: str) -> tuple[int, int]:

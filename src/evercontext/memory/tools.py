@@ -8,6 +8,7 @@ from typing import Any
 from evercontext.domain.memory import MemoryType, RetrievalOptions, RetrievedMemory, SourceType
 from evercontext.domain.tool import Arguments, Caller, Effect, Tool, ToolResult
 from evercontext.errors import NotFound
+from evercontext.memory.moments import day_of
 from evercontext.memory.orchestrator import LONGEST_QUESTION, RetrievalOrchestrator
 from evercontext.memory.store import LONGEST, QUEUED, MemoryStore
 
@@ -126,7 +127,7 @@ def describe(memory: RetrievedMemory) -> str:
     words = " ".join(memory.content.split())
     who = f"{memory.speaker}: " if memory.speaker else ""
     mark = ", untrusted" if memory.untrusted else ""
-    day = f"{memory.created_at[:10]}, " if memory.created_at else ""
+    day = f"{day_of(memory.created_at)}, " if memory.created_at else ""
     return f"- {who}{words} ({day}{memory.id}, relevance {memory.similarity:.2f}{mark})"
 
 
