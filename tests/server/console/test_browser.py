@@ -272,6 +272,36 @@ def test_charts_are_drawn_and_said(desk: Desk) -> None:
     page.get_by_text("Task success").wait_for()
 
 
+@pytest.mark.parametrize("width", [360, 1280])
+def test_letters_of_charts_are_large_enough_to_read(
+    browser: Browser, served: Served, cookies: Any, width: int
+) -> None:
+    size: Any = {"width": width, "height": 740}
+    context = browser.new_context(storage_state=cookies, viewport=size)
+    desk = Desk(context, served)
+    for path in ("kpis", "evaluations"):
+        page = desk.go(path)
+        page.locator("svg.chart text").first.wait_for()
+        heights = page.eval_on_selector_all(
+            "svg.chart text", "all => all.map((one) => one.getBoundingClientRect().height)"
+        )
+        assert min(heights) >= 10, path
+    context.close()
+    assert desk.problems == []
+
+
+def test_code_is_coloured_by_its_language(desk: Desk) -> None:
+    page = desk.go("search?q=割引")
+    code = page.locator("article", has_text="割引.py").locator(".code")
+    code.get_by_text("// 10").wait_for()
+    assert "10" in code.locator(".tok-n").all_inner_texts()
+    assert code.locator(".tok-c").count() == 0
+    page = desk.go("search?q=pytest")
+    prose = page.locator("article", has_text="README.md").locator(".code")
+    prose.get_by_text("Run the tests with").wait_for()
+    assert prose.locator("[class^=tok-]").count() == 0
+
+
 def test_everything_is_reached_by_keys(desk: Desk) -> None:
     page = desk.go("settings")
     page.keyboard.press("/")

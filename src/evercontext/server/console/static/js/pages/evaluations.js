@@ -50,13 +50,14 @@ async function sideBySide(a, b, place) {
   const names = [...new Set([...Object.keys(a.rubric_scores), ...Object.keys(b.rubric_scores)])];
   const cell = (value) => (value === undefined ? "–" : Number(value).toFixed(1));
   const moved = (name) => {
-    const by = (b.rubric_scores[name] ?? 0) - (a.rubric_scores[name] ?? 0);
+    if (a.rubric_scores[name] === undefined || b.rubric_scores[name] === undefined) return "–";
+    const by = b.rubric_scores[name] - a.rubric_scores[name];
     return chip(`${by > 0 ? "+" : ""}${by.toFixed(1)}`, by > 0 ? "ok" : by < 0 ? "bad" : "");
   };
   const rows = names.map((name) => h("tr", {}, h("td", {}, t(name)), h("td", { class: "num" }, cell(a.rubric_scores[name])), h("td", { class: "num" }, cell(b.rubric_scores[name])), h("td", {}, moved(name))));
-  const advice = (score) => h("div", { class: "stack" }, h("h3", {}, t("Suggestions")), score.suggestions.length ? h("ul", { class: "stack" }, score.suggestions.map((one) => h("li", { class: "wrap" }, `· ${one}`))) : h("p", { class: "meta" }, t("none")));
+  const advice = (side, score) => h("div", { class: "stack" }, h("h3", {}, `${side} · ${t("Suggestions")}`), score.suggestions.length ? h("ul", { class: "stack" }, score.suggestions.map((one) => h("li", { class: "wrap" }, `· ${one}`))) : h("p", { class: "meta" }, t("none")));
   const texts = h("div", { class: "half" });
-  fill(place, table(t("Rubric"), [t("Part"), t("Left"), t("Right"), t("Change")], rows), h("div", { class: "half" }, advice(a), advice(b)), texts);
+  fill(place, table(t("Rubric"), [t("Part"), t("Left"), t("Right"), t("Change")], rows), h("div", { class: "half" }, advice(t("Left"), a), advice(t("Right"), b)), texts);
   const whole = await Promise.all([a, b].map((score) => get(`evaluations/${part(score.id)}`)));
   if (whole.some((one) => one.text !== null)) fill(texts, whole.map((one) => h("pre", { class: "block", tabindex: "0" }, one.text ?? t("The text of this version was not kept."))));
 }

@@ -34,13 +34,14 @@ function draw({ total, by_day: days }, place) {
     [t("Rename accuracy"), percent(total.rename_accuracy.rate), share("rename_accuracy"), rate("rename_accuracy"), 1],
   ];
   const points = (value) => days.map((one) => ({ label: day(one.day), value: value(one) }));
+  const wanted = 460; // two stand beside each other
   const charts = [
-    [t("Tasks per day"), barChart(t("Tasks per day"), points((d) => d.tasks), { format: short })],
-    [t("Success rate"), lineChart(t("Success rate"), points((d) => d.task_success.rate), { max: 1, format: percent })],
-    [t("Latency p95"), lineChart(t("Latency p95"), points((d) => d.latency_p95_ms), { format: (v) => duration(v) })],
-    [t("Tokens per day"), barChart(t("Tokens per day"), points((d) => d.input_tokens + d.output_tokens), { format: short })],
-    [t("Cost per day"), barChart(t("Cost per day"), points((d) => d.cost_usd), { format: money })],
-    [t("Requests refused (401, 403)"), barChart(t("Requests refused (401, 403)"), points((d) => d.refused), { format: short, tone: "bad" })],
+    [t("Tasks per day"), barChart(t("Tasks per day"), points((d) => d.tasks), { wanted, format: short, whole: true })],
+    [t("Success rate"), lineChart(t("Success rate"), points((d) => d.task_success.rate), { wanted, max: 1, format: percent })],
+    [t("Latency p95"), lineChart(t("Latency p95"), points((d) => d.latency_p95_ms), { wanted, format: (v) => duration(v) })],
+    [t("Tokens per day"), barChart(t("Tokens per day"), points((d) => d.input_tokens + d.output_tokens), { wanted, format: short })],
+    [t("Cost per day"), barChart(t("Cost per day"), points((d) => d.cost_usd), { wanted, format: money })],
+    [t("Requests refused (401, 403)"), barChart(t("Requests refused (401, 403)"), points((d) => d.refused), { wanted, format: short, tone: "bad", whole: true })],
   ];
   fill(place,
     h("div", { class: "grid" }, tiles.map(([name, value, small, values, max]) => h("section", { class: "panel tile" }, h("h2", {}, name), h("span", { class: "big" }, value), h("span", { class: "small" }, small), values.filter((v) => v !== null && v !== undefined).length > 1 ? sparkline(t("{name} over time", { name }), values, max ?? null) : null))),

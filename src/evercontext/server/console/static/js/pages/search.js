@@ -32,6 +32,11 @@ function hit(chunk, at, q) {
   bar.style.width = `${Math.round(chunk.score * 100)}%`;
   return h("article", { class: "panel", "data-row": "" },
     h("header", {}, h("span", { class: "meta num" }, `${at + 1}.`), h("h2", { class: "mono", tabindex: "-1" }, `${chunk.path}:${chunk.start_line}-${chunk.end_line}`), chunk.symbol ? chip(chunk.symbol, "accent") : null,
-      chunk.reasons.map((reason) => chip(t(reason))), h("span", { class: "num", title: t("score") }, chunk.score.toFixed(2))),
-    h("div", { class: "bar", "aria-hidden": "true" }, bar), codeLines(chunk.text, chunk.start_line, q));
+      chunk.reasons.map((reason) => chip(t(reason))), h("span", { class: "num", title: t("score") }, weight(chunk.score))),
+    h("div", { class: "bar", "aria-hidden": "true" }, bar), codeLines(chunk.text, chunk.start_line, q, chunk.path));
+}
+
+/** A weak score is no score of nothing. */
+function weight(score) {
+  return score > 0 && score < 0.01 ? "<0.01" : score.toFixed(2);
 }
