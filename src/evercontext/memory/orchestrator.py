@@ -26,8 +26,8 @@ _SPARE = 3
 """Extra results looked at, so that duplicates can be left out."""
 _ALIKE = 0.985
 WORK = 0.2
-"""Seconds that one statement of a search may work; they look rows up by number and need less than
-a thousandth."""
+"""Seconds that one statement of a search may work, for each hundred rows it wants; they look rows
+up by number and need a few thousandths."""
 PATIENCE, HURRY = 5.0, 1.0
 """The same on a server, which cannot tell work from waiting for a lock; less if a model waits."""
 _LOAD_SECONDS = 60.0
@@ -145,7 +145,7 @@ class RetrievalOrchestrator:
         return await self._store.fetch_all(
             f"SELECT {columns} FROM memories WHERE number IN ({marks})",  # noqa: S608 - made of fixed words
             numbers,
-            seconds=limit,
+            seconds=limit * max(1.0, len(numbers) / 100),
         )
 
 
