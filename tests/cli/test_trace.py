@@ -137,6 +137,16 @@ def test_a_task_that_told_no_ending_lists_what_the_journal_knows(tmp_path: Path)
     assert json.loads(evercontext("trace", "list", "--json").out)[0]["changed"] == 2
 
 
+def test_long_words_keep_their_distance_in_the_list() -> None:
+    log = EventLog(home() / "traces")
+    task = Task(text="far away", root="/x", model="scripted:x", mode="agent", door="run")
+    log.emit(task, trace_id=FIRST)
+    changed = tuple(f"{n}.txt" for n in range(1234))
+    log.emit(Final(status="unreachable", text="", exit_code=75, changed=changed), trace_id=FIRST)
+    log.close()
+    assert "unreachable 1234 files far away" in evercontext("trace", "list").out
+
+
 def test_nothing_to_list_is_said_on_stderr() -> None:
     ended = evercontext("trace", "list")
     assert (ended.code, ended.out) == (0, "")

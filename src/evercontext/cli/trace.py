@@ -49,8 +49,8 @@ def _row(summary: traces.Summary, screen: Screen) -> str:
     files = f"{summary.changed} file{'' if summary.changed == 1 else 's'}"
     files = "dry run" if summary.mode == Mode.DRY_RUN else files
     begin = f"{summary.trace_id[:8]}  {local_time(summary.started)}  "
-    room = screen.width - len(begin) - 11 - 9
-    return f"{begin}{status}{pad(files, 9)}{clip(one_line(summary.text), room)}"
+    room = screen.width - len(begin) - 12 - max(9, len(files) + 1)
+    return f"{begin}{status} {pad(files, 8)} {clip(one_line(summary.text), room)}"
 
 
 def local_time(at: str) -> str:
