@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import islice, pairwise
 from pathlib import Path
 
 from evercontext.index.analysis import Analysis, analyse, unpack
@@ -129,25 +130,31 @@ class Crew:
             await child.close()
 
     async def analyse(self, jobs: Sequence[Job]) -> Outcome:
-        """Return the analyses, and the reasons of those that ended their analyst."""
-        outcome, waiting = Outcome(), deque(jobs)
+        """Return the analyses, and the reasons of those that ended their analyst.
+
+        Texts that come after one another are alike, so each analyst gets a stretch of them: what it
+        has learned of words serves it again, and need not be learned by the others.
+        """
+        outcome, size = Outcome(), min(self._size, len(jobs))
+        bounds = [i * len(jobs) // size for i in range(size + 1)] if size else [0]
+        shares = [deque(jobs[a:b]) for a, b in pairwise(bounds)]
         async with asyncio.TaskGroup() as group:
-            for _ in range(min(self._size, len(waiting))):
-                group.create_task(self._work(waiting, outcome))
+            for own in shares:
+                group.create_task(self._work(own, shares, outcome))
         return outcome
 
-    async def _work(self, waiting: deque[Job], outcome: Outcome) -> None:
-        while waiting:
+    async def _work(self, own: deque[Job], shares: Sequence[deque[Job]], outcome: Outcome) -> None:
+        while any(shares):
             child = self._idle.pop() if self._idle else await self._hire()
             given: deque[Job] = deque()
             try:
-                while await self._next(child, waiting, given, outcome):
+                while await self._next(child, _coming(own, shares), given, outcome):
                     pass
             except (IncompleteReadError, TimeoutError, ConnectionError) as end:
                 await child.close()
                 culprit = given.popleft()
                 outcome.failed[culprit.content] = self._reason(child, end)
-                waiting.extendleft(reversed(given))
+                own.extendleft(reversed(given))
             except BaseException:
                 await child.close()
                 raise
@@ -155,13 +162,13 @@ class Crew:
                 self._idle.append(child)
 
     async def _next(
-        self, child: Child, waiting: deque[Job], given: deque[Job], outcome: Outcome
+        self, child: Child, coming: Iterator[Job], given: deque[Job], outcome: Outcome
     ) -> bool:
         """Hand texts out and take one answer; False once there is nothing left."""
         assert child.stdin is not None
-        while waiting and len(given) < _AHEAD:
-            given.append(waiting.popleft())
-            child.stdin.write(framed(given[-1].language, given[-1].text))
+        for job in islice(coming, _AHEAD - len(given)):
+            given.append(job)
+            child.stdin.write(framed(job.language, job.text))
         if not given:
             return False
         async with asyncio.timeout(_PATIENCE):
@@ -188,6 +195,14 @@ class Crew:
             with suppress(ValueError):
                 return f"its parser crashed ({signal.Signals(-code).name})"
         return "its parser failed"
+
+
+def _coming(own: deque[Job], shares: Sequence[deque[Job]]) -> Iterator[Job]:
+    """Yield one's own share, and then what the others would come to last."""
+    while own:
+        yield own.popleft()
+    while longest := max(shares, key=len):
+        yield longest.pop()
 
 
 @contextmanager
