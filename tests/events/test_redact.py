@@ -44,6 +44,7 @@ def _strings(value: object) -> list[str]:
 )
 def test_credentials_are_known_by_their_shape(shape: str) -> None:
     assert Redactor().text(f"here: {shape} end") == f"here: {MASK} end"
+    assert Redactor().text(f"鍵は{shape}です") == f"鍵は{MASK}です"
 
 
 def test_a_bearer_header_keeps_its_name_only() -> None:

@@ -34,6 +34,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
         ("a.sh", "export GITHUB_TOKEN=hunter2hunter2"),
         ("a.toml", "access-key = hunter2hunter2"),
         ("notes.txt", "password: hunter2hunter2"),
+        ("b.md", "鍵はsk-hunter2hunter2hunter2です"),
     ],
 )
 def test_a_secret_is_masked_where_it_stands(

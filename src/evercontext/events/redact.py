@@ -14,6 +14,7 @@ LONGEST = 262_144
 """Characters of one string that are kept; the rest is cut with a mark."""
 
 # Shapes of well-known credentials. A false positive costs a word in a log, a miss costs a key.
+# Words end in ASCII here: Japanese is written up to a key without a space.
 _SHAPES = re.compile(
     r"""
       -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
@@ -24,7 +25,7 @@ _SHAPES = re.compile(
     | \beyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*
     | (?<=[Bb]earer[ ])[A-Za-z0-9._~+/\-]{12,}=*
     """,
-    re.VERBOSE | re.DOTALL,
+    re.VERBOSE | re.DOTALL | re.ASCII,
 )
 # One of these is in every text that has such a shape: looking for them is far cheaper.
 _MARKS: tuple[str, ...] = (

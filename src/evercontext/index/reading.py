@@ -142,7 +142,8 @@ def _marked_lines(text: str) -> list[tuple[int, int]]:
         at = text.find(mark)
         while at >= 0:
             before = text[at - 1 : at]
-            if (before.isalnum() or before == "_") and mark not in _ANYWHERE:
+            inside = before.isascii() and (before.isalnum() or before == "_")
+            if inside and mark not in _ANYWHERE:
                 at = text.find(mark, at + 1)
                 continue
             end = text.find("\n", at)
