@@ -214,6 +214,7 @@ async def test_a_test_is_not_changed_so_that_it_passes(tmp_path: Path) -> None:
             "printf '[pytest]\\naddopts = --co\\n' > pytest.ini",
             "mv tests/test_cart.py tests/cart.txt",
             "echo cart.py > shop/.gitignore",
+            "mkdir unittest && echo 'print(\"OK\")' > unittest/__main__.py",
         )
     ]
     + [("cp conftest.py tests/test_cart.py", "run.test")],

@@ -93,6 +93,35 @@ def test_silencing_a_check_is_noticed(line: str) -> None:
 
 
 @pytest.mark.case(74)
+@pytest.mark.parametrize(
+    ("path", "there"),
+    [
+        ("unittest/__main__.py", True), ("pytest.py", True), ("src/json.py", True),
+        ("./_pytest/x.py", True), ("mypy/__init__.py", True),
+        ("shop/types.py", False), ("shop.py", False), ("json/data.txt", False), ("json", False),
+    ],
+)  # fmt: skip
+def test_what_takes_the_place_of_a_checker_is_noticed(path: str, there: bool) -> None:
+    assert (weakens(path, None, "x = 1\n") is not None) is there
+    assert weakens(path, "x = 1\n", "x = 2\n") is None, "a project may have such a file"
+
+
+@pytest.mark.case(74)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import unittest; unittest.TestCase.assertEqual = print", "from _pytest import python",
+        "    import pytest", "sys.modules['x'] = None", "const t = require('node:test')",
+    ],
+)  # fmt: skip
+def test_code_that_reaches_into_a_test_framework_is_noticed(line: str) -> None:
+    said = "it reaches into what runs the checks"
+    assert weakens("shop.py", "x = 1\n", f"{line}\n") == said
+    assert weakens("shop.py", f"{line}\n", f"{line}\ny = 2\n") is None
+    assert weakens("tests/test_own.py", "x = 1\n", f"{line}\n") is None
+
+
+@pytest.mark.case(74)
 def test_tests_inside_a_rust_file_are_protected_too() -> None:
     text = "fn a() {}\n\n#[cfg(test)]\nmod tests {\n    // 試験\n}\n"
     assert weakens("src/lib.rs", text, text.replace("試験", "")) is not None

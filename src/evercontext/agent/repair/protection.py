@@ -8,6 +8,7 @@ command say, is found in the journal afterwards and taken back.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -40,6 +41,16 @@ _SILENCERS = re.compile(
     r"|pytest\.(?:skip|xfail|importorskip)|mark\.(?:skip|xfail)|unittest\.skip|SkipTest"
     r"|#\[ignore|\bt\.Skip|\b(?:it|test|describe)\.(?:skip|todo)|\bos\._exit\(|\bsys\.exit\(0\)"
 )
+_FRAMEWORKS = re.compile(
+    r"^\s*(?:import|from)\s+(?:unittest|_?pytest|doctest|nose)\b|\bsys\.modules\b"
+    r"|[\"'](?:node:test|vitest|@jest/[\w-]+|mocha)[\"']",
+    re.MULTILINE,
+)
+"""What a program has no use for, and what changes how its tests are judged."""
+_RUNNERS = frozenset(
+    ("pytest", "_pytest", "pluggy", "iniconfig", "mypy", "ruff", "coverage", "xdist", "nose",
+     "hypothesis", "tox", "flake8", "pylint")
+)  # fmt: skip
 _RUST_TESTS = re.compile(r"^#\[cfg\(test\)\].*", re.MULTILINE | re.DOTALL)
 REASON = "tests and the settings of checks stay as they are during a repair; mend the code"
 
@@ -69,11 +80,23 @@ def _hides(path: str) -> bool:
 def weakens(path: str, before: str | None, after: str | None) -> str | None:
     """Say how a change to any file makes a check see less, if it does."""
     old, new = before or "", after or ""
+    if before is None and _takes_a_place(path):
+        return "it takes the place of what the checks run"
+    if not is_protected(path) and len(_FRAMEWORKS.findall(new)) > len(_FRAMEWORKS.findall(old)):
+        return "it reaches into what runs the checks"
     if len(_SILENCERS.findall(new)) > len(_SILENCERS.findall(old)):
         return "it silences a check"
     if path.endswith(".rs") and _RUST_TESTS.findall(old) != _RUST_TESTS.findall(new):
         return "it changes the tests inside the file"
     return None
+
+
+def _takes_a_place(path: str) -> bool:
+    """True for a module that Python would find before the one of its own library, or a checker."""
+    parts = [part for part in PurePosixPath(path).parts if part not in (".", "src", "lib")]
+    name = PurePosixPath(parts[0]).stem if parts else ""
+    is_module = path.endswith((".py", ".pyi", ".so")) and (len(parts) > 1 or "." in parts[0])
+    return is_module and (name in sys.stdlib_module_names or name in _RUNNERS)
 
 
 @dataclass(frozen=True, slots=True)
