@@ -138,3 +138,13 @@ async def test_the_time_of_a_task_ends_its_checks_too(tmp_path: Path) -> None:
             tmp_path, None, [{"tool_calls": [WRITE]}, SAID], test_cmd="sleep 1000", timeout=5.0
         )
     assert (outcome, seen) == (Outcome.LIMIT, [])
+
+
+@pytest.mark.case(74)
+async def test_a_runner_that_the_project_brings_itself_verifies_nothing(tmp_path: Path) -> None:
+    turns = [edited("unittest/__init__.py", ""), edited("unittest/__main__.py", "print('OK')\n")]
+    outcome, verified, seen = await checked(
+        tmp_path, None, [*turns, SAID], test_cmd=f"{sys.executable} -m unittest"
+    )
+    assert (outcome, verified) == (Outcome.DONE, "not verified")
+    assert seen[0].summary == "unittest/__init__.py stands in the place of the test runner"

@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from evercontext.domain.event import Verification
@@ -24,6 +25,7 @@ Verdict = Literal["verified", "verified with fewer tests", "red", "not verified"
 FEWER: Verdict = "verified with fewer tests"
 GREEN: tuple[Verdict, ...] = ("verified", FEWER)
 _NOT_STARTED = re.compile(r"bwrap: execvp \S+: No such file or directory\s*$")
+_RUNNERS = ("unittest", "pytest", "_pytest", "doctest")
 _NO_TESTS = 5
 """What pytest says when there was nothing to run."""
 
@@ -88,6 +90,8 @@ class Checker:
     kinds: Callable[[], Sequence[str]]
     """Asked after the change: the task may have brought the first test."""
     earlier: Earlier = never
+    root: Path | None = None
+    """The project, where it is on this machine."""
 
     async def __call__(self, caller: Caller) -> Verdict:
         """Run them all; one red check makes the whole red."""
@@ -125,6 +129,8 @@ class Checker:
             verdict, counts = "not verified", "its program is not there"
         elif ended == _NO_TESTS and "pytest" in shlex.join(command):
             verdict, counts = "not verified", "there are no tests"
+        elif verdict == "verified" and kind == "test" and (impostor := self._impostor()):
+            verdict, counts = "not verified", f"{impostor} stands in the place of the test runner"
         elif verdict == "verified" and kind == "test" and run["counts"]:
             before, now = await self.earlier(command, caller), ran(run["counts"])
             if now < before:
@@ -132,6 +138,11 @@ class Checker:
             verdict = "not verified" if not now else FEWER if now < before else verdict
         self._record(kind, command, ended, counts or verdict, caller, run["counts"])
         return verdict
+
+    def _impostor(self) -> str | None:
+        """A module of the project that Python takes for the one that runs tests."""
+        names = [f"{runner}{end}" for runner in _RUNNERS for end in (".py", "/__init__.py")]
+        return next((one for one in names if self.root and (self.root / one).exists()), None)
 
     def _record(
         self,

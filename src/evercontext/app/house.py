@@ -170,8 +170,13 @@ class EverContext:
 
     def checks(self, *, detect: bool) -> Checker:
         """The checks that the harness runs after changes: those set, and the tests it finds."""
-        before = CheckedBefore(self.settings.traces, self.settings.root.resolve())
-        return Checker(self.toolbox, self.events, lambda: tuple(self._check_kinds(detect)), before)
+        root = self.settings.root.resolve()
+        before = CheckedBefore(self.settings.traces, root)
+
+        def kinds() -> tuple[str, ...]:
+            return tuple(self._check_kinds(detect))
+
+        return Checker(self.toolbox, self.events, kinds, before, root)
 
     def _check_kinds(self, detect: bool) -> Iterator[str]:
         settings = self.settings

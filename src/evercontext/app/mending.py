@@ -66,10 +66,10 @@ async def mend_project(
             "the files of this project are behind EC_MCP_URL",
             fix="Unset it, and mend on the machine that has the files",
         )
-    before_now = CheckedBefore(app.settings.traces, app.settings.root.resolve())
-    checker = Checker(app.toolbox, app.events, lambda: tuple(_kinds(app.settings)), before_now)
-    root = str(app.settings.root.resolve())
-    mender = Mender(checker, app.workspace, app.events, root, rounds=0, everywhere=True)
+    root, kinds = app.settings.root.resolve(), tuple(_kinds(app.settings))
+    before_now = CheckedBefore(app.settings.traces, root)
+    checker = Checker(app.toolbox, app.events, lambda: kinds, before_now, root)
+    mender = Mender(checker, app.workspace, app.events, str(root), rounds=0, everywhere=True)
     caller = Caller(trace_id, Door.RUN, Mode.AGENT)
     await mender.check(caller)
     before = mender.found
