@@ -92,7 +92,8 @@ SAMPLES = {
         "module A where\n\ndata P = P\n  { px :: Int\n  }\n\n-- | Says.\ndull :: Int\n     -> Int\n"
         "dull x = case x of\n  1 -> 2\n  _ -> y\n  where y = 3\n\n"
         "guarded x\n  | x > 1 = 2\n  | otherwise = 3\n\n(<+>) :: Int -> Int -> Int\n"
-        "a <+> b = a + b\n"
+        "a <+> b = a + b\n\nremarked x = x\n  -- of one thing\n\n  -- and of another\n\n"
+        "arrow x = x\n  --> x\n"
     ),
 }
 

@@ -265,6 +265,7 @@ _EQUATION = (
     r"(?:[ \t]*(=|\||::)(?=[ \t\n])[^\n]*|(?=\n[ \t]+[=|][ \t]))"
     r"(?:\n[ \t]+[^\n]+|\n(?=[\n \t]))*"
 )
+_REMARK = re.compile(r"\s*--+(?![!#$%&*+./<=>?@\\^|~:-])")
 
 
 def _shorten(found: re.Match[str]) -> str:
@@ -272,9 +273,14 @@ def _shorten(found: re.Match[str]) -> str:
     whole = found[0]
     if "{-" in whole or "-}" in whole:
         return whole
-    kept = whole.rstrip()
-    lines = "\n" * kept.count("\n") + " "
-    tail = whole[len(kept) :]
+    end = len(whole.rstrip())
+    # What is only remarked behind an equation is no part of it.
+    while (line := whole.rfind("\n", 0, end)) >= 0 and _REMARK.match(whole, line):
+        end = line
+        while whole[end - 1].isspace():
+            end -= 1
+    lines = "\n" * whole.count("\n", 0, end) + " "
+    tail = whole[end:]
     return f"{found[1]} :: {lines}T{tail}" if found[2] == "::" else f"{found[1]} = {lines}x{tail}"
 
 
