@@ -125,3 +125,16 @@ def test_a_score_is_always_within_its_parts(weights: dict[str, float], scores: A
 def test_a_suggestion_names_its_line() -> None:
     judgement = Judgement(FOUR, (Suggestion("shorter", 3), Suggestion("x")), "j")
     assert [str(s) for s in judgement.suggestions] == ["line 3: shorter", "x"]
+
+
+def test_suggestions_are_read_however_they_are_wrapped() -> None:
+    wrapped = ["  a ", {"line": 3, "suggestion": "b"}, {"text": "丙"}, None, "", {"x": "é"}, 5]
+    judgement = read_judgement(said(suggestions=wrapped), Rubric.of(), "x")
+    assert [str(one) for one in judgement.suggestions] == ["a", "b", "丙", '{"x": "é"}', "5"]
+
+
+@pytest.mark.parametrize(("score", "shown"), [("9", '"9"'), (10**400, "1" + "0" * 39)])
+def test_a_score_that_is_none_is_shown_as_it_was_given(score: object, shown: str) -> None:
+    scores = dict.fromkeys(Rubric.of().weights, score)
+    with pytest.raises(JudgeInvalid, match=f"completeness = {shown}, not a number"):
+        read_judgement(said(rubric_scores=scores), Rubric.of(), "x")

@@ -16,6 +16,7 @@ MOST_CRITERIA = 20
 MOST_WEIGHT = 1_000_000
 LONGEST_NAME = 80
 _MOST_TRIES = 2000
+_SUGGESTED = ("suggestion", "text", "message", "description", "change")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +158,9 @@ def _object_in(text: str) -> Mapping[str, Any]:
 
 def _score(value: object, name: str, judge: str) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not LOWEST <= float(value) <= HIGHEST:  # type: ignore[arg-type]
-        raise JudgeInvalid(f"{judge} gave {name} = {str(value)[:40]}, not a number from 0 to 10")
+    if not number or not LOWEST <= value <= HIGHEST:  # type: ignore[operator]
+        said = json.dumps(value, default=str, ensure_ascii=False)[:40]
+        raise JudgeInvalid(f"{judge} gave {name} = {said}, not a number from 0 to 10")
     return float(value)  # type: ignore[arg-type]
 
 
@@ -167,4 +169,15 @@ def _suggestions(given: object, judge: str) -> tuple[Suggestion, ...]:
         return ()
     if not isinstance(given, Sequence) or isinstance(given, str):
         raise JudgeInvalid(f"{judge} gave suggestions that are no list")
-    return tuple(Suggestion(str(item)) for item in given[:MOST_SUGGESTIONS])
+    texts = [_text(item) for item in given[:MOST_SUGGESTIONS]]
+    return tuple(Suggestion(text) for text in texts if text)
+
+
+def _text(item: object) -> str:
+    """One suggestion as a sentence; many models wrap it up."""
+    if isinstance(item, Mapping):
+        inner = (item.get(name) for name in _SUGGESTED)
+        item = next((text for text in inner if isinstance(text, str) and text.strip()), item)
+    if item is None or isinstance(item, str):
+        return (item or "").strip()
+    return json.dumps(item, ensure_ascii=False)
