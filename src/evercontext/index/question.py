@@ -15,19 +15,22 @@ from evercontext.retrieval.tokens import (
     split_identifier,
 )
 
+# Names are ASCII here: in 関数parse_configはどこ the name ends where Japanese begins.
 _SYMBOL = re.compile(
-    r"[A-Za-z_$][\w$]*(?:(?:::|\\|->|\.|#|:)[A-Za-z_$][\w$]*)+|_\w+|[A-Za-z]\w*[A-Z_]\w*|[A-Z]\w*"
+    r"[A-Za-z_$][\w$]*(?:(?:::|\\|->|\.|#|:)[A-Za-z_$][\w$]*)+|_\w+|[A-Za-z]\w*[A-Z_]\w*|[A-Z]\w*",
+    re.ASCII,
 )
 _EMBEDDED = re.compile(
     r"\b(?:[A-Za-z]+(?:_[A-Za-z0-9]+)+|[A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+|[a-z]+(?:[A-Z][A-Za-z0-9]*)+"
-    r"|[A-Z]{2,}[a-z][A-Za-z0-9]*)\b"
+    r"|[A-Z]{2,}[a-z][A-Za-z0-9]*)\b",
+    re.ASCII,
 )
-_QUALIFIED = re.compile(r"[A-Za-z_]\w*(?:(?:::|\.|->|:|#)[A-Za-z_]\w*)+")
+_QUALIFIED = re.compile(r"[A-Za-z_]\w*(?:(?:::|\.|->|:|#)[A-Za-z_]\w*)+", re.ASCII)
 _QUALIFIERS = re.compile(r"::|\\|->|[.#:]")
-_CAPITAL = re.compile(r"\b[A-Z][a-z]+\b")
+_CAPITAL = re.compile(r"\b[A-Z][a-z]+\b", re.ASCII)
 _LIKELY = 0.7
 """A translation this likely is compared with file names."""
-_TESTS = re.compile(r"\b(tests?|testing|specs?|fixtures?|mocks?)\b|テスト", re.I)
+_TESTS = re.compile(r"\b(tests?|testing|specs?|fixtures?|mocks?)\b|テスト", re.I | re.A)
 
 
 @dataclass(frozen=True, slots=True)
