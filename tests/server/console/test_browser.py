@@ -365,6 +365,16 @@ def test_it_is_readable_on_a_phone_and_in_the_dark(
         page.wait_for_timeout(50)
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= 360, f"{path} is {wide} wide"
+    page = desk.go("tools?tab=calls")
+    page.wait_for_selector("[role=tab][aria-selected=true]")
+    chosen = "document.querySelector('[role=tab][aria-selected=true]').getBoundingClientRect()"
+    while page.evaluate(f"{chosen}.right") > 360:
+        page.wait_for_timeout(50)
+    page = desk.go("tools?tab=own")
+    names = page.locator("td.mono:first-child")
+    names.first.wait_for()
+    heights = names.evaluate_all("all => all.map((one) => one.getBoundingClientRect().height)")
+    assert max(heights) < 30, "the name of a tool is broken in two"
     ground = "getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(ground)
     page.get_by_role("button", name="Menu").click()

@@ -91,7 +91,10 @@ export function tabs(label, options, chosen, on) {
       const mine = tab.dataset.value === value;
       tab.setAttribute("aria-selected", String(mine));
       tab.tabIndex = mine ? 0 : -1;
-      if (mine) panel.setAttribute("aria-label", tab.textContent);
+      if (!mine) continue;
+      panel.setAttribute("aria-label", tab.textContent);
+      // A phone shows three of five: the chosen one has to be among them, once the bar is there.
+      requestAnimationFrame(() => tab.scrollIntoView({ block: "nearest", inline: "nearest" }));
     }
     on(value, panel);
   };
@@ -127,11 +130,13 @@ export function dialog(title, body, ...actions) {
   return box;
 }
 
-export function table(label, columns, rows) {
+/** `cards`: on a phone each row stands as a card, where columns would break every word. */
+export function table(label, columns, rows, { cards = false } = {}) {
+  if (cards) for (const row of rows) [...row.children].forEach((cell, at) => { cell.dataset.label = columns[at].replace(/^>/, ""); });
   return h(
     "div",
     { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
-    h("table", { class: "table" },
+    h("table", { class: cards ? "table cards" : "table" },
       h("thead", {}, h("tr", {}, columns.map((name) => h("th", { scope: "col", class: name.startsWith(">") ? "right" : null }, name.replace(/^>/, ""))))),
       h("tbody", {}, rows)),
   );

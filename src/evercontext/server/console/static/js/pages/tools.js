@@ -89,7 +89,7 @@ function optimise(project, told, done) {
 
 function own(told, place) {
   const rows = told.own.map((tool) => h("tr", {}, h("td", { class: "mono" }, tool.name), h("td", {}, tool.description), h("td", {}, h("span", { class: "chips" }, tool.effects.map((effect) => chip(t(effect), effect === "read" ? "" : "wait")))), h("td", { class: "num right" }, number(tool.calls))));
-  fill(place, h("div", { class: "panel" }, table(t("Our tools"), [t("Tool"), t("What it does"), t("Effects"), `>${t("Calls")}`], rows)));
+  fill(place, h("div", { class: "panel" }, table(t("Our tools"), [t("Tool"), t("What it does"), t("Effects"), `>${t("Calls")}`], rows, { cards: true })));
 }
 
 function tokens(told, place, reload) {
@@ -106,7 +106,7 @@ async function calls(told, place) {
   const load = async () => {
     const found = await get("calls", { refused: refused ? 1 : "" });
     const lines = found.calls.map((call) => h("tr", {}, h("td", { title: when(call.at) }, ago(call.at)), h("td", {}, chip(String(call.status), call.status < 400 ? "ok" : "bad")), h("td", { class: "mono" }, call.method), h("td", { class: "mono" }, call.path), h("td", {}, call.principal ?? "–"), h("td", {}, call.server ?? call.door), h("td", { class: "num right" }, call.duration_ms === null || call.duration_ms === undefined ? "–" : `${call.duration_ms} ms`)));
-    fill(rows, lines.length ? table(t("Calls"), [t("When"), t("Status"), t("Call"), t("About"), t("Token"), t("Server"), `>${t("Time")}`], lines) : empty("list", refused ? t("Nothing was refused") : t("No calls yet"), t("Requests of other programs at the doors stand here, those refused with 401 and 403 too.")));
+    fill(rows, lines.length ? table(t("Calls"), [t("When"), t("Status"), t("Call"), t("About"), t("Token"), t("Server"), `>${t("Time")}`], lines, { cards: true }) : empty("list", refused ? t("Nothing was refused") : t("No calls yet"), t("Requests of other programs at the doors stand here, those refused with 401 and 403 too.")));
   };
   fill(place, h("div", { class: "head" }, toggle(t("Only refusals (401, 403)"), false, async (on) => { refused = on; await load(); })), rows);
   await load();
