@@ -85,6 +85,33 @@ def test_credentials_that_a_server_echoes_are_not_printed(tmp_path: Path) -> Non
 
 
 @pytest.mark.case(94)
+def test_every_change_is_confirmed_and_names_that_nothing_has_are_noted(tmp_path: Path) -> None:
+    assert "tokens create NAME" in evercontext("tokens", "list").err
+    assert "projects create ID" in evercontext("projects", "list").err
+    assert evercontext("projects", "create", "web").err == "created web  hybrid\n"
+    assert evercontext("projects", "set", "web", "--optimization", "null").err == "now web  null\n"
+    made = evercontext("tokens", "create", "ci", "--project", "web", "--server", "wbe")
+    assert "note: there is no server 'wbe' yet" in made.err
+    assert "'web'" not in made.err
+    assert evercontext("tokens", "list").out.endswith("  only project web, server wbe\n")
+    assert evercontext("tokens", "revoke", "ci").err.startswith("revoked ci")
+    noted = evercontext("servers", "add", "one", "--project", "wbe", "--", "first")
+    assert noted.err == "note: there is no project 'wbe' yet\nadded one: first\n"
+    assert evercontext("servers", "remove", "one").err == "removed one\n"
+
+
+def test_a_key_that_is_none_and_a_server_that_is_away_are_told(tmp_path: Path) -> None:
+    add("one", "good")
+    wrong = evercontext("tools", "call", "one:ehco", cwd=tmp_path)
+    assert (wrong.code, "Did you mean one:echo?" in wrong.err) == (1, True)
+    far = evercontext("tools", "call", "nothing:like_it", cwd=tmp_path)
+    assert "See: evercontext tools discover" in far.err
+    assert evercontext("servers", "add", "gone", "--", "/no/such/program").code == 0
+    found = evercontext("tools", "discover", "say the text again", "-n", "1", cwd=tmp_path)
+    assert "left out: gone: program not found" in found.err
+    assert "one:echo" in found.out
+
+
 @pytest.mark.case(95)
 def test_a_changed_tool_is_shown_before_it_is_trusted(tmp_path: Path) -> None:
     mark = tmp_path / "changed"
@@ -125,6 +152,8 @@ def test_a_server_that_takes_the_name_of_another_says_so(tmp_path: Path) -> None
     assert "added one: first" in evercontext("servers", "add", "one", "--", "first").err
     again = evercontext("servers", "add", "one", "--", "second")
     assert "replaced one: second, instead of first" in again.err
+    same = evercontext("servers", "add", "one", "--", "second")
+    assert same.err.strip() == "replaced one: second"
     path = tmp_path / "servers.json"
     path.write_text(json.dumps({"mcpServers": {"one": {"command": "third"}}}))
     shown = evercontext("servers", "import", str(path))

@@ -241,7 +241,8 @@ class Origin:
             async with asyncio.timeout(CONNECT_SECONDS):
                 link = await (self._tunnel(self._proxy) if self._proxy else self._direct())
         except (OSError, TimeoutError, ValueError, IndexError) as problem:
-            said = str(problem) or "no answer in time"
+            refused = isinstance(problem, ConnectionRefusedError)
+            said = "nobody listens there" if refused else str(problem) or "no answer in time"
             raise ServerGone(f"{self._name} cannot be reached: {said[:200]}") from None
         link.on_free = self._free
         return link

@@ -105,6 +105,14 @@ class Servers:
             if backend.config.allows(card.name)
         ]
 
+    def unheard(self) -> list[tuple[str, str]]:
+        """The servers that were asked for their tools and gave none, each with why."""
+        return [
+            (id, self._backends[id].problem or "no answer in time")
+            for id, task in self._working.items()
+            if id in self._backends and not _succeeded(task)
+        ]
+
     async def find(self, key: str, scope: Scope, aside: Aside = NOTHING) -> Tool | None:
         """The tool of that key, ready to be called; ``None`` if it is not there for this caller."""
         server, _, name = key.partition(":")

@@ -12,11 +12,12 @@ import click
 
 from evercontext.cli.options import json_option
 from evercontext.cli.servers import with_app
-from evercontext.cli.terminal import Screen
+from evercontext.cli.terminal import Screen, one_line
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import UsageError
 
 if TYPE_CHECKING:
+    from evercontext.access.projects import RouterProject
     from evercontext.app import EverContext
 
 strategy_option = click.option(
@@ -46,6 +47,7 @@ def create(id: str, path: str | None, optimization: str | None) -> int:
             raise UsageError(f"there is a project {id!r} already", fix="Use: projects set")
         made = RouterProject(id, _place(path), _strategy(optimization or "hybrid"))
         await projects.put(made)
+        print(f"created {_line(made)}", file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)
@@ -67,6 +69,7 @@ def change(id: str, path: str | None, optimization: str | None) -> int:
         if optimization is not None:
             project = replace(project, optimization=_strategy(optimization))
         await projects.put(project)
+        print(f"now {_line(project)}", file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)
@@ -85,12 +88,17 @@ def list_projects(as_json: bool) -> int:
             print(json.dumps(rows, indent=2, ensure_ascii=False))
             return Outcome.DONE
         for project in found:
-            screen.line(f"{project.id}  {project.optimization or 'null'}  {project.path}")
+            screen.line(_line(project))
         if not found:
-            print("no project yet", file=sys.stderr)
+            print("no project yet; make one: evercontext projects create ID", file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)
+
+
+def _line(project: RouterProject) -> str:
+    words = (project.id, project.optimization or "null", project.path)
+    return "  ".join(one_line(word) for word in words if word)
 
 
 def _place(path: str | None) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,10 +70,11 @@ def add(name: str, argv: tuple[str, ...], url: str | None, **given: Any) -> int:
     config = replace(config, call_seconds=given["timeout"])
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
-        before = (await _known(app)).get(name, "")
+        before = (await _known(app)).get(name)
+        await note_unknown(app, projects=[config.project] if config.project else [])
         await app.catalog.servers.table.put(config)
-        verb = "replaced" if before else "added"
-        print(f"{verb} {name}: {one_line(config.reached_by)}{before}", file=sys.stderr)
+        verb = "added" if before is None else "replaced"
+        print(f"{verb} {name}: {_reached(config, before)}", file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)
@@ -152,6 +153,7 @@ def remove(name: str) -> int:
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
         await app.catalog.servers.table.remove(name)
+        print(f"removed {one_line(name)}", file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)
@@ -321,9 +323,10 @@ def import_servers(source: str, project: str, dry_run: bool, yes: bool) -> int:
         known = await _known(app)
         for config in configs:
             env = f"  env: {one_line(', '.join(sorted(config.env)))}" if config.env else ""
-            before = known.get(config.id, "")
-            text = f"{config.id}  {one_line(config.reached_by)}{env}{before}"
-            screen.line(f"~ {text}" if before else f"+ {text}", "yellow" if before else "green")
+            before = known.get(config.id)
+            text = f"{config.id}  {_reached(config, before)}{env}"
+            mark, color = ("+", "green") if before is None else ("~", "yellow")
+            screen.line(f"{mark} {text}", color)
         for reason in skipped:
             screen.line(f"skipped: {one_line(reason)}", "yellow")
         if dry_run or not configs:
@@ -332,15 +335,38 @@ def import_servers(source: str, project: str, dry_run: bool, yes: bool) -> int:
             confirm(f"Add {counted(len(configs), 'server')}? Their commands will run as you.")
         for config in configs:
             await app.catalog.servers.table.put(config)
+        print(f"{counted(len(configs), 'server')} added", file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)
 
 
 async def _known(app: EverContext) -> dict[str, str]:
-    """Every server that is there, with the words for one that takes its name."""
+    """Every server that is there, with how it is reached."""
     there = await app.catalog.servers.table.all()
-    return {config.id: f", instead of {one_line(config.reached_by)}" for config in there}
+    return {config.id: one_line(config.reached_by) for config in there}
+
+
+def _reached(config: ServerConfig, before: str | None) -> str:
+    """How a server is reached, and how the one was whose name it takes."""
+    reached = one_line(config.reached_by)
+    return reached if before in (None, reached) else f"{reached}, instead of {before}"
+
+
+async def note_unknown(
+    app: EverContext, *, projects: Iterable[str] = (), servers: Iterable[str] = ()
+) -> None:
+    """Say which of these names nothing has yet: they may come later, or be slips."""
+    from evercontext.access.projects import Projects
+
+    there = {
+        "project": {project.id for project in await Projects(app.store).all()},
+        "server": {config.id for config in await app.catalog.servers.table.all()},
+    }
+    for kind, names in (("project", projects), ("server", servers)):
+        for name in names:
+            if name not in there[kind]:
+                print(f"note: there is no {kind} {one_line(name)!r} yet", file=sys.stderr)
 
 
 def with_app(work: Work) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from evercontext.cli.options import json_option
-from evercontext.cli.servers import with_app
+from evercontext.cli.servers import note_unknown, with_app
 from evercontext.cli.terminal import Screen, one_line
 from evercontext.domain.outcome import Outcome
 
@@ -33,6 +34,7 @@ def create(name: str, projects: tuple[str, ...], servers: tuple[str, ...], user:
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
         tokens = Tokens(app.store)
+        await note_unknown(app, projects=projects, servers=servers)
         given = {"projects": projects or None, "servers": servers or None}
         print(await tokens.create(name, user=user, **given))
         print("shown once; the client sends it as Authorization: Bearer", file=sys.stderr)
@@ -65,11 +67,24 @@ def list_tokens(as_json: bool) -> int:
             return Outcome.DONE
         for row in rows:
             state = f"revoked {row['revoked_at']}" if row["revoked_at"] else "open"
-            whose = f"  for {one_line(str(row['user']))}" if row["user"] else ""
-            screen.line(f"{one_line(str(row['name']))}  {state}  made {row['created_at']}{whose}")
+            name = one_line(str(row["name"]))
+            screen.line(f"{name}  {state}  made {row['created_at']}{_limits(row)}")
+        if not rows:
+            print("no token yet; make one: evercontext tokens create NAME", file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)
+
+
+def _limits(row: Mapping[str, Any]) -> str:
+    """Whom and what a token is for, where that is not everybody and everything."""
+    user = f"  for {one_line(str(row['user']))}" if row["user"] else ""
+    only = [
+        f"{kind} {one_line(name)}"
+        for kind in ("project", "server")
+        for name in row[f"{kind}s"] or ()
+    ]
+    return f"{user}  only {', '.join(only)}" if only else user
 
 
 @command.command("revoke")
@@ -80,6 +95,7 @@ def revoke(name: str) -> int:
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
         await Tokens(app.store).revoke(name)
+        print(f"revoked {one_line(name)}: its next call is refused", file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import sys
 import uuid
@@ -16,7 +17,7 @@ from evercontext.cli.options import json_option, root_option, settings_of
 from evercontext.cli.terminal import Screen, clip, one_line, visible
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Caller, Door
-from evercontext.errors import EverContextError, UsageError
+from evercontext.errors import EverContextError, UnknownTool, UsageError
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:
@@ -91,7 +92,11 @@ async def _gather(settings: Settings) -> Sequence[Card]:
     from evercontext.app import EverContext
 
     async with EverContext.open(settings) as app:
-        return await app.catalog.cards(_person(app), PATIENCE)
+        cards = await app.catalog.cards(_person(app), PATIENCE)
+        for name, problem in app.catalog.servers.unheard():
+            told = problem if problem.startswith(f"{name} ") else f"{name}: {problem}"
+            print(f"left out: {one_line(told)}", file=sys.stderr)
+        return cards
 
 
 def _person(app: EverContext) -> Caller:
@@ -137,6 +142,8 @@ async def _call(settings: Settings, key: str, given: Any, as_json: bool) -> Outc
         clean = app.catalog.servers.cleaner(key.partition(":")[0])
         if result.error is not None:
             result.error.message = clean(result.error.message)
+            if isinstance(result.error, UnknownTool):
+                result.error.fix = await _meant(app, key)
             raise result.error
         answer = cleaned(result.data["result"], clean)
     if as_json:
@@ -146,6 +153,15 @@ async def _call(settings: Settings, key: str, given: Any, as_json: bool) -> Outc
     for text in _readable(answer):
         screen.line(visible(text))
     return Outcome.DONE
+
+
+async def _meant(app: EverContext, key: str) -> str:
+    """What somebody at a terminal does about a key that is none."""
+    known = [card.key for card in await app.catalog.cards(_person(app), PATIENCE)]
+    near = difflib.get_close_matches(key, known, n=3)
+    if near:
+        return f"Did you mean {' or '.join(near)}?"
+    return 'See: evercontext tools discover "WHAT IT DOES"'
 
 
 def _readable(answer: Any) -> Iterator[str]:
