@@ -87,6 +87,13 @@ def test_a_command_carries_its_exit_code() -> None:
     assert found[2]["exit_code"] == 3
 
 
+def test_a_file_written_as_it_was_is_called_unchanged() -> None:
+    same = Diff(path="a", kind="changed", diff="", added=0, removed=0)
+    made = Diff(path="b", kind="created", diff="", added=0, removed=0)
+    found = told((same, None), (made, None), (END, None), stream=False)
+    assert [one["kind"] for one in found[0]["changes"]] == ["unchanged", "created"]
+
+
 def test_what_a_repair_took_back_is_no_change() -> None:
     def change(path: str) -> Diff:
         return Diff(path=path, kind="changed", added=1, removed=1, diff="+x")

@@ -198,9 +198,10 @@ def _results(result: StepResult, step_id: str | None, step: Step | None) -> Iter
 
 
 def _change(diff: Diff) -> Object:
+    same = not diff.diff and diff.kind == "changed"
     return {
         "path": diff.path,
-        "kind": diff.kind,
+        "kind": "unchanged" if same else diff.kind,
         "added": diff.added,
         "removed": diff.removed,
         "diff": diff.diff,
