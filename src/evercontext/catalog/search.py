@@ -175,21 +175,29 @@ class ToolSearch:
         strength = min(1.0, max(float(best.words[order[0]]), float(best.meaning[order[0]])))
         spread = high - low
         found = []
-        for i in order:
+        for i, why in zip(order, self._reasons(order, best), strict=True):
             share = (float(total[i]) - low) / spread if spread > 1e-9 else 1.0
-            found.append(Found(self.cards[i], round(strength * share, 4), self._why(i, best)))
+            found.append(Found(self.cards[i], round(strength * share, 4), why))
         return found
 
-    def _why(self, i: int, best: _Scores) -> str:
-        held = [term for term in best.terms if self._holds(term, i)]
-        pairs = [term.removeprefix(_JAPANESE) for term in held]
-        shared = as_written(held, best.text) or as_written(pairs, best.text)
-        said = f"words: {', '.join(shared[:6])}" if shared else "no word in common"
-        return f"{said}; meaning {best.meaning[i]:.2f}" if self._vectors is not None else said
+    def _reasons(self, order: Sequence[int], best: _Scores) -> list[str]:
+        """What speaks for each of these cards, in the words of the question."""
+        held: dict[int, list[str]] = {i: [] for i in order}
+        for term in best.terms:
+            documents = self._terms[term][1] if term in self._terms else np.empty(0, np.int32)
+            for i in np.intersect1d(documents, order, assume_unique=True).tolist():
+                held[i].append(term)
+        words = {key: _shared(key, best.text) for key in {tuple(terms) for terms in held.values()}}
+        said = [words[tuple(held[i])] for i in order]
+        if self._vectors is None:
+            return said
+        return [f"{one}; meaning {best.meaning[i]:.2f}" for one, i in zip(said, order, strict=True)]
 
-    def _holds(self, term: str, i: int) -> bool:
-        found = self._terms.get(term)
-        return found is not None and bool(np.any(found[1] == i))
+
+def _shared(held: Sequence[str], text: str) -> str:
+    pairs = [term.removeprefix(_JAPANESE) for term in held]
+    shared = as_written(held, text) or as_written(pairs, text)
+    return f"words: {', '.join(shared[:6])}" if shared else "no word in common"
 
 
 def question_terms(text: str) -> dict[str, float]:
@@ -261,12 +269,12 @@ def _count(text: str) -> dict[str, float]:
     return counts
 
 
-def _own_pairs(text: str) -> set[str]:
+def _own_pairs(text: str) -> list[str]:
     """The pairs of characters of a Japanese text, marked as Japanese; kana alone say nothing."""
     if not is_japanese(text):
-        return set()
-    pairs = {pair for run in runs(text) if has_cjk(run) for pair in bigrams(run)}
-    return {_JAPANESE + pair for pair in pairs if not _HIRAGANA.fullmatch(pair)}
+        return []
+    pairs = dict.fromkeys(pair for run in runs(text) if has_cjk(run) for pair in bigrams(run))
+    return [_JAPANESE + pair for pair in pairs if not _HIRAGANA.fullmatch(pair)]
 
 
 def _posting(held: Mapping[int, float], size: int) -> _Posting:
