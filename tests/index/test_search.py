@@ -99,6 +99,24 @@ async def test_files_indexed_right_after_they_were_written_are_not_many_changes(
         assert not answer.stale
 
 
+async def test_a_further_chunk_with_the_word_stands_before_files_without_it(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, {
+        "accounts.py": 'def hash_password(password):\n    """A slow hash."""\n'
+        "    return scrypt(password)\n\n\n"
+        'def sign_in(user, password):\n    """True if it is the password."""\n'
+        "    return user.digest == hash_password(password)\n",
+        "discount.py": "def discount(price):\n    return price * 9 // 10\n",
+    })  # fmt: skip
+    index = await CodeIndex.open(tmp_path)
+    try:
+        hits = (await index.search("password")).hits
+    finally:
+        await index.close()
+    assert [hit.symbol for hit in hits] == ["hash_password", "sign_in", "discount"]
+
+
 async def test_what_another_process_indexed_is_found(tmp_path: Path) -> None:
     write(tmp_path, SHOP)
     async with opened(tmp_path) as reader, opened(tmp_path) as writer:

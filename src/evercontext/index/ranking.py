@@ -133,6 +133,11 @@ def _pick(
         for i, own in enumerate(places)
         if depth < len(own)
     ]
+    # A further chunk that holds words of the question stands before a file that holds none.
+    wordless = best.features[:, COLUMN["bm25f"]] <= 0
+    if wordless.any():
+        holding = np.split(best.chunk_words > 0, np.cumsum(best.chunk_counts)[:-1])
+        chunks.sort(key=lambda found: not holding[found[1]][found[2]])
     # The first places go to different files, the last to what else the best file has to show.
     more = 0 if question.symbol else limit // _ONE_MORE_IN
     first, rest = chunks[: limit - more], chunks[limit - more :]
