@@ -112,7 +112,7 @@ def stateless(message: dict[str, Any]) -> bool:
 
 def main() -> None:
     if HOW == "children":
-        subprocess.Popen(["sleep", "98765"], start_new_session=True)
+        subprocess.Popen(["sleep", sys.argv[2]], start_new_session=True)
     if HOW == "noise":
         sys.stdout.buffer.write(b"\x1b[2J hello\n\xff\xfe\n[1,2]\n{}\n")
         sys.stdout.flush()

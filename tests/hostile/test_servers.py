@@ -20,6 +20,9 @@ from tests.catalog.world import EVERYBODY, odd, run, servers
 
 QUICK = Patience(greeting=1.0, listing=1.0)
 
+SLEEP = f"9{os.getpid()}"
+"""Seconds that a child of a server sleeps: no other run of the tests has the same."""
+
 
 async def listed(opened: Servers) -> set[str]:
     return {card.key for card in await opened.gather(EVERYBODY, patience=20)}
@@ -170,7 +173,7 @@ async def test_a_server_that_asks_for_a_model_is_refused_and_goes_on(tmp_path: P
 
 
 async def test_what_a_server_started_ends_with_it(tmp_path: Path) -> None:
-    async with servers(tmp_path, odd("parent", "children")) as opened:
+    async with servers(tmp_path, odd("parent", "children", SLEEP)) as opened:
         await listed(opened)
         assert _sleepers()
     for _ in range(600):
@@ -196,7 +199,7 @@ def _sleepers() -> list[str]:
     found = []
     for line in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if line.read_bytes() == b"sleep\x0098765\x00":
+            if line.read_bytes() == f"sleep\0{SLEEP}\0".encode():
                 found.append(line.parent.name)
         except OSError:
             continue
