@@ -18,7 +18,7 @@ from evercontext.events.redact import Redactor
 from evercontext.storage.sqlite import SqliteStore
 from tests.catalog.world import EVERYBODY, odd, run, servers
 
-QUICK = Patience(greeting=1.0, listing=1.0)
+QUICK = Patience(greeting=4.0, listing=4.0)
 
 SLEEP = f"9{os.getpid()}"
 """Seconds that a child of a server sleeps: no other run of the tests has the same."""
