@@ -8,7 +8,7 @@ import numpy as np
 
 from evercontext.index.analysis import TYPE
 from evercontext.index.corpus import Corpus
-from evercontext.index.lexicon import first_of_each, key_of
+from evercontext.index.lexicon import key_of
 from evercontext.retrieval.postings import Floats, Ints
 from evercontext.retrieval.ragged import Long, gather
 
@@ -67,25 +67,22 @@ class DefinedNames:
         The second counts a name by how much of it was asked for, too.
         """
         corpus, out = self._corpus, np.zeros((2, self._files), np.float32)
-        counts, starts = corpus.values("part_count"), corpus.values("first_part")
         files = self._sizes.nonzero()[0]
         last = self._first[files] + self._sizes[files] - 1
-        begins = starts[self._first[files]]
-        sizes = starts[last] + counts[last] - begins
-        share = shares(gather(corpus.values("part_term"), begins, sizes), asked)
+        begins = corpus.values("first_part")[self._first[files]]
+        ends = corpus.values("first_part")[last] + corpus.values("part_count")[last]
+        share = shares(gather(corpus.values("part_term"), begins, ends - begins), asked)
         met = share.nonzero()[0]
         if not len(met):
             return out[0], out[1]
-        ends = sizes.cumsum()
-        file = ends.searchsorted(met, "right")
+        sizes = gather(corpus.values("part_count"), self._first, self._sizes)
         # A name without parts begins where the next one does: the last that begins there is meant.
-        name = starts.searchsorted(met + (begins - ends + sizes)[file], "right") - 1
-        new = first_of_each(name)
-        covered = np.add.reduceat(share[met], new, dtype=np.float64)
-        exact = covered * np.diff(new, append=len(name)) / counts[name[new]]
-        owner = files[file[new]]
-        np.maximum.at(out[0], owner, covered.astype(np.float32))
-        np.maximum.at(out[1], owner, exact.astype(np.float32))
+        name = (sizes.cumsum() - sizes).searchsorted(met, "right") - 1
+        covered = np.bincount(name, share[met], len(sizes))
+        exact = covered * np.bincount(name, minlength=len(sizes)) / np.maximum(sizes, 1)
+        first = (self._sizes.cumsum() - self._sizes)[files]
+        out[0, files] = np.maximum.reduceat(covered, first)
+        out[1, files] = np.maximum.reduceat(exact, first)
         return out[0], out[1]
 
     def used_elsewhere(self) -> Floats:
