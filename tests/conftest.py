@@ -111,6 +111,12 @@ def smollm2(_own_home: Path) -> Path:
     return link
 
 
+def pytest_sessionfinish() -> None:
+    """End the database server, where a test of this process needed one."""
+    if (used := sys.modules.get("tests.postgres")) is not None:
+        used.stop()
+
+
 @pytest.fixture(autouse=True)
 def _no_process_left() -> Iterator[None]:
     """Fail a test that leaves a child running; fixtures of a wider scope may keep theirs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -67,6 +68,20 @@ def _start(stopped: Any) -> None:
             return
         time.sleep(1)
     stopped.start()
+
+
+def stop() -> None:
+    """End the server of this process, if it has one.
+
+    At exit the package would leave one that was stopped in between, and a worker of several may be
+    gone before it comes to that.
+    """
+    if server.cache_info().currsize:
+        started = server()
+        started.stop()
+        server.cache_clear()
+        started.cleanup()
+        shutil.rmtree(started.pgdata, ignore_errors=True)
 
 
 def new_database() -> str:
