@@ -119,6 +119,7 @@ def main():
     parser.add_argument("--peers", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()))
     given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
     repos = json.loads(given.repos.read_text("utf-8"))
     questions = [json.loads(line) for line in given.queries.read_text("utf-8").splitlines()]
     mode = "whole" if given.whole else "root"
