@@ -19,6 +19,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+# Also when run as a file: the attackers, probes and samples are those of the tests.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from tests.hostile.attackers import (
     cut_power_repeatedly,
     kill_repeatedly,

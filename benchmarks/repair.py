@@ -20,6 +20,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+# Also when run as a file: the attackers, probes and samples are those of the tests.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from tests.agent.repair.held_out import HELD_OUT, INSTALLED
 from tests.agent.repair.mutations import BY_FIXERS, BY_MODEL, PYTHON, Mutation
 from tests.agent.repair.samples import SEEN, Sample

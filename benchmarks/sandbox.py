@@ -18,6 +18,9 @@ import tempfile
 import time
 from pathlib import Path
 
+# Also when run as a file: the attackers, probes and samples are those of the tests.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from tests.process.probes import PROBES
 from tests.process.world import ENVIRONMENT, World, made
 
