@@ -35,3 +35,9 @@ def test_pairs_that_are_grammar_are_worth_less() -> None:
 
 def test_a_pair_counts_as_what_it_is_worth_at_best() -> None:
     assert wanted_terms(["のの", "いのの"])[term_id("のの")] == 1.0
+
+
+def test_a_word_of_one_kanji_meets_the_pairs_it_stands_in() -> None:
+    wanted = wanted_terms(wanted_words("鍵はどこですか"))
+    assert term_id("鍵は") in wanted
+    assert term_id("の鍵") in wanted_terms(wanted_words("鍵"))

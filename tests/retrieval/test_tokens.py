@@ -71,3 +71,10 @@ def test_any_text_is_counted(text: str) -> None:
     counts = count_terms(fold(text))
     assert all(term and n > 0 for term, n in counts.items())
     assert all(not term.isspace() for term in counts)
+
+
+def test_a_word_of_one_kanji_meets_the_pairs_it_stands_in() -> None:
+    for text in ("鍵を返す", "家の鍵", "鍵はここ"):
+        assert query_terms("鍵").keys() & count_terms(text).keys(), text
+    assert not query_terms("鍵").keys() & count_terms("錠を返す").keys()
+    assert query_terms("は") == {"は": 1.0}

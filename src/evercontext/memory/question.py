@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from evercontext.memory.encoding import ids_of
-from evercontext.retrieval.tokens import STOP_WORDS, fold, has_cjk, runs
+from evercontext.memory.encoding import ids_of, term_id
+from evercontext.retrieval.tokens import BESIDE_WEIGHT, STOP_WORDS, beside, fold, has_cjk, runs
 
 _QUESTION_WORDS = (
     "much many often long kind kinds type types s t re ve ll d m ever never also too still yet"
@@ -51,6 +51,8 @@ def wanted_terms(words: Sequence[str]) -> dict[int, float]:
         for at, number in enumerate(numbers):
             worth = _worth_of(word[at], word[at + 1]) if pairs else 1.0
             found[number] = max(worth, found.get(number, 0.0))
+        for pair in beside(word):
+            found.setdefault(term_id(pair), BESIDE_WEIGHT)
     return found
 
 

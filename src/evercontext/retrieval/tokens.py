@@ -39,6 +39,8 @@ _GENERIC = (
 )
 GENERIC_WORDS = frozenset(_GENERIC.split())
 GENERIC_WEIGHT = 0.4
+_AFTER, _BEFORE = "のをがはにでともへや", "のをがはに"
+BESIDE_WEIGHT = 0.5
 
 
 _STEMMED = frozenset("sgde")
@@ -125,6 +127,16 @@ def bigrams(run: str) -> tuple[str, ...]:
     return tuple(run[i : i + 2] for i in range(len(run) - 1))
 
 
+def beside(word: str) -> tuple[str, ...]:
+    """Return the pairs in which a word of one kanji usually stands; none for all other words.
+
+    Texts are cut into pairs, so that 鍵 alone would meet neither 鍵を nor の鍵.
+    """
+    if len(word) != 1 or not "\u3400" <= word <= "\u9fff":
+        return ()
+    return (*(word + after for after in _AFTER), *(before + word for before in _BEFORE))
+
+
 def has_cjk(text: str) -> bool:
     """True if the text holds Chinese, Japanese or Korean characters."""
     return not text.isascii() and _CJK_START.search(text) is not None
@@ -148,6 +160,8 @@ def query_terms(text: str) -> dict[str, float]:
         weight = GENERIC_WEIGHT if word.lower() in GENERIC_WORDS else 1.0
         for term in terms_of(word):
             weights[term] = max(weights.get(term, 0.0), weight)
+        for pair in beside(word):
+            weights.setdefault(pair, BESIDE_WEIGHT)
     return weights
 
 
