@@ -19,17 +19,10 @@ from evercontext import settings as sources
 from evercontext.app import EverContext
 from evercontext.domain.event import EvaluationState, Event
 from evercontext.server.evaluator import open_evaluator
+from tests.server.judged import GOOD
 from tests.server.raw_websocket import RawClient
 
-GOOD = (
-    "# 題名\n\nIt sorts the files of a folder by their kind. Pictures go into one folder, letters "
-    "into another. What it does not know stays where it is. A file with the same name gets a "
-    "number. Nothing is ever deleted. Each move is printed before it is made. Say undo, and "
-    "everything is back in its old place. Folders are left alone, and so is everything that begins "
-    "with a dot. The last run is written down beside the files, so that a friend can follow it. "
-    "On a full disk it stops before the first move and says how much room is missing."
-    "\n\n## Usage\n\n- run it\n"
-)
+JAPANESE = GOOD.replace("Title", "題名")
 CODEX = '''#!{python}
 """Behaves as the document says, and writes down when it was started."""
 import json, os, re, signal, subprocess, sys, time
@@ -120,7 +113,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
     return running
 
 
-def evaluate(content: str = GOOD, **more: Any) -> dict[str, Any]:
+def evaluate(content: str = JAPANESE, **more: Any) -> dict[str, Any]:
     return {"name": "evaluate_document", "arguments": {"content": content, **more}}
 
 
@@ -128,7 +121,7 @@ async def flow(running: Running, how: str) -> dict[str, Any]:
     """One client's whole visit: initialize, one call, close."""
     client = await RawClient.open(running.port)
     await client.hello()
-    answer = await client.ask("tools/call", evaluate(f"{GOOD}\nBEHAVE: {how}\n"), id=7)
+    answer = await client.ask("tools/call", evaluate(f"{JAPANESE}\nBEHAVE: {how}\n"), id=7)
     assert await client.close() == 1000
     return answer
 
@@ -157,7 +150,7 @@ async def test_the_sequence_of_the_design_byte_by_byte(start: Start) -> None:
         assert set(told) == {"score", "rubric_scores", "pass", "suggestions", "metadata"}
         assert told["pass"] is True
         assert told["score"] == pytest.approx(sum(told["rubric_scores"].values()) / 4, abs=0.01)
-        advice = {"name": "get_improvement_suggestions", "arguments": {"content": GOOD}}
+        advice = {"name": "get_improvement_suggestions", "arguments": {"content": JAPANESE}}
         assert (await client.ask("tools/call", advice, id=4))["result"]["isError"] is False
         assert client.told == [], "the notification got no answer"
         assert await client.close() == 1000
@@ -298,7 +291,7 @@ async def test_half_a_character_pair_comes_back_without_harm(start: Start) -> No
     async with start(USE_MOCK_EVALUATOR="true") as running:
         client = await RawClient.open(running.port)
         await client.hello()
-        content = GOOD.replace("\n", "\\n") + "\\ud800 {{accuracy_weight}}"
+        content = JAPANESE.replace("\n", "\\n") + "\\ud800 {{accuracy_weight}}"
         client.frame(1, (
             '{"jsonrpc": "2.0", "id": "\\ud800", "method": "tools/call", "params": {"name": '
             f'"evaluate_document", "arguments": {{"content": "{content}"}}}}}}'
