@@ -27,6 +27,7 @@ TESTED_THROUGH = {
     "index/trust.py": "index/test_place.py",
     "__main__.py": "cli/test_main.py",
     "access/projects.py": "cli/test_servers.py",
+    "access/launchers.py": "access/test_rules.py",
     "access/shell.py": "access/test_rules.py",
     "access/tokens.py": "server/test_router.py",
     "agent/compaction.py": "agent/test_conversation.py",

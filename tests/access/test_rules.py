@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from evercontext.access.permissions import Permissions, StoredRules
-from evercontext.access.rules import Rule, judge, parse, rules_for
+from evercontext.access.rules import Rule, judge, parse, reason_for_no_rules, rules_for
 from evercontext.domain.tool import Arguments, Caller, Door, Effect, FileChange, Tool, ToolResult
 from evercontext.errors import UsageError
 from evercontext.testing import memory_store
@@ -104,7 +104,11 @@ def test_what_is_no_rule_is_said(text: str) -> None:
         (WRITE, {"path": "a.py"}, ["edit(*)"]),
         (COMMAND, {"command": "git log --oneline | head"},
          ["run_command(git log *)", "run_command(head *)"]),
-        (COMMAND, {"command": "python -c 'x'"}, ["run_command(python -c x)"]),
+        (COMMAND, {"command": "echo hi > f"}, ["run_command(echo hi > f)"]),
+        (COMMAND, {"command": "echo 2>err hi >>'a b'"},
+         ["run_command(echo hi 2> err >> 'a b')"]),
+        (COMMAND, {"command": "ls x 2>/dev/null >&2"}, ["run_command(ls *)"]),
+        (COMMAND, {"command": "git log; > f"}, ["run_command(git log *)", "run_command(> f)"]),
         (READ, {"path": "x"}, ["read_file"]),
     ],
 )  # fmt: skip
@@ -116,6 +120,74 @@ def test_always_stores_a_rule_that_covers_the_call(
     ruling = judge(made, called, arguments)
     assert ruling is not None
     assert ruling.verdict == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "env FOO=1 ls", "timeout 5 ls", "sed -n 1p f", "xargs rm", "find . -exec ls {} +",
+        "sh x.sh", "/bin/bash -c ls", "python3.11 x.py", "python -c 'x'", "node x.js", "npx jest",
+        "sudo ls", "ssh host ls", "git -c core.pager=x log", "git grep -Ovi x", "awk 1 f",
+        "make test", "npm run build", "uv run x", "nice ls", "X=1 ls", "l? x", "ls $X", "ls `x`",
+        "ls $(x)", "tar -xf a --to-command=sh", "tar xf a --to-com=sh", "rsync -e sh a b", "tar xIf sh a",
+        "curl -sO x",
+        "ls && env x", "ls\npython x", "pytest -p evil", "nohup ls", "docker run x", "time ls",
+    ],
+)  # fmt: skip
+def test_no_rule_is_stored_for_programs_that_run_others(command: str) -> None:
+    """X21: one consent would be a consent to everything."""
+    assert rules_for(COMMAND, {"command": command}) == ()
+    assert reason_for_no_rules(COMMAND, {"command": command})
+
+
+@pytest.mark.parametrize(
+    ("rule", "command", "covered"),
+    [
+        # V16: what was consented to is that redirection and no other.
+        ("echo hi > f", "echo hi > f", True),
+        ("echo hi > f", 'echo "hi">f', True),
+        ("echo hi > f", "echo hi f", False),
+        ("echo hi > f", "echo hi > g", False),
+        ("echo hi > f", "echo hi >> f", False),
+        ("echo hi > f", "echo 'hi > f'", False),
+        ("echo hi f", "echo hi > f", False),
+        ("echo *", "echo hi > f", False),
+        ("echo *", "echo hi &> f", False),
+        ("echo *", "echo hi >& f", False),
+        ("echo *", "echo hi >| f", False),
+        ("echo *", "echo hi 2>&1", True),
+        ("echo *", "echo hi 2>/dev/null", True),
+        ("echo *", 'echo "a\\"; evil"', True),
+        # X21: words as the shell reads them.
+        ("ls *", "ls\u3000x/../evil.sh", False),
+        ("ls *", "ls\u00a0x/../evil.sh", False),
+        ("ls *", "ls\x0cx", False),
+        ("ls *", "ls\tx", True),
+        ("ls *", "'ls x'", False),
+        ("ls *", "ls 'x; y'", True),
+        ("ls *", "ls x; y", False),
+        ("ls *", "ls x&&y", False),
+        ("ls *", "ls x\ny", False),
+        ("ls *", 'ls "$(y)"', False),
+        ("ls *", "ls $'\\'' ; y #'", False),
+        ("find *", "find . -name x", True),
+        ("find *", "find . -exec y ;", False),
+        ("find * -exec grep *", "find . -exec grep x {} +", True),
+        ("git log *", "git log -c x", False),
+        ("git log *", "git log --output=.envrc", False),
+    ],
+)
+def test_a_rule_covers_what_the_shell_would_run(rule: str, command: str, covered: bool) -> None:
+    ruled = verdict([f"allow run_command({rule})"], COMMAND, command=command)
+    assert (ruled == "allow") is covered
+
+
+def test_a_rule_for_the_projects_tests_is_none_for_another_command() -> None:
+    check = tool("run.test", Effect.EXECUTE, path=False)
+    assert verdict(["allow run.test"], check) == "allow"
+    assert verdict(["allow run.test"], check, command="evil") is None
+    assert verdict(["allow run.test(pytest *)"], check, command="pytest -q") == "allow"
+    assert verdict(["allow *"], check, command="evil") == "allow"
 
 
 def test_the_order_of_powers() -> None:

@@ -8,12 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from evercontext.access.launchers import SHELLS, WRAPPERS
 from evercontext.access.shell import Part, parts_of
 
-_WRAPPERS = {"env": 0, "nohup": 0, "time": 0, "command": 0, "exec": 0, "nice": 0, "xargs": 0,
-             "stdbuf": 0, "setsid": 0, "ionice": 0, "builtin": 0, "timeout": 1}  # fmt: skip
-"""Programs that run another one, and how many words of their own they take before it."""
-_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "busybox"})
 _ALWAYS = {
     "sudo": "runs as another user", "doas": "runs as another user", "su": "runs as another user",
     "eval": "runs a text that cannot be seen", "source": "runs a script in this shell",
@@ -55,7 +52,7 @@ def _reason(part: Part, words: Sequence[str], root: str) -> str | None:
     if not words:
         return None
     name = PurePosixPath(words[0]).name
-    if name in _SHELLS:
+    if name in SHELLS:
         return _inner_script(words, root)
     if name == "." or name in _ALWAYS:
         return f"{name} {_ALWAYS.get(name, 'runs a script in this shell')}"
@@ -80,13 +77,13 @@ def _unwrapped(words: Sequence[str]) -> Sequence[str]:
         name = PurePosixPath(words[0]).name
         if "=" in words[0] and words[0].partition("=")[0].isidentifier():
             words = words[1:]
-        elif name in _WRAPPERS:
+        elif name in WRAPPERS:
             rest = list(words[1:])
             while rest and rest[0].startswith("-"):
                 rest.pop(0)
             if name in ("nice", "ionice", "xargs", "stdbuf") and rest and rest[0].isdigit():
                 rest.pop(0)
-            words = rest[_WRAPPERS[name] :]
+            words = rest[WRAPPERS[name] :]
         else:
             return words
     return words
@@ -141,7 +138,7 @@ def _find(words: Sequence[str], part: Part, root: str) -> str | None:
         if flag in words:
             inner = [word for word in words[words.index(flag) + 1 :] if word not in (";", "+")]
             name = PurePosixPath(inner[0]).name if inner else ""
-            if name in _DELETERS or name in _SHELLS:
+            if name in _DELETERS or name in SHELLS:
                 return f"find {flag} {name} can delete files"
             return _reason(part, inner, root)
     return None

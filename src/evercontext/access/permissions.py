@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from evercontext.access.floor import reason_to_ask
-from evercontext.access.rules import COMMANDS, Rule, Ruling, Verdict, judge, parse
+from evercontext.access.rules import Rule, Ruling, Verdict, has_command, judge, parse
 from evercontext.domain.tool import Arguments, Caller, Tool
 from evercontext.errors import EverContextError, StoreGone
 from evercontext.storage.outbox import Outbox
@@ -105,13 +105,9 @@ class Permissions:
 
     def floor(self, tool: Tool, arguments: Arguments) -> str | None:
         """Why this call is asked for every time, or ``None``."""
-        if tool.name in COMMANDS:
-            return reason_to_ask(str(arguments.get("command", "")), self.root)
-        line = arguments.get("command")
-        # run.test and its like take a command line of their own.
-        if tool.name.startswith("run.") and isinstance(line, str):
-            return reason_to_ask(line, self.root)
-        return None
+        if not has_command(tool, arguments):
+            return None
+        return reason_to_ask(str(arguments.get("command", "")), self.root)
 
 
 async def open_permissions(stored: StoredRules, root: str, *, yes: bool = False) -> Permissions:

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import Any, Literal, get_args
 
+from evercontext.access.launchers import launching_option, reason_for_no_rule
 from evercontext.access.shell import Part, parts_of
 from evercontext.domain.tool import Arguments, Tool
 from evercontext.errors import UsageError
@@ -23,11 +24,8 @@ EDIT = "edit"
 """The name for every tool that changes files by their path."""
 COMMANDS = ("run_command",)
 _SHAPE = re.compile(r"([\w.*-]+)(?:\((.*)\))?", re.DOTALL)
-_INTERPRETERS = frozenset(
-    ("python", "python3", "node", "deno", "bun", "ruby", "perl", "php", "sh", "bash", "zsh", "lua")
-)
 _WITH_VERBS = frozenset(
-    ("git", "npm", "pnpm", "yarn", "cargo", "go", "uv", "pip", "docker", "make", "poetry", "dotnet")
+    ("git", "npm", "pnpm", "yarn", "cargo", "go", "uv", "pip", "poetry", "dotnet", "bundle")
 )
 _SAME = {
     "replace_in_file": "edit_file",
@@ -82,9 +80,14 @@ def judge(rules: Iterable[Rule], tool: Tool, arguments: Arguments) -> Ruling | N
 
 
 def rules_for(tool: Tool, arguments: Arguments) -> tuple[Rule, ...]:
-    """The rules that would allow calls like this one: what "always" stores."""
-    if tool.name in COMMANDS:
-        parts = parts_of(str(arguments.get("command", "")))
+    """The rules that would allow calls like this one: what "always" stores.
+
+    None where a rule would allow more than was seen; ``reason_for_no_rules`` says why.
+    """
+    if has_command(tool, arguments):
+        if reason_for_no_rules(tool, arguments):
+            return ()
+        parts = parts_of(_command(arguments))
         return tuple(dict.fromkeys(_command_rule(tool, part) for part in parts))
     paths = paths_of(arguments)
     if is_edit(tool) and paths:
@@ -93,6 +96,20 @@ def rules_for(tool: Tool, arguments: Arguments) -> tuple[Rule, ...]:
             Rule("allow", EDIT, "*" if folder == "." else f"{folder}/**") for folder in folders
         )
     return (Rule("allow", tool.name),)
+
+
+def reason_for_no_rules(tool: Tool, arguments: Arguments) -> str | None:
+    """Say why "always" cannot be offered for this call, or ``None``."""
+    if not has_command(tool, arguments):
+        return None
+    reasons = (reason_for_no_rule(part) for part in parts_of(_command(arguments)))
+    return next((reason for reason in reasons if reason), None)
+
+
+def has_command(tool: Tool, arguments: Arguments) -> bool:
+    """True if the call brings a command line of its own: ``run_command``, ``run.test`` with one."""
+    own = tool.name.startswith("run.") and bool(arguments.get("command"))
+    return tool.name in COMMANDS or own
 
 
 def is_edit(tool: Tool) -> bool:
@@ -112,13 +129,16 @@ def _plain(path: str) -> str:
     return PurePosixPath(path).as_posix()
 
 
+def _command(arguments: Arguments) -> str:
+    return str(arguments.get("command", ""))
+
+
 def _command_rule(tool: Tool, part: Part) -> Rule:
-    words = part.words
-    name = words[0]
-    if part.unclear or part.redirects or "=" in name or name in _INTERPRETERS:
+    if part.redirects or not part.words:
         return Rule("allow", tool.name, part.text)
-    kept = words[:2] if name in _WITH_VERBS and len(words) > 1 else words[:1]
-    return Rule("allow", tool.name, f"{' '.join(kept)} *")
+    verbs = part.words[0] in _WITH_VERBS
+    start = part.spelled[:2] if verbs else part.spelled[:1]
+    return Rule("allow", tool.name, f"{' '.join(start)} *")
 
 
 def _touches(rule: Rule, tool: Tool, arguments: Arguments) -> bool:
@@ -127,9 +147,10 @@ def _touches(rule: Rule, tool: Tool, arguments: Arguments) -> bool:
         return False
     if rule.pattern is None:
         return True
-    if tool.name in COMMANDS:
-        line = str(arguments.get("command", ""))
-        texts = [line.strip(), *(part.text for part in parts_of(line))]
+    if has_command(tool, arguments):
+        line = _command(arguments)
+        parts = parts_of(line)
+        texts = [line.strip(), *(part.text for part in parts), *(part.plain for part in parts)]
         return any(_command_fits(rule.pattern, text) for text in texts)
     return any(_fits(rule.pattern, value) for value in _values(arguments))
 
@@ -137,11 +158,14 @@ def _touches(rule: Rule, tool: Tool, arguments: Arguments) -> bool:
 def _allowed(rules: Sequence[Rule], tool: Tool, arguments: Arguments) -> Ruling | None:
     """Allow only if every part of the call is allowed by some rule."""
     rules = [rule for rule in rules if _names(rule, tool)]
+    brings_command = has_command(tool, arguments)
     for rule in rules:
-        if rule.pattern is None:
+        # A rule for the project's own tests is no consent to another command in their place.
+        replaced = brings_command and rule.tool == tool.name and tool.name not in COMMANDS
+        if rule.pattern is None and not replaced:
             return Ruling("allow", rule)
-    if tool.name in COMMANDS:
-        found = [_allows_part(rules, part) for part in parts_of(str(arguments.get("command", "")))]
+    if brings_command:
+        found = [_allows_part(rules, part) for part in parts_of(_command(arguments))]
     else:
         found = [
             next((rule for rule in rules if _fits(rule.pattern or "", path)), None)
@@ -153,9 +177,14 @@ def _allowed(rules: Sequence[Rule], tool: Tool, arguments: Arguments) -> Ruling 
 def _allows_part(rules: Sequence[Rule], part: Part) -> Rule | None:
     for rule in rules:
         pattern = rule.pattern or ""
-        # A rule for `git status*` is no consent to `git status > file` or `git status $(…)`.
-        exact = pattern == part.text
-        if exact or (not part.unclear and not part.redirects and _command_fits(pattern, part.text)):
+        same = parts_of(pattern) == [part] and not part.unclear
+        if same or pattern == part.text:
+            return rule
+        # A rule for `git status*` is no consent to `git status > file` or `git status $(…)`,
+        # and one for `find *` none to `find -exec`.
+        option = launching_option(part)
+        hidden = part.unclear or part.redirects or (option and option not in pattern.split())
+        if not hidden and _command_fits(pattern, part.text):
             return rule
     return None
 
