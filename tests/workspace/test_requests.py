@@ -121,7 +121,7 @@ async def test_what_is_no_plain_url_is_refused(events: EventLog, url: str) -> No
 
 
 async def test_our_own_doors_are_refused(events: EventLog, port: int) -> None:
-    policy = HttpPolicy(anywhere=True, own_ports={port})
+    policy = HttpPolicy(anywhere=True, own_ports=lambda: {port})
     result = await ask(events, policy, url=f"http://localhost:{port}/approvals/1", method="POST")
     assert isinstance(result.error, PolicyError)
 

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 
 from evercontext.domain.principal import user_name
 from evercontext.errors import BadRequest, ConfigError, ForeignHost, ForeignOrigin, Unauthorized
+from evercontext.workspace.requests import MARKER
 
 Headers = Iterable[tuple[bytes, bytes]]
 
 USER = b"x-evercontext-user"
+_FROM_A_MODEL = MARKER.encode()
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -95,6 +97,8 @@ class Addresses:
         """Raise unless the request was sent to us, by a program or by a page of ours."""
         hosts, origins, sites = [], [], []
         for name, value in headers:
+            if name == _FROM_A_MODEL:
+                raise ForeignOrigin("a run cannot use EverContext's own servers")
             if name == b"host":
                 hosts.append(value)
             elif name == b"origin":

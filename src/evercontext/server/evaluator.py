@@ -22,6 +22,7 @@ from evercontext.domain.event import EvaluationState, Event
 from evercontext.domain.tool import Caller, Door, Mode, Tool
 from evercontext.errors import ConfigError, EverContextError, InvalidArguments
 from evercontext.events.log import EventLog
+from evercontext.process.listening import announced
 from evercontext.server import json_rpc
 from evercontext.server.auth import Addresses, Token, require_token_off_loopback
 from evercontext.server.json_rpc import Call, RpcError
@@ -70,7 +71,8 @@ async def open_evaluator(
         ) from None
     hub.port = server.sockets[0].getsockname()[1]
     try:
-        yield server
+        with announced(settings.home, {bound.getsockname()[1] for bound in server.sockets}):
+            yield server
     finally:
         server.close()
         await server.wait_closed()

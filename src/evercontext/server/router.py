@@ -23,6 +23,7 @@ from evercontext.errors import (
     MethodRefused,
     NoSuchRoute,
 )
+from evercontext.process.listening import announced
 from evercontext.server import catalog_search, eras, json_rpc
 from evercontext.server.asgi import (
     BODY,
@@ -202,6 +203,7 @@ async def open_router(app: EverContext) -> AsyncIterator[Listener]:
         raise ConfigError("a router without tokens must not be reached by other machines", fix=fix)
     async with AsyncExitStack() as stack:
         bound = stack.enter_context(closing(bind(settings.host, settings.router_port)))
+        stack.enter_context(announced(settings.home, [bound.getsockname()[1]]))
         addresses = Addresses.of(settings.host, bound.getsockname()[1], settings.allowed_hosts)
         models = await stack.enter_async_context(AsyncExitStack())
         bounded: App = Bounded(Router(app, Picker(settings, models)), LARGEST_BODY)

@@ -28,6 +28,7 @@ from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Door
 from evercontext.errors import ConfigError
 from evercontext.events.log import EventLog
+from evercontext.process.listening import announced
 from evercontext.server.asgi import (
     ROUTE,
     App,
@@ -91,6 +92,7 @@ async def open_gateway(
     require_token_off_loopback(settings.host, settings.token)
     async with AsyncExitStack() as stack:
         bound = stack.enter_context(closing(bind(settings.host, settings.port)))
+        stack.enter_context(announced(settings.home, [bound.getsockname()[1]]))
         tools = at_the_door(toolbox, allow_commands=settings.allow_commands)
         limit = body_limit(settings.max_bytes)
         addresses = Addresses.of(settings.host, bound.getsockname()[1], settings.allowed_hosts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evercontext.domain.tool import Tool
 from evercontext.files.policy import FilePolicy
+from evercontext.process.listening import ports_of_servers
 from evercontext.settings import Settings, process_environment
 from evercontext.workspace.checks import Checks, check_tools
 from evercontext.workspace.commands import CommandRunner, Recorder
@@ -21,5 +22,10 @@ def execution_tools(settings: Settings, policy: FilePolicy, recorder: Recorder) 
         recorder,
     )
     checks = Checks(settings.lint_cmd, settings.test_cmd, settings.format_cmd)
-    own = frozenset({settings.port, settings.router_port, settings.evaluator_port})
-    return [*check_tools(runner, checks), http_tool(HttpPolicy(own_ports=own))]
+    configured = {settings.port, settings.router_port, settings.evaluator_port}
+
+    def own_ports() -> frozenset[int]:
+        # Asked at each request: a server may have started since.
+        return ports_of_servers(settings.home) | configured
+
+    return [*check_tools(runner, checks), http_tool(HttpPolicy(own_ports=own_ports))]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -19,6 +19,9 @@ MAX_BODY = 1024 * 1024
 MAX_SENT = 1024 * 1024
 DEFAULT_SECONDS = 10
 LONGEST_SECONDS = 60
+MARKER = "x-evercontext-run-http"
+"""Says that a model sends this. A call cannot take it away, and our servers refuse it, also those
+that this machine does not know of."""
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 
 
@@ -27,8 +30,9 @@ class HttpPolicy:
     """Where requests may go."""
 
     anywhere: bool = False
-    own_ports: Collection[int] = field(default_factory=frozenset)
-    """EverContext's own doors: a model must not answer its own approvals there."""
+    own_ports: Callable[[], Collection[int]] = frozenset
+    """EverContext's own servers as they are now: a model must not answer its own approvals there,
+    nor work in another project through them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,8 @@ async def _request(target: Target, arguments: Arguments) -> ToolResult:
     body = str(arguments.get("body", "")).encode()
     if len(body) > MAX_SENT:
         raise InvalidArguments(f"the body is larger than {MAX_SENT} bytes")
-    headers = {"host": target.host, "accept-encoding": "identity"}
+    headers = {"host": target.host, "accept-encoding": "identity", MARKER: "1"}
+    headers["user-agent"] = "EverContext run.http"
     if body:
         headers["content-type"] = arguments.get("content_type", "application/json")
     method = arguments.get("method", "GET")
@@ -128,13 +133,17 @@ async def _checked(url: str, rules: HttpPolicy) -> Target:
     host = parts.hostname or ""
     # a name that is only looked up already tells a stranger what it spells
     known = rules.anywhere or _is_local_name(host)
-    address = await _loopback_address(host, port) if known else None
-    if address is None:
+    addresses = await _addresses(host, port) if known else []
+    here = [address for address in addresses if _is_this_machine(address)]
+    if not here:
         if not rules.anywhere:
             raise PolicyError(f"{host} is not this machine; run.http stays on it")
         return Target(url, parts.netloc)
-    if port in rules.own_ports:
+    if len(here) < len(addresses):
+        raise PolicyError(f"{host} means this machine and another; run.http takes one that is sure")
+    if port in await asyncio.to_thread(rules.own_ports):
         raise PolicyError(f"port {port} is one of EverContext's own")
+    address = next((address for address in here if "." in address), here[0])
     shown = f"[{address}]" if ":" in address else address
     pinned = SplitResult(parts.scheme, f"{shown}:{port}", parts.path or "/", parts.query, "")
     return Target(pinned.geturl(), parts.netloc)
@@ -153,20 +162,33 @@ def _parsed(url: str) -> tuple[SplitResult, int]:
 
 def _is_local_name(host: str) -> bool:
     try:
-        return ipaddress.ip_address(host).is_loopback
+        address = ipaddress.ip_address(host)
+        return (getattr(address, "ipv4_mapped", None) or address).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
 
 
-async def _loopback_address(host: str, port: int) -> str | None:
+async def _addresses(host: str, port: int) -> list[str]:
     if host.endswith(".localhost"):
         host = "localhost"  # reserved for this machine; not every resolver knows
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        return None
-    addresses = [str(entry[4][0]) for entry in found]
-    local = [address for address in addresses if ipaddress.ip_address(address).is_loopback]
-    if len(local) != len(addresses):
-        return None  # a name that means both is not to be trusted
-    return next((address for address in local if "." in address), local[0] if local else None)
+        return []
+    return [str(entry[4][0]) for entry in found]
+
+
+def _is_this_machine(address: str) -> bool:
+    """True for loopback by every name, and for each address that this machine has."""
+    plain = ipaddress.ip_address(address.partition("%")[0])
+    mapped = getattr(plain, "ipv4_mapped", None) or plain
+    if mapped.is_loopback or mapped.is_unspecified:
+        return True
+    family = socket.AF_INET if mapped.version == 4 else socket.AF_INET6
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            # Only an address of our own can be bound.
+            probe.bind((str(mapped), 0))
+    except OSError:
+        return False
+    return True
