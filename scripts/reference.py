@@ -16,6 +16,7 @@ import click
 from evercontext.cli.main import command
 from evercontext.domain.outcome import Outcome
 from evercontext.settings import Settings, rows
+from evercontext.settings.projects import Project
 
 PAGES = Path(__file__).parent.parent / "docs" / "reference"
 NOTE = "<!-- Made by scripts/reference.py; do not edit. -->"
@@ -77,9 +78,10 @@ def settings_page() -> str:
         "A value comes from a flag, else the environment, else the project's `evercontext.toml`,\n"
         "else `config.json` in the home folder, else its default. `evercontext config show"
         " --origin`\nsays which.\n\n"
-        "The last column: *trusted* – a project may set it once its exact content is trusted\n"
-        "(`evercontext config trust`); *never* – a project may not set it; *secret* – environment\n"
-        "only, never kept, shown or logged."
+        "The last column: *tighten* – a project may make it stricter, and anything else once its\n"
+        "exact content is trusted (`evercontext config trust`); *trusted* – only then; *yes* –\n"
+        "always; *never* – a project may not set it; *secret* – environment only, never kept,\n"
+        "shown or logged."
     )
     head = ["| name | variable | default | what it is | in a project |", "|---|---|---|---|---|"]
     default = Settings(origins={})
@@ -88,8 +90,8 @@ def settings_page() -> str:
 
 
 def _settings_line(name: str, about: Mapping[str, Any], default: str) -> str:
-    kinds = (("secret", "secret"), ("user_only", "never"), ("guarded", "trusted"))
-    place = next((word for key, word in kinds if about[key]), "yes")
+    words = {Project.FREE: "yes", Project.TRUSTED: "trusted", Project.NEVER: "never"}
+    place = "secret" if about["secret"] else words.get(about["project"], "tighten")
     cells = [f"`{name}`", f"`{about['env']}`", default, about["help"], place]
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 

@@ -1,13 +1,38 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import tomllib
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evercontext import settings
 from evercontext.errors import ConfigError, UsageError
+from evercontext.settings.projects import Project, fewer, higher, lower, off, on
+
+TIGHTER = (fewer, lower, higher, off, on)
+VALUES = ("true", "false", "0", "1", "0.1", "99999999", '"1"', '"none"', '["x"]',
+          '{ PreToolUse = [{ command = "touch x" }] }')  # fmt: skip
+
+
+def accepted(row: dataclasses.Field[Any]) -> list[tuple[str, Any]]:
+    """The values that a row takes, as a project writes them and as they are read."""
+    read = []
+    for text in VALUES:
+        with suppress(ValueError, TypeError):
+            read.append((text, row.metadata["parse"](tomllib.loads(f"x = {text}")["x"])))
+    assert read, row.name
+    return read
+
+
+def load_default(name: str, tmp_path: Path) -> Any:
+    (tmp_path / "elsewhere").mkdir(exist_ok=True)
+    environment = {"EC_HOME": str(tmp_path / "home")}
+    return getattr(settings.load(environment=environment, cwd=tmp_path / "elsewhere"), name)
 
 
 def load(tmp_path: Path, env: dict[str, str] | None = None, **flags: object) -> settings.Settings:
@@ -41,8 +66,8 @@ def test_defaults_are_those_of_the_contract(tmp_path: Path) -> None:
 
 @pytest.mark.contract("E29", "N14")
 def test_flag_beats_environment_beats_project_beats_user(tmp_path: Path) -> None:
-    user_file(tmp_path, max_turns=1)
-    assert load(tmp_path).max_turns == 1
+    user_file(tmp_path, max_turns=3)
+    assert load(tmp_path).max_turns == 3
     project_file(tmp_path, "max_turns = 2")
     assert load(tmp_path).max_turns == 2
     env = {"EC_MAX_TURNS": "3"}
@@ -97,12 +122,52 @@ def test_a_repository_cannot_execute_or_loosen_anything_untrusted(tmp_path: Path
 @pytest.mark.case(66)
 def test_a_repository_cannot_lift_the_limit_on_money(tmp_path: Path) -> None:
     user_file(tmp_path, max_budget_usd=0.5, max_tokens=1000)
+    path = project_file(tmp_path, "max_budget_usd = 0.4\nmax_tokens = 900\n")
+    found = load(tmp_path)
+    assert (found.max_budget_usd, found.max_tokens) == (0.4, 900)
     path = project_file(tmp_path, "max_budget_usd = 0\nmax_tokens = 0\n")
     found = load(tmp_path)
     assert (found.max_budget_usd, found.max_tokens) == (0.5, 1000)
     settings.trust(tmp_path / "home", path.read_bytes(), str(path))
     found = load(tmp_path)
     assert (found.max_budget_usd, found.max_tokens) == (0.0, 0)
+
+
+@pytest.mark.case(66)
+@pytest.mark.parametrize("row", settings.rows(), ids=lambda row: row.name)
+def test_a_repository_that_nobody_trusts_only_tightens(
+    tmp_path: Path, row: dataclasses.Field[Any]
+) -> None:
+    """X20: every setting says what a project may do with it, and is held to it."""
+    kind = row.metadata["project"]
+    assert isinstance(kind, Project) or kind in TIGHTER
+    own = load_default(row.name, tmp_path)
+    for text, brought in accepted(row):
+        project_file(tmp_path, f"{row.name} = {text}\n")
+        counts = getattr(load(tmp_path), row.name) == brought and brought != own
+        if row.metadata["secret"] or kind in (Project.NEVER, Project.TRUSTED):
+            assert not counts, text
+        elif kind is not Project.FREE:
+            assert counts == (brought != own and kind(brought, own)), text
+
+
+@pytest.mark.case(66)
+@pytest.mark.parametrize(
+    ("name", "looser", "stricter"),
+    [("max_turns", 0, 2), ("max_turns", 900, 49), ("timeout", 0, 60), ("timeout", 9000.0, 5.5),
+     ("parallel_tasks", 64, 1), ("target_score", 1, 9.5), ("repair_rounds", 9, 0)],
+)  # fmt: skip
+def test_limits_of_a_stranger(tmp_path: Path, name: str, looser: float, stricter: float) -> None:
+    """X20: an untrusted repository lifted max_turns, timeout, parallel_tasks and the judge."""
+    own = getattr(load(tmp_path), name)
+    path = project_file(tmp_path, f"{name} = {looser}\nuse_mock_evaluator = true\nport = 1\n")
+    found = load(tmp_path)
+    assert (getattr(found, name), found.use_mock_evaluator, found.port) == (own, None, 8765)
+    assert any(name in notice and "config trust" in notice for notice in found.notices)
+    settings.trust(tmp_path / "home", path.read_bytes(), str(path))
+    assert (getattr(load(tmp_path), name), load(tmp_path).port) == (looser, 8765)
+    project_file(tmp_path, f"{name} = {stricter}\n")
+    assert getattr(load(tmp_path), name) == stricter
 
 
 @pytest.mark.parametrize("variable", ["EC_MAX_BYTES", "EC_TIMEOUT"])

@@ -1,8 +1,8 @@
 """One frozen object for every setting: flag > environment > project file > user file > default.
 
 This is the only room that reads ``os.environ``. The project file is ``evercontext.toml`` at the
-root; a key of it that executes something or loosens policy (``guarded``) is ignored until that
-exact content is trusted (``evercontext config trust``). Keys of providers live in the environment
+root; until its exact content is trusted (``evercontext config trust``) it can only tighten. Each
+setting says what a project may do with it (``project``). Keys of providers live in the environment
 alone and are refused in files.
 """
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from evercontext.domain.principal import user_name
 from evercontext.settings.hooks import Hook, parse_hooks
+from evercontext.settings.projects import Project, Tighter, fewer, higher, lower, off, on
 
 Parse = Callable[[Any], Any]
 
@@ -88,20 +89,18 @@ def _setting(
     help: str,
     parse: Parse = _text,
     *,
-    guarded: bool = False,
+    project: Project | Tighter,
     secret: bool = False,
-    user_only: bool = False,
 ) -> Any:
-    """Describe one setting. ``user_only``: never taken from a project file, trusted or not."""
+    """Describe one setting; ``project``: what an ``evercontext.toml`` may do with it."""
     return field(
         default=default,
         metadata={
             "env": env,
             "help": help,
             "parse": parse,
-            "guarded": guarded,
             "secret": secret,
-            "user_only": user_only,
+            "project": project,
         },
     )
 
@@ -112,17 +111,29 @@ class Settings:
 
     # Places
     root: Path = _setting(
-        "EC_APP_ROOT", Path(), "The project: nothing outside it is touched", _path, user_only=True
+        "EC_APP_ROOT",
+        Path(),
+        "The project: nothing outside it is touched",
+        _path,
+        project=Project.NEVER,
     )
     home: Path = _setting(
-        "EC_HOME", Path("~/.nebula"), "Where user-level files live", _path, user_only=True
+        "EC_HOME", Path("~/.nebula"), "Where user-level files live", _path, project=Project.NEVER
     )
     database_url: str | None = _setting(
-        "EC_DATABASE_URL", None, "PostgreSQL of a team. Unset: a file", secret=True, user_only=True
+        "EC_DATABASE_URL",
+        None,
+        "PostgreSQL of a team. Unset: a file",
+        secret=True,
+        project=Project.NEVER,
     )
 
     user: str | None = _setting(
-        "EC_USER", None, "Your name in memories, sessions. Unset: none", user_name, user_only=True
+        "EC_USER",
+        None,
+        "Your name in memories, sessions. Unset: none",
+        user_name,
+        project=Project.NEVER,
     )
 
     # Policy
@@ -132,27 +143,31 @@ class Settings:
         "Allowed extensions, by comma or semicolon. Unset: .py .md .txt .json "
         ".yaml .yml at the gateway, source and text kinds in run and chat",
         _extensions,
-        guarded=True,
+        project=Project.TRUSTED,
     )
     max_bytes: int = _setting(
-        "EC_MAX_BYTES", 524_288, "Largest file read or written, in bytes", _integer, guarded=True
+        "EC_MAX_BYTES", 524_288, "Largest file read or written, in bytes", _integer, project=fewer
     )
     unprotect: tuple[str, ...] = _setting(
-        "EC_UNPROTECT", (), "Protected places to open up, such as .vscode", _names, guarded=True
+        "EC_UNPROTECT",
+        (),
+        "Protected places to open up, such as .vscode",
+        _names,
+        project=Project.TRUSTED,
     )
     allow_hard_links: bool = _setting(
         "EC_ALLOW_HARD_LINKS",
         False,
         "Read files that have more than one name",
         _switch,
-        guarded=True,
+        project=off,
     )
     allow_wide_root: bool = _setting(
         "EC_ALLOW_WIDE_ROOT",
         False,
         "Accept / or the home directory as root",
         _switch,
-        user_only=True,
+        project=Project.NEVER,
     )
 
     # Models
@@ -160,51 +175,77 @@ class Settings:
         "EC_MODEL_NAME",
         None,
         "The model, as provider:model. Unset: chosen, see `model list`",
-        guarded=True,
+        project=Project.TRUSTED,
     )
     planner: str | None = _setting(
-        "EC_PLANNER", None, "The planning model. Unset: no plan call", guarded=True
+        "EC_PLANNER", None, "The planning model. Unset: no plan call", project=Project.TRUSTED
     )
     plan_cache: bool = _setting(
-        "EC_PLAN_CACHE", True, "Same task, same tree: same plan, without asking again", _switch
+        "EC_PLAN_CACHE",
+        True,
+        "Same task, same tree: same plan, without asking again",
+        _switch,
+        project=Project.FREE,
     )
     parallel_tasks: int = _setting(
-        "EC_PARALLEL_TASKS", 3, "Tasks of a plan at once, where their files differ", _integer
+        "EC_PARALLEL_TASKS",
+        3,
+        "Tasks of a plan at once, where their files differ",
+        _integer,
+        project=fewer,
     )
     rollback_on_failure: bool = _setting(
         "EC_ROLLBACK_ON_FAILURE",
         False,
         "Take back what `run` changed if it does not end well",
         _switch,
+        project=on,
     )
     fallback_models: tuple[str, ...] = _setting(
         "EC_FALLBACK_MODELS",
         (),
         "Models tried in order when the first is unavailable",
         _names,
-        guarded=True,
+        project=Project.TRUSTED,
     )
-    openai_api_key: str | None = _setting("OPENAI_API_KEY", None, "Key for OpenAI", secret=True)
+    openai_api_key: str | None = _setting(
+        "OPENAI_API_KEY", None, "Key for OpenAI", secret=True, project=Project.NEVER
+    )
     openai_base_url: str | None = _setting(
-        "OPENAI_BASE_URL", None, "Address of an OpenAI-compatible server", user_only=True
+        "OPENAI_BASE_URL", None, "Address of an OpenAI-compatible server", project=Project.NEVER
     )
     anthropic_api_key: str | None = _setting(
-        "ANTHROPIC_API_KEY", None, "Key for Anthropic", secret=True
+        "ANTHROPIC_API_KEY", None, "Key for Anthropic", secret=True, project=Project.NEVER
     )
     anthropic_base_url: str | None = _setting(
-        "ANTHROPIC_BASE_URL", None, "Address of an Anthropic-compatible server", user_only=True
+        "ANTHROPIC_BASE_URL",
+        None,
+        "Address of an Anthropic-compatible server",
+        project=Project.NEVER,
     )
     ollama_endpoint: str = _setting(
-        "EC_OLLAMA_ENDPOINT", "http://localhost:11434", "Address of Ollama", user_only=True
+        "EC_OLLAMA_ENDPOINT", "http://localhost:11434", "Address of Ollama", project=Project.NEVER
     )
     ollama_num_ctx: int = _setting(
-        "EC_OLLAMA_NUM_CTX", 16_384, "Context asked of Ollama (its default cuts silently)", _integer
+        "EC_OLLAMA_NUM_CTX",
+        16_384,
+        "Context asked of Ollama (its default cuts silently)",
+        _integer,
+        project=fewer,
     )
     context_window: int | None = _setting(
-        "EC_CONTEXT_WINDOW", None, "Overrides the known context window, in tokens", _integer
+        "EC_CONTEXT_WINDOW",
+        None,
+        "Overrides the known context window, in tokens",
+        _integer,
+        project=Project.TRUSTED,
     )
     model_timeout: float = _setting(
-        "EC_MODEL_TIMEOUT", 120.0, "Seconds without a word from a model before giving up", _number
+        "EC_MODEL_TIMEOUT",
+        120.0,
+        "Seconds without a word from a model before giving up",
+        _number,
+        project=fewer,
     )
 
     # Code index. From the user alone: a project must not send its readers' code elsewhere.
@@ -212,18 +253,19 @@ class Settings:
         "EC_EMBEDDER",
         "static",
         "Finds code by meaning: static, none, minilm, openai[:MODEL] or ollama[:MODEL]",
-        user_only=True,
+        project=Project.NEVER,
     )
 
     # Limits of one task
-    max_turns: int = _setting("EC_MAX_TURNS", 50, "Model calls in one task", _integer)
-    timeout: float = _setting("EC_TIMEOUT", 1800.0, "Seconds for one task", _number)
-    # Guarded, because a project's 0 would lift the limit that the user set.
+    max_turns: int = _setting(
+        "EC_MAX_TURNS", 50, "Model calls in one task", _integer, project=fewer
+    )
+    timeout: float = _setting("EC_TIMEOUT", 1800.0, "Seconds for one task", _number, project=fewer)
     max_tokens: int = _setting(
-        "EC_MAX_TOKENS", 0, "Tokens in one task; 0: no limit", _integer, guarded=True
+        "EC_MAX_TOKENS", 0, "Tokens in one task; 0: no limit", _integer, project=fewer
     )
     max_budget_usd: float = _setting(
-        "EC_MAX_BUDGET_USD", 0.0, "Money in one task, in USD; 0: no limit", _number, guarded=True
+        "EC_MAX_BUDGET_USD", 0.0, "Money in one task, in USD; 0: no limit", _number, project=fewer
     )
 
     # Commands
@@ -232,101 +274,134 @@ class Settings:
         "auto",
         "auto, bubblewrap, landlock, or none (commands run uncaged)",
         _one_of("auto", "bubblewrap", "landlock", "none"),
-        user_only=True,
+        project=Project.NEVER,
     )
-    lint_cmd: str | None = _setting("EC_LINT_CMD", None, "Command that lints", guarded=True)
-    test_cmd: str | None = _setting("EC_TEST_CMD", None, "Command that tests", guarded=True)
-    format_cmd: str | None = _setting("EC_FORMAT_CMD", None, "Command that formats", guarded=True)
+    lint_cmd: str | None = _setting(
+        "EC_LINT_CMD", None, "Command that lints", project=Project.TRUSTED
+    )
+    test_cmd: str | None = _setting(
+        "EC_TEST_CMD", None, "Command that tests", project=Project.TRUSTED
+    )
+    format_cmd: str | None = _setting(
+        "EC_FORMAT_CMD", None, "Command that formats", project=Project.TRUSTED
+    )
     hooks: tuple[Hook, ...] = _setting(
         "EC_HOOKS",
         (),
         "Commands at events such as PreToolUse, see docs/how-to/hooks.md",
         parse_hooks,
-        guarded=True,
+        project=Project.TRUSTED,
     )
     auto_test: bool | None = _setting(
         "EC_AUTO_TEST",
         None,
         "Run the tests that are found after a change. Unset: in run, not in chat",
         _switch,
-        guarded=True,
+        project=Project.TRUSTED,
     )
     repair: bool | None = _setting(
         "EC_REPAIR",
         None,
         "Mend what makes checks red after a change. Unset: in run, not in chat",
         _switch,
-        guarded=True,
+        project=Project.TRUSTED,
     )
     repair_rounds: int = _setting(
         "EC_REPAIR_ROUNDS",
         3,
         "Times the model may try to mend red checks; 0: only what needs no model",
         _integer,
-        guarded=True,
+        project=lower,
     )
     allow_commands: bool = _setting(
-        "EC_ALLOW_COMMANDS", False, "Offer run.* at REST and MCP", _switch, user_only=True
+        "EC_ALLOW_COMMANDS", False, "Offer run.* at REST and MCP", _switch, project=Project.NEVER
     )
 
     # Doors
     mcp_url: str | None = _setting(
-        "EC_MCP_URL", None, "File calls go to this gateway. Unset: in-process", user_only=True
+        "EC_MCP_URL",
+        None,
+        "File calls go to this gateway. Unset: in-process",
+        project=Project.NEVER,
     )
     rag_url: str | None = _setting(
-        "EC_RAG_URL", None, "Search calls go to this server. Unset: in-process", user_only=True
+        "EC_RAG_URL",
+        None,
+        "Search calls go to this server. Unset: in-process",
+        project=Project.NEVER,
     )
-    host: str = _setting("EC_HOST", "127.0.0.1", "Address `serve` listens on", user_only=True)
-    port: int = _setting("EC_PORT", 8765, "Port of gateway, search and console", _integer)
+    host: str = _setting(
+        "EC_HOST", "127.0.0.1", "Address `serve` listens on", project=Project.NEVER
+    )
+    port: int = _setting(
+        "EC_PORT", 8765, "Port of gateway, search and console", _integer, project=Project.NEVER
+    )
     allowed_hosts: tuple[str, ...] = _setting(
         "EC_ALLOWED_HOSTS",
         (),
         "More names this server may be called by, as host:port",
         _names,
-        user_only=True,
+        project=Project.NEVER,
     )
-    router_port: int = _setting("EC_ROUTER_PORT", 3282, "Port of the tool router", _integer)
+    router_port: int = _setting(
+        "EC_ROUTER_PORT", 3282, "Port of the tool router", _integer, project=Project.NEVER
+    )
     router_open: bool = _setting(
-        "EC_ROUTER_OPEN", False, "Let the router be used without a token", _switch, user_only=True
+        "EC_ROUTER_OPEN",
+        False,
+        "Let the router be used without a token",
+        _switch,
+        project=Project.NEVER,
     )
-    token: str | None = _setting("EC_TOKEN", None, "Token the gateway asks for", secret=True)
+    token: str | None = _setting(
+        "EC_TOKEN", None, "Token the gateway asks for", secret=True, project=Project.NEVER
+    )
 
     # Evaluator
     evaluator_host: str = _setting(
-        "MCP_HOST", "localhost", "Address of the evaluator", user_only=True
+        "MCP_HOST", "localhost", "Address of the evaluator", project=Project.NEVER
     )
-    evaluator_port: int = _setting("MCP_PORT", 23_100, "Port of the evaluator", _integer)
-    target_score: float = _setting("TARGET_SCORE", 8.0, "Score at which a document passes", _number)
-    max_iterations: int = _setting("MAX_ITERATIONS", 5, "Rounds of improvement", _integer)
+    evaluator_port: int = _setting(
+        "MCP_PORT", 23_100, "Port of the evaluator", _integer, project=Project.NEVER
+    )
+    target_score: float = _setting(
+        "TARGET_SCORE", 8.0, "Score at which a document passes", _number, project=higher
+    )
+    max_iterations: int = _setting(
+        "MAX_ITERATIONS", 5, "Rounds of improvement", _integer, project=fewer
+    )
     codex_timeout: int = _setting(
-        "CODEX_TIMEOUT", 120_000, "Milliseconds for one evaluation", _integer
+        "CODEX_TIMEOUT", 120_000, "Milliseconds for one evaluation", _integer, project=fewer
     )
     codex_max_buffer: int = _setting(
-        "CODEX_MAX_BUFFER", 1_048_576, "Bytes of evaluator output kept", _integer
+        "CODEX_MAX_BUFFER", 1_048_576, "Bytes of evaluator output kept", _integer, project=fewer
     )
     codex_args: str = _setting(
         "CODEX_ARGS",
         "exec --full-auto",
         "Arguments of codex as a judge; `read-only` is a preset",
-        user_only=True,
+        project=Project.NEVER,
     )
     use_mock_evaluator: bool | None = _setting(
         "USE_MOCK_EVALUATOR",
         None,
         "true: local judge; false: codex. Unset: the best there is",
         _switch,
+        project=Project.TRUSTED,
     )
     evaluation_prompt_path: Path | None = _setting(
-        "EVALUATION_PROMPT_PATH", None, "Own evaluation template", _path, user_only=True
+        "EVALUATION_PROMPT_PATH", None, "Own evaluation template", _path, project=Project.NEVER
     )
 
     # Tool catalog
-    catalog_url: str | None = _setting("EC_CATALOG_URL", None, "Cloud tool search", user_only=True)
+    catalog_url: str | None = _setting(
+        "EC_CATALOG_URL", None, "Cloud tool search", project=Project.NEVER
+    )
     catalog_model: str | None = _setting(
-        "EC_CATALOG_MODEL", None, "Model that picks tools at /catalog/search", user_only=True
+        "EC_CATALOG_MODEL", None, "Model that picks tools at /catalog/search", project=Project.NEVER
     )
     catalog_token: str | None = _setting(
-        "EC_CATALOG_TOKEN", None, "Token for cloud tool search", secret=True
+        "EC_CATALOG_TOKEN", None, "Token for cloud tool search", secret=True, project=Project.NEVER
     )
 
     # Context and bridge
@@ -334,32 +409,40 @@ class Settings:
         "EC_SYSTEM_PROMPT",
         "You are Kana, the external translator for Resonant Engine.",
         "System prompt of the bridge",
-        guarded=True,
+        project=Project.TRUSTED,
     )
     working_memory_limit: int = _setting(
-        "EC_WORKING_MEMORY_LIMIT", 10, "Messages recalled (1-50)", _integer
+        "EC_WORKING_MEMORY_LIMIT", 10, "Messages recalled (1-50)", _integer, project=fewer
     )
     semantic_memory_limit: int = _setting(
-        "EC_SEMANTIC_MEMORY_LIMIT", 5, "Memories recalled (1-20)", _integer
+        "EC_SEMANTIC_MEMORY_LIMIT", 5, "Memories recalled (1-20)", _integer, project=fewer
     )
     context_max_tokens: int = _setting(
-        "EC_CONTEXT_MAX_TOKENS", 100_000, "Largest context (1000+)", _integer
+        "EC_CONTEXT_MAX_TOKENS", 100_000, "Largest context (1000+)", _integer, project=fewer
     )
     token_safety_margin: float = _setting(
-        "EC_TOKEN_SAFETY_MARGIN", 0.8, "Share of it that is used (0.5-0.95)", _number
+        "EC_TOKEN_SAFETY_MARGIN", 0.8, "Share of it that is used (0.5-0.95)", _number, project=fewer
     )
     bridge_model: str = _setting(
-        "EC_BRIDGE_MODEL", "claude-sonnet-5-5", "Model of the bridge", guarded=True
+        "EC_BRIDGE_MODEL", "claude-sonnet-5-5", "Model of the bridge", project=Project.TRUSTED
     )
     bridge_max_tokens: int = _setting(
-        "EC_BRIDGE_MAX_TOKENS", 4096, "Longest answer of the bridge", _integer
+        "EC_BRIDGE_MAX_TOKENS", 4096, "Longest answer of the bridge", _integer, project=fewer
     )
-    bridge_temperature: float = _setting("EC_BRIDGE_TEMPERATURE", 0.5, "Its temperature", _number)
+    bridge_temperature: float = _setting(
+        "EC_BRIDGE_TEMPERATURE", 0.5, "Its temperature", _number, project=Project.FREE
+    )
 
     # Terminal
-    no_color: bool = _setting("NO_COLOR", False, "No colours", _any_text_is_on)
+    no_color: bool = _setting(
+        "NO_COLOR", False, "No colours", _any_text_is_on, project=Project.FREE
+    )
     debug: bool = _setting(
-        "EC_DEBUG", False, "Show where an unexpected error came from", _any_text_is_on
+        "EC_DEBUG",
+        False,
+        "Show where an unexpected error came from",
+        _any_text_is_on,
+        project=Project.FREE,
     )
 
     origins: Mapping[str, str] = field(default_factory=dict, metadata={"internal": True})

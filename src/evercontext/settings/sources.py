@@ -13,6 +13,7 @@ from typing import Any
 
 from evercontext.errors import ConfigError, UsageError
 from evercontext.settings.hooks import Hook, parse_hooks, unknown_events
+from evercontext.settings.projects import Project
 from evercontext.settings.schema import Settings, rows
 
 PROJECT_FILE = "evercontext.toml"
@@ -47,7 +48,7 @@ class _Loader:
         home = self._place("home", Path.home() / ".nebula")
         root = self._place("root", self.cwd)
         user = _read_json(home / USER_FILE)
-        project = self._project_values(root / PROJECT_FILE, home)
+        project = self._project_values(root / PROJECT_FILE, home, user)
         for row in rows():
             self._take(row, user, project)
         self.values["home"], self.values["root"] = home, root
@@ -104,7 +105,7 @@ class _Loader:
             raise kind(f"{row.name} ({origin}): {problem}", fix="Correct or remove it") from None
         self.origins[row.name] = origin
 
-    def _project_values(self, path: Path, home: Path) -> dict[str, Any]:
+    def _project_values(self, path: Path, home: Path, user: Mapping[str, Any]) -> dict[str, Any]:
         content = read_project_file(path)
         if content is None:
             return {}
@@ -112,24 +113,43 @@ class _Loader:
         known = {row.name: row for row in rows()}
         for name in [n for n in values if n not in known]:
             self._notice(f"{PROJECT_FILE}: unknown setting {name}")
-        refused = [
-            n
-            for n in values
-            if n in known and (known[n].metadata["user_only"] or known[n].metadata["secret"])
-        ]
+        known_values = {name: value for name, value in values.items() if name in known}
+        refused = [name for name in known_values if _never(known[name])]
         for name in refused:
             self._notice(f"{name} in {PROJECT_FILE} is ignored: a repository may not set it")
-        guarded = [n for n in values if n in known and known[n].metadata["guarded"]]
-        if guarded and not is_trusted(home, content):
-            self._notice(
-                f"{PROJECT_FILE} sets {', '.join(guarded)}: ignored until you trust this "
-                "content with `evercontext config trust`"
-            )
-            refused += guarded
-        return {n: v for n, v in values.items() if n in known and n not in refused}
+        if not is_trusted(home, content):
+            left_out = [
+                name
+                for name, value in known_values.items()
+                if name not in refused and not self._may_set(known[name], value, user)
+            ]
+            if left_out:
+                self._notice(
+                    f"{PROJECT_FILE} sets {', '.join(left_out)}: ignored until you trust this "
+                    "content with `evercontext config trust`"
+                )
+            refused += left_out
+        return {name: value for name, value in known_values.items() if name not in refused}
+
+    def _may_set(self, row: dataclasses.Field[Any], value: Any, user: Mapping[str, Any]) -> bool:
+        """Tell whether a file that nobody trusts may set this: what only tightens, it may."""
+        kind = row.metadata["project"]
+        if isinstance(kind, Project):
+            return kind is Project.FREE
+        parse = row.metadata["parse"]
+        try:
+            own = parse(user[row.name]) if row.name in user else row.default
+            brought = parse(value)
+        except (ValueError, TypeError):
+            return True  # said plainly where it is read
+        return bool(kind(brought, own))
 
     def _notice(self, text: str) -> None:
         self.notices.append(text)
+
+
+def _never(row: dataclasses.Field[Any]) -> bool:
+    return row.metadata["project"] is Project.NEVER or row.metadata["secret"]
 
 
 def read_project_file(path: Path) -> bytes | None:
