@@ -67,6 +67,7 @@
     ├── ServerProblem             an outside tool server
     │   ├── ServerGone            it is not running, or its connection closed
     │   └── ServerTimeout         it did not answer in time
+    ├── LibraryMissing            a package is installed, but not a library it needs of the system
     ├── AuditUnavailable          the audit line could not be written: no write without it
     └── Cancelled                 the user stopped it
         └── Terminated            the system asked it to stop
@@ -77,6 +78,7 @@ Each surface has one table that turns these into its own codes: exit codes in
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 
@@ -484,6 +486,18 @@ class ServerTimeout(ServerProblem):
     code = "server_timeout"
 
 
+class LibraryMissing(EverContextError):
+    """A package is installed, but the system lacks a library that it needs."""
+
+    code = "library_missing"
+
+    def __init__(self, name: str, *, why: str | None = None) -> None:
+        """``name`` is the library's file, as the system's linker names it."""
+        said = f"a system library is missing: {name}"
+        super().__init__(f"{said} ({why})" if why else said, fix=_how_to_install(name))
+        self.name = name
+
+
 class AuditUnavailable(EverContextError):
     """The audit line could not be written, and nothing is written without it."""
 
@@ -509,3 +523,26 @@ def _all(kind: type[EverContextError]) -> list[type[EverContextError]]:
 def by_code(code: str) -> type[EverContextError]:
     """Return the class of a code that came over a wire; the base class if it is unknown."""
     return next((kind for kind in _all(EverContextError) if kind.code == code), EverContextError)
+
+
+_LIBRARY = re.compile(r"(lib[\w+.-]+\.so[\w.]*): cannot open shared object file")
+# Of each library: its package in Debian and Ubuntu, then in Fedora and Alpine.
+_PACKAGES = {
+    "libgomp.so.1": ("libgomp1", "libgomp"),
+    "libstdc++.so.6": ("libstdc++6", "libstdc++"),
+    "libgcc_s.so.1": ("libgcc-s1", "libgcc"),
+    "libpq.so.5": ("libpq5", "libpq"),
+}
+
+
+def missing_library(problem: ImportError) -> LibraryMissing | None:
+    """The system library that an import failed for, where that was the reason."""
+    seen = _LIBRARY.search(str(problem))
+    return LibraryMissing(seen[1]) if seen else None
+
+
+def _how_to_install(name: str) -> str:
+    if name not in _PACKAGES:
+        return "Install the package of your system that holds it"
+    debian, others = _PACKAGES[name]
+    return f"Run: sudo apt-get install {debian} (Fedora, Alpine: the package {others})"

@@ -52,11 +52,13 @@ async def pull_model(
     name: str, settings: Settings, progress: Progress, *, source: Path | None = None
 ) -> tuple[Path, bool]:
     """Bring an embedded model's file; return where it lies and whether it came just now."""
-    from evercontext.models.embedded import weights
+    from evercontext.models.embedded import openmp, weights
     from evercontext.models.embedded.registry import Registry
 
     registry = Registry(environment=process_environment(), report=progress)
     pulled = await weights.pull(settings.home, registry, weights.find(name), source=source)
+    if source is None and name == weights.SMOLLM2.name:
+        await openmp.bring(settings.home, registry)
     return pulled.path, pulled.fresh
 
 

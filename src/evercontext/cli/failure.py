@@ -47,6 +47,8 @@ def explain(problem: BaseException) -> errors.EverContextError:
         return _usage(problem)
     if isinstance(problem, KeyboardInterrupt | click.Abort):
         return errors.Cancelled("stopped")
+    if isinstance(problem, ImportError) and (missing := errors.missing_library(problem)):
+        return missing
     if isinstance(problem, OSError) and problem.strerror:
         place = f": {problem.filename}" if problem.filename else ""
         return errors.IoFailed(f"{problem.strerror}{place}", fix="Set EC_DEBUG=1 to see where")

@@ -160,12 +160,12 @@ def _cli_lines() -> list[Available]:
 def _embedded_line(settings: Settings) -> Available:
     import importlib.util
 
-    from evercontext.models.embedded import weights
+    from evercontext.models.embedded import openmp, weights
 
     name = f"embedded:{EMBEDDED}"
     if importlib.util.find_spec("xllamacpp") is None:
         return Available(name, False, "run: pip install 'evercontext[embedded]'")
-    if not weights.is_pulled(settings.home):
+    if not (weights.is_pulled(settings.home) and openmp.is_at_hand(settings.home)):
         return Available(name, False, f"run: evercontext model pull {EMBEDDED}")
     return Available(name, True, "a 135M model for hello-world tasks, no network needed")
 

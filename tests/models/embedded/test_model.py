@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -179,8 +180,8 @@ async def test_it_says_what_it_is(model: Model) -> None:
     assert "135M" in (info.notice or "")
 
 
+@pytest.mark.skipif(find_spec("xllamacpp") is None, reason="its runtime is not installed")
 async def test_before_the_pull_the_error_names_it(tmp_path: Path) -> None:
-    pytest.importorskip("xllamacpp")
     model = EmbeddedModel(tmp_path)
     try:
         with pytest.raises(ModelUnknown, match="evercontext model pull smollm2"):

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 from contextlib import aclosing
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -104,9 +106,10 @@ async def test_nothing_listens_on_the_network_and_signals_stay_ours(smollm2: Pat
 
 
 @pytest.mark.embedded
-async def test_a_file_that_is_no_model_is_one_line(smollm2: Path, tmp_path: Path) -> None:
-    (tmp_path / "bad.gguf").write_bytes(b"GGUF" + bytes(2000))
-    model = runtime(tmp_path / "bad.gguf")
+async def test_a_file_that_is_no_model_is_one_line(smollm2: Path) -> None:
+    bad = smollm2.with_name("bad.gguf")
+    bad.write_bytes(b"GGUF" + bytes(2000))
+    model = runtime(bad)
     try:
         with pytest.raises(ModelProblem, match="could not load"):
             await written(model, {"prompt": "x"})
@@ -141,14 +144,44 @@ asyncio.run(main())
     assert b"pip install 'evercontext[embedded]'" in said
 
 
+@pytest.mark.skipif(find_spec("xllamacpp") is None, reason="its runtime is not installed")
 async def test_the_file_is_verified_before_native_code_sees_it(tmp_path: Path) -> None:
     def verify(path: Path) -> None:
         raise ModelUnknown("not this one")
 
-    pytest.importorskip("xllamacpp")
     model = Runtime(tmp_path / "any.gguf", window=512, verify=verify)
     try:
         with pytest.raises(ModelUnknown, match="not this one"):
             await written(model, {"prompt": "x"})
     finally:
         await model.close()
+
+
+def needing(library: bytes, folder: Path) -> Path:
+    """A package ``xllamacpp`` whose native code needs a library that no system has."""
+    native = next(Path(find_spec("websockets").origin).parent.glob("speedups*.so"))  # type: ignore[union-attr,arg-type]
+    package = folder / "xllamacpp"
+    package.mkdir()
+    content = native.read_bytes()
+    assert b"libc.so.6\0" in content
+    (package / native.name).write_bytes(content.replace(b"libc.so.6\0", library + b"\0"))
+    (package / "__init__.py").write_text("from . import speedups")
+    return folder
+
+
+@pytest.mark.embedded
+@pytest.mark.skipif(sys.platform != "linux", reason="the linker's words are those of Linux")
+def test_a_system_library_that_is_missing_is_named(smollm2: Path, tmp_path: Path) -> None:
+    """S1: it is not "not installed", and installing it again would not help."""
+    environment = {**os.environ, "PYTHONPATH": str(needing(b"libq.so.6", tmp_path))}
+    done = subprocess.run(
+        [Path(sys.executable).with_name("evercontext"), "model", "test", "embedded:smollm2"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "a system library is missing: libq.so.6. Install the package" in done.stderr
+    assert "pip install" not in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
+import importlib.util
 import tempfile
 import threading
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -14,7 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.domain.model import Usage
-from evercontext.errors import ContextTooLong, ModelProblem, ModelRefused, ModelUnknown
+from evercontext.errors import (
+    ContextTooLong,
+    LibraryMissing,
+    ModelProblem,
+    ModelRefused,
+    ModelUnknown,
+    missing_library,
+)
+from evercontext.models.embedded import openmp
 
 INSTALL = "Run: pip install 'evercontext[embedded]'"
 _END: dict[str, Any] = {}
@@ -87,11 +96,11 @@ class Runtime:
             self._server.handle_completions(body, hear)
 
     def _load(self) -> Any:
-        try:
-            llama = importlib.import_module("xllamacpp")
-        except ImportError as error:
-            raise ModelUnknown("the embedded model needs its runtime", fix=INSTALL) from error
+        if importlib.util.find_spec("xllamacpp") is None:
+            raise ModelUnknown("the embedded model needs its runtime", fix=INSTALL)
+        # Before the runtime: the command that brings the file also brings what the runtime lacks.
         self._verify(self._path)
+        llama = _llama(self._path.parent)
         with tempfile.TemporaryDirectory(prefix="evercontext-llama-") as private:
             try:
                 return llama.Server(self._parameters(llama, private))
@@ -118,6 +127,29 @@ class Runtime:
         parameters.n_threads_http = 1
         parameters.ui = False
         return parameters
+
+
+def _llama(folder: Path) -> Any:
+    """llama.cpp as a module; a system library that it needs may lie in ``folder``."""
+    try:
+        try:
+            return importlib.import_module("xllamacpp")
+        except ImportError as error:
+            missing = missing_library(error)
+            if missing is None or missing.name != openmp.NAME:
+                raise
+            openmp.preload(folder)
+        return importlib.import_module("xllamacpp")
+    except (ImportError, LibraryMissing) as error:
+        raise _cannot_load(error) from error
+
+
+def _cannot_load(error: ImportError | LibraryMissing) -> ModelProblem:
+    missing = missing_library(error) if isinstance(error, ImportError) else error
+    if missing is not None:
+        return ModelProblem(missing.message, fix=missing.fix)
+    reason = str(error).partition("\n")[0]
+    return ModelProblem(f"the runtime of the embedded model cannot be loaded: {reason}")
 
 
 def _piece(chunk: Mapping[str, Any]) -> Piece:
