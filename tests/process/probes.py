@@ -197,6 +197,70 @@ def hard_link_git(world: World) -> bool:
 
 
 @probe
+def link_into_git(world: World) -> bool:
+    Path(world["root"], ".git/hooks/pre-commit").symlink_to("../../src/evil")
+    return True
+
+
+@probe
+def rename_into_git(world: World) -> bool:
+    ours = Path(world["root"], "src/evil")
+    ours.write_text("#!/bin/sh\n")
+    os.rename(ours, Path(world["root"], ".git/hooks/pre-commit"))
+    return True
+
+
+@probe
+def directory_in_git(world: World) -> bool:
+    Path(world["root"], ".git/modules").mkdir()
+    return True
+
+
+@probe
+def write_git_from_inside(world: World) -> bool:
+    os.chdir(Path(world["root"], ".git/hooks"))
+    Path("pre-commit").write_text("#!/bin/sh\n")
+    return True
+
+
+@probe
+def chmod_git_through_a_link(world: World) -> bool:
+    link = Path(world["root"], "src/git-link")
+    link.symlink_to(Path(world["root"], ".git/config"))
+    link.chmod(0o777)
+    return True
+
+
+@probe
+def touch_git(world: World) -> bool:
+    os.utime(Path(world["root"], ".git/config"), (1, 1))
+    return True
+
+
+@probe
+def write_git_of_a_moved_folder(world: World) -> bool:
+    """A mount moves with the folder above it, and must go on holding there."""
+    moved = Path(world["root"], "src/moved")
+    try:
+        os.rename(Path(world["root"], "part"), moved)
+    except OSError:
+        moved = Path(world["root"], "part")
+    (moved / ".git").chmod(0o777)
+    return True
+
+
+@probe
+def write_hidden_file(world: World) -> bool:
+    Path(world["root"], ".env").write_text("x")
+    return True
+
+
+@probe
+def remount_git(world: World) -> bool:
+    return system_call(165, 40, b"none", f"{world['root']}/.git".encode(), None, 0x1020, None)
+
+
+@probe
 def move_hidden_file(world: World) -> bool:
     there = Path(world["root"], "src/env")
     os.rename(Path(world["root"], ".env"), there)

@@ -17,7 +17,7 @@ import pytest
 from evercontext.errors import NoSandbox, ProgramMissing
 from evercontext.process.limits import Limits
 from evercontext.process.run import Completed, run
-from evercontext.process.sandbox import Layer, available, choose
+from evercontext.process.sandbox import Layer, available, choose, mounts_refused
 from tests.process.probes import PROBES
 from tests.process.world import ENVIRONMENT, World, made
 
@@ -32,9 +32,19 @@ _FREE_FOR_ANYBODY = """
     connect_abstract_socket datagram_from_a_pair ask_dns bash_dev_tcp read_foreign_environment
     walk_foreign_root kill_outside limit_foreign_process attach_shared_memory set_user_id_file
     kill_the_supervisor chmod_what_may_be_read touch_what_may_be_read
-    hard_link_git move_hidden_file
+    hard_link_git move_hidden_file link_into_git rename_into_git directory_in_git
+    write_git_from_inside chmod_git_through_a_link touch_git write_git_of_a_moved_folder
+    write_hidden_file
 """
 """What works without a cage for every user: the probes must be able to find a hole."""
+
+_ON_PROTECTED_PLACES = """
+    write_git_hook append_git_config delete_git rename_git chmod_git write_agent_config
+    replace_agent_config hard_link_git move_hidden_file read_hidden_file link_into_git
+    rename_into_git directory_in_git write_git_from_inside chmod_git_through_a_link touch_git
+    write_git_of_a_moved_folder write_hidden_file
+"""
+"""What the Landlock layer holds by mounts where it can."""
 
 
 @pytest.fixture
@@ -74,6 +84,71 @@ async def test_the_attack_is_blocked_and_leaves_no_trace(
     stopped = done.reached or done.exit_code in (-9, -24, 137, 152)
     assert blocked or stopped, done
     assert world.snapshot() == before
+
+
+@pytest.mark.case(68, 69)
+@pytest.mark.parametrize("name", _ON_PROTECTED_PLACES.split())
+async def test_protected_places_hold_without_mounts_too(world: World, name: str) -> None:
+    if not WORKS[Layer.LANDLOCK].works:
+        pytest.skip(WORKS[Layer.LANDLOCK].why)
+    before = world.snapshot()
+    done = await world.attack(name, Layer.LANDLOCK, own_mounts=False)
+    assert (done.exit_code, "blocked" in done.text) == (3, True), done
+    assert world.snapshot() == before
+
+
+NEW_ENTRIES = """set -e
+mkdir build tests; echo x > tests/y; touch top; mv top renamed; rm -r build; ln -s tests also
+python3 -m venv --without-pip .venv; .venv/bin/python -c 'print(6*7)'
+mkdir -p part/below; echo x > part/below/z; sed -i s/x/y/ tests/y; cat tests/y
+"""
+
+
+async def test_new_entries_are_made_beside_protected_ones(world: World, layer: Layer) -> None:
+    """S4: a command builds a project from nothing in a git repository."""
+    if layer is Layer.LANDLOCK and (refused := mounts_refused()):
+        pytest.skip(refused)
+    before = world.snapshot()
+    done = await shell(world, layer, NEW_ENTRIES)
+    assert (done.exit_code, done.text) == (0, "42\ny\n"), done.error_text
+    made = {"tests", "renamed", "also", ".venv"}
+    assert made <= {path.name for path in world.root.iterdir()}
+    assert (world.root / "part/below/z").read_text() == "x\n"
+    assert world.snapshot() == before
+
+
+async def test_a_secret_is_closed_and_stays_the_users(world: World, layer: Layer) -> None:
+    done = await shell(world, layer, "cat .env; rm -f .env; mv .env x; echo y > .env; true")
+    assert "canary" not in done.text
+    assert (world.root / ".env").read_text() == "canary"
+    assert (world.root / ".env").stat().st_nlink == 1
+
+
+NO_NAMESPACES = """
+echo 0 > /proc/sys/user/max_mnt_namespaces; echo 0 > /proc/sys/user/max_user_namespaces
+exec "$@"
+"""
+
+
+def test_without_namespaces_it_is_said_what_cannot_be_made(tmp_path: Path) -> None:
+    """S4: where nothing can hold .git by a mount, doctor and results say so and name the cure."""
+    if not WORKS[Layer.LANDLOCK].works:
+        pytest.skip(WORKS[Layer.LANDLOCK].why)
+    script = """
+from evercontext.process.sandbox import Layer, available, limitation
+for finding in available():
+    print(finding.layer, finding.works, finding.why, finding.fix, sep="|")
+print(limitation(Layer.LANDLOCK))
+"""
+    argv = ["unshare", "-Ur", "sh", "-c", NO_NAMESPACES, "sh", sys.executable, "-c", script]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path, check=False)
+    if done.returncode and "unshare" in done.stderr:
+        pytest.skip(f"no user namespace for the test: {done.stderr.strip()}")
+    lines = done.stdout.splitlines()
+    assert "landlock|True" in lines[1]
+    assert "nothing can be created in a directory that holds .git" in lines[1]
+    assert "Install bubblewrap, or allow unprivileged user namespaces" in lines[1]
+    assert lines[2].startswith("sandbox: nothing can be created")
 
 
 @pytest.mark.parametrize("name", _FREE_FOR_ANYBODY.split())
@@ -174,7 +249,8 @@ async def test_a_read_only_cage_changes_nothing_in_the_project(world: World, lay
     done = await shell(world, layer, line, read_only=True)
     assert done.ok, done
     assert "[core]" in done.text
-    assert {path.name for path in world.root.iterdir()} == {".git", ".mcp.json", ".env", "src"}
+    entries = {".git", ".mcp.json", ".env", "part", "src"}
+    assert {path.name for path in world.root.iterdir()} == entries
     assert not (world.root / "src/new").exists()
 
 

@@ -36,7 +36,7 @@ class World:
 
     def sandbox(self, layer: Layer, **changes: object) -> Sandbox:
         options: dict[str, object] = {
-            "protected": (self.root / ".git", self.root / ".mcp.json"),
+            "protected": tuple(self.root / name for name in (".git", ".mcp.json", "part/.git")),
             "hidden": (self.root / ".env",),
             "readable": (PROBES, self.outside.parent / "shown"),
             "home": self.home,
@@ -76,7 +76,8 @@ def _stat(path: Path) -> tuple[int, int, int]:
 def made(base: Path) -> Iterator[World]:
     """Yield a world under ``base`` with servers and a victim, and take it down."""
     root, outside, home = base / "root", base / "outside", base / "home"
-    for directory in (root / ".git/hooks", root / "src", outside, home / ".ssh", home / ".nebula"):
+    inside = (root / ".git/hooks", root / "part/.git", root / "src")
+    for directory in (*inside, outside, home / ".ssh", home / ".nebula"):
         directory.mkdir(parents=True)
     (root / ".git/config").write_text("[core]\n")
     (root / ".mcp.json").write_text('{"mcpServers": {}}')

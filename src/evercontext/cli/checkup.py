@@ -73,7 +73,7 @@ async def _model(settings: Settings) -> Check:
 
 
 async def _sandbox(settings: Settings) -> Check:
-    from evercontext.process.sandbox import Layer, available, choose
+    from evercontext.process.sandbox import MOUNTS_FIX, Layer, available, choose, limitation
 
     try:
         layer = await asyncio.to_thread(choose, settings.sandbox)
@@ -84,7 +84,10 @@ async def _sandbox(settings: Settings) -> Check:
         return Check("sandbox", "warn", "none, by your own setting: commands run uncaged", fix)
     others = [f.layer for f in available() if f.works and f.layer != layer]
     why = next(f.why for f in available() if f.layer == layer)
-    return Check("sandbox", "ok", f"{layer} ({why})" + (f", also {others[0]}" if others else ""))
+    text = f"{layer} ({why})" + (f", also {others[0]}" if others else "")
+    if limitation(layer):
+        return Check("sandbox", "warn", text, MOUNTS_FIX)
+    return Check("sandbox", "ok", text)
 
 
 async def _home(settings: Settings) -> Check:

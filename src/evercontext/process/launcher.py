@@ -19,6 +19,7 @@ import time
 
 from evercontext.process.confine import become, become_reaper, make_groups, remove_groups
 from evercontext.process.metadata import Answers
+from evercontext.process.mounts import enclose
 from evercontext.process.tree import end_all, excess
 
 TYPE_CHECKING = False
@@ -103,6 +104,14 @@ def main(plan_fd: int, control_fd: int) -> None:
         plan: Plan = marshal.loads(file.read())  # noqa: S302 - ours, by an inherited descriptor
     become_reaper()
     make_groups(plan)
+    try:
+        if plan["mounts"]:
+            protected, hidden = plan["mounts"]
+            enclose(protected, hidden, plan["scratch"])
+    except OSError as error:  # nothing may run unheld
+        remove_groups(plan)
+        control.sendall(f"126\n\n{type(error).__name__}: {error}".encode())
+        return
     pid, ours, errors = start(plan, control)
     code, reached = watch(plan, pid, control_fd, hear(plan, ours))
     end_all()

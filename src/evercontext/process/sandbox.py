@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -21,11 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.errors import NoSandbox, ProgramMissing
-from evercontext.process import bubblewrap, landlock, launcher, seccomp, system
+from evercontext.process import bubblewrap, landlock, launcher, mounts, seccomp, system
 from evercontext.process.child import Launch
 from evercontext.process.limits import Limits
 
 PROBE_SECONDS = 10
+NO_NEW_ENTRIES = "nothing can be created in a directory that holds .git or another protected name"
+MOUNTS_FIX = "Install bubblewrap, or allow unprivileged user namespaces"
 
 
 class Layer(StrEnum):
@@ -66,6 +68,8 @@ class Sandbox:
     """The user's home: its toolchains may be read, the rest of it is not there."""
     network: bool = False
     limits: Limits = field(default_factory=Limits)
+    own_mounts: bool = True
+    """Landlock: hold protected places by mounts, where the kernel lets us have some."""
 
     @contextlib.contextmanager
     def enter(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Iterator[Launch]:
@@ -104,11 +108,13 @@ class Sandbox:
     ) -> dict[str, Any]:
         cage = self.present()
         plan: dict[str, Any] = {**self.limits.plan(), "argv": list(argv), "landlock": None}
+        plan["mounts"] = None
         plan["scratch"] = str(scratch)
         if self.layer is Layer.BUBBLEWRAP:
             plan["argv"] = [*cage.bubblewrap_arguments(cwd, scratch, filter_fd), *argv]
         if self.layer is Layer.LANDLOCK:
             rules = cage.landlock_rules(scratch)
+            plan["mounts"] = cage.mounts()
             plan["landlock"] = rules.plan()
             plan["writable"] = [str(path) for path in rules.writable]
             plan["asked"] = seccomp.numbers(seccomp.METADATA)
@@ -133,18 +139,31 @@ class Sandbox:
         return view.arguments(program, cwd.resolve(), filter_fd)
 
     def landlock_rules(self, scratch: Path) -> landlock.Ruleset:
-        """Return Landlock's rules for this cage."""
-        own = (
-            () if self.read_only else landlock.subtrees(self.root, (*self.protected, *self.hidden))
-        )
-        hidden_inside = any(self.root in path.parents for path in self.hidden)
+        """Return Landlock's rules for this cage.
+
+        Where no mount can hold the protected places, what lies beside them gets the rights, each
+        alone: nothing new can be made there.
+        """
+        held = self.mounts() is not None
+        hidden = () if held else self.hidden
+        protected = () if held else self.protected
+        own = () if self.read_only else landlock.subtrees(self.root, (*protected, *hidden))
+        hidden_inside = any(self.root in path.parents for path in hidden)
         return landlock.Ruleset(
-            readable=(*self._seen(), *system.PROC, *landlock.subtrees(self.root, self.hidden)),
+            readable=(*self._seen(), *system.PROC, *landlock.subtrees(self.root, hidden)),
             writable=(*own, *self.writable, scratch.resolve()),
             devices=system.DEVICES,
             listable=(self.root,) if hidden_inside else (),
             network=self.network,
         )
+
+    def mounts(self) -> tuple[list[str], list[str]] | None:
+        """Return what Landlock needs mounts for: read-only places and masked ones, if any."""
+        protected = [] if self.read_only else [str(path) for path in self.protected]
+        hidden = [str(path) for path in self.hidden]
+        if not self.own_mounts or not (protected or hidden) or mounts_refused():
+            return None
+        return protected, hidden
 
     def _seen(self) -> tuple[Path, ...]:
         home = system.toolchains(self.home) if self.home else ()
@@ -162,21 +181,24 @@ def choose(wanted: str = "auto") -> Layer:
     """Return the layer to use: the one wanted, or the best that works. Raises NoSandbox."""
     if wanted == Layer.NONE:
         return Layer.NONE
-    found = [finding for finding in available() if wanted in ("auto", finding.layer)]
-    for finding in found:
-        if finding.works:
-            return finding.layer
-    why = "; ".join(f"{finding.layer}: {finding.why}" for finding in found) or wanted
-    fix = next((finding.fix for finding in found if finding.fix), bubblewrap.FIX)
-    raise NoSandbox(f"no cage for commands works here ({why})", fix=fix)
+    failed: list[Finding] = []
+    for layer, examine in _EXAMINED.items():
+        if wanted in ("auto", layer):
+            finding = examine()
+            if finding.works:
+                return layer
+            failed.append(finding)
+    why = "; ".join(f"{finding.layer}: {finding.why}" for finding in failed) or wanted
+    fix = next((finding.fix for finding in failed if finding.fix), bubblewrap.FIX)
+    raise NoSandbox(f"no sandbox for commands works here ({why})", fix=fix)
+
+
+def available() -> tuple[Finding, ...]:
+    """Return what works on this machine, the better layer first."""
+    return tuple(examine() for examine in _EXAMINED.values())
 
 
 @lru_cache(maxsize=1)
-def available() -> tuple[Finding, ...]:
-    """Return what works on this machine, the better layer first."""
-    return (_bubblewrap(), _landlock())
-
-
 def _bubblewrap() -> Finding:
     layer = Layer.BUBBLEWRAP
     program = bubblewrap.program()
@@ -199,6 +221,7 @@ def _bubblewrap() -> Finding:
     return Finding(layer, False, said[0][:200], fix)
 
 
+@lru_cache(maxsize=1)
 def _landlock() -> Finding:
     layer = Layer.LANDLOCK
     version = landlock.version()
@@ -209,8 +232,38 @@ def _landlock() -> Finding:
     if version < landlock.NEEDED:
         why = f"Landlock version {version}, needs {landlock.NEEDED} (Linux 6.12)"
         return Finding(layer, False, why, bubblewrap.FIX)
-    why = "Landlock and seccomp; no sockets, no new entries next to protected ones"
-    return Finding(layer, True, why)
+    refused = mounts_refused()
+    if refused is None:
+        return Finding(layer, True, "Landlock, a mount namespace and seccomp; no sockets")
+    why = f"Landlock and seccomp; no sockets; {NO_NEW_ENTRIES} ({refused})"
+    return Finding(layer, True, why, MOUNTS_FIX)
+
+
+@lru_cache(maxsize=1)
+def mounts_refused() -> str | None:
+    """Say why the Landlock layer can have no mounts of its own here; nothing where it can."""
+    with tempfile.TemporaryDirectory(prefix=f"evercontext-{os.getpid()}-") as place:
+        try:
+            done = subprocess.run(
+                mounts.command_line(place), capture_output=True, timeout=PROBE_SECONDS, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"no namespaces: {error}"
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return None if done.returncode == 0 else f"no namespaces: {(lines or ['?'])[-1][:200]}"
+
+
+_EXAMINED: Mapping[Layer, Callable[[], Finding]] = {
+    Layer.BUBBLEWRAP: _bubblewrap,
+    Layer.LANDLOCK: _landlock,
+}
+
+
+def limitation(layer: Layer) -> str | None:
+    """Return what ordinary work this layer cannot offer here, and how to have it."""
+    if layer is not Layer.LANDLOCK or mounts_refused() is None:
+        return None
+    return f"sandbox: {NO_NEW_ENTRIES}. {MOUNTS_FIX}"
 
 
 def _find(program: str, cwd: Path, env: Mapping[str, str]) -> None:

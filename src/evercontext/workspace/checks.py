@@ -14,6 +14,7 @@ from typing import Any
 
 from evercontext.domain.tool import Arguments, Caller, Effect, FileChange, Tool, ToolResult
 from evercontext.errors import InvalidArguments, PathEscape
+from evercontext.process.sandbox import limitation
 from evercontext.workspace.commands import CommandRunner, Outcome
 from evercontext.workspace.detection import Command, Kind, Project
 from evercontext.workspace.failures.reading import opaque, read_failures
@@ -103,7 +104,8 @@ def _run_command(runner: CommandRunner) -> Tool:
         name="run_command",
         description=(
             "Run a shell command in the project root, in a sandbox: no network, nothing outside "
-            "the project is writable. Report its exit code and output."
+            "the project is writable, nor .git and other protected names in it. Report its exit "
+            "code and output, and what the sandbox of this machine cannot offer if it failed."
         ),
         arguments=parameters(
             {
@@ -213,6 +215,8 @@ def _text(outcome: Outcome, run: dict[str, Any]) -> str:
         lines.append(f"changed meanwhile, likely by the user: {names}")
     if run["moved_away"]:
         lines.append(f"protected, so moved away again: {', '.join(run['moved_away'])}")
+    if not outcome.completed.ok and (limits := limitation(outcome.layer)):
+        lines.append(limits)
     return "\n".join(line for line in lines if line)
 
 
