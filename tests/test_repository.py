@@ -90,6 +90,7 @@ TESTED_THROUGH = {
     "process/confine.py": "process/test_sandbox.py",
     "process/landlock.py": "process/test_sandbox.py",
     "process/launcher.py": "process/test_sandbox.py",
+    "process/mounts.py": "process/test_sandbox.py",
     "process/metadata.py": "process/test_sandbox.py",
     "process/seccomp.py": "process/test_sandbox.py",
     "process/system.py": "process/test_sandbox.py",
