@@ -83,6 +83,7 @@ TESTED_THROUGH = {
     "files/records.py": "files/test_undo.py",
     "index/chunk_table.py": "index/test_indexer.py",
     "index/reading.py": "index/test_walker.py",
+    "models/claude_client.py": "test_bridge.py",
     "models/json_reply.py": "models/test_json_protocol.py",
     "models/listening.py": "models/test_contract.py",
     "models/windows.py": "models/test_openai.py",

@@ -123,14 +123,9 @@ def for_claude(messages: Sequence[ChatMessage]) -> tuple[str, list[ChatMessage]]
 
 
 def _connect(key: str, settings: Settings) -> Any:
-    from anthropic import AsyncAnthropic
+    from evercontext.models.claude_client import ClaudeClient
 
-    return AsyncAnthropic(
-        api_key=key,
-        base_url=settings.anthropic_base_url,
-        timeout=settings.model_timeout,
-        max_retries=0,
-    )
+    return ClaudeClient(key, base_url=settings.anthropic_base_url, timeout=settings.model_timeout)
 
 
 def _text(reply: Any) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 from evercontext.domain.message import Message, ToolCall
 from evercontext.domain.model import (
@@ -17,18 +18,18 @@ from evercontext.domain.model import (
     ThoughtDelta,
     Usage,
 )
-from evercontext.errors import ModelProblem
 from evercontext.models.lenient_json import arguments_of
 from evercontext.models.provider_errors import Provider
+from evercontext.models.vendor_http import Refusal, VendorHttp, vendor_headers
 from evercontext.models.windows import window
 from evercontext.models.wire_names import WireNames
-
-if TYPE_CHECKING:
-    from anthropic import AsyncAnthropic
+from evercontext.settings import process_environment
 
 ADDRESS = "https://api.anthropic.com"
+VERSION = "2026-10-21"
 MAX_OUTPUT = 16_000
 """The API insists on a limit; this one fits every current model and most files."""
+PATH = "/v1/messages"
 _CACHE = {"cache_control": {"type": "ephemeral"}}
 _STOPS: dict[str, StopReason] = {
     "end_turn": "end",
@@ -58,9 +59,7 @@ class AnthropicModel:
         self._provider = Provider("anthropic", model, "ANTHROPIC_API_KEY", address)
         if not api_key and base_url in (None, ADDRESS):
             raise self._provider.no_key()
-        self._key = api_key or "none"
-        self._timeout = timeout
-        self._client: AsyncAnthropic | None = None
+        self._http = VendorHttp(self._provider, headers_for(api_key or "none"), timeout)
         self._takes_temperature = True
         self._info = ModelInfo(f"anthropic:{model}", window(model, context_window))
 
@@ -71,72 +70,51 @@ class AnthropicModel:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        if self._client is not None:
-            await self._client.close()
+        await self._http.aclose()
 
     async def stream(self, request: Request) -> AsyncIterator[Delta]:
         """Stream text and thinking as they come; calls only once the whole answer is there."""
-        import anthropic
-        import httpx2
-
         names = WireNames(request.tools)
         answer = _Answer(self._model)
         try:
-            async with await self._open(request, names) as events:
+            async with self._open(request, names) as events:
                 async for event in events:
                     for delta in answer.take(event):
                         yield delta
-        except (anthropic.AnthropicError, httpx2.HTTPError, ValueError) as error:
-            raise self._problem(error) from error
+        except Refusal as refusal:
+            raise self._http.refused(refusal) from refusal
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise self._provider.unavailable("sent something that is not its protocol") from error
         if not answer.whole:
             raise self._provider.unavailable("cut the answer off in the middle")
         for delta in answer.end(names):
             yield delta
 
-    async def _open(self, request: Request, names: WireNames) -> Any:
-        import anthropic
+    @asynccontextmanager
+    async def _open(
+        self, request: Request, names: WireNames
+    ) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+        body = {**_body(self._model, request, names), "stream": True}
+        async with AsyncExitStack() as stack:
+            if request.temperature is not None and self._takes_temperature:
+                warm = {**body, "temperature": request.temperature}
+                try:
+                    events = await stack.enter_async_context(self._http.events(PATH, warm))
+                except Refusal as refusal:
+                    # Current models refuse every sampling option; older ones want it.
+                    if refusal.status != 400 or "temperature" not in refusal.message:
+                        raise
+                    self._takes_temperature = False
+                else:
+                    yield events
+                    return
+            yield await stack.enter_async_context(self._http.events(PATH, body))
 
-        body = _body(self._model, request, names)
-        try:
-            return await self._create(body, request.temperature)
-        except anthropic.BadRequestError as error:
-            # Current models refuse every sampling option; older ones want it.
-            if not self._takes_temperature or "temperature" not in error.message:
-                raise
-            self._takes_temperature = False
-            return await self._create(body, None)
 
-    async def _create(self, body: dict[str, Any], temperature: float | None) -> Any:
-        sampling = temperature is not None and self._takes_temperature
-        extra = {"temperature": temperature} if sampling else None
-        return await self._connected().messages.create(**body, stream=True, extra_body=extra)
-
-    def _connected(self) -> AsyncAnthropic:
-        if self._client is None:
-            import anthropic
-            import httpx2
-
-            self._client = anthropic.AsyncAnthropic(
-                api_key=self._key,
-                base_url=self._provider.address,
-                max_retries=0,
-                timeout=httpx2.Timeout(self._timeout, connect=min(10.0, self._timeout)),
-            )
-        return self._client
-
-    def _problem(self, error: Exception) -> ModelProblem:
-        import anthropic
-        import httpx2
-
-        if isinstance(error, anthropic.APIStatusError):
-            message = error.api_message or error.message
-            kind, headers = error.type or "", error.response.headers
-            return self._provider.refused(error.status_code, message, kind=kind, headers=headers)
-        if isinstance(error, anthropic.APITimeoutError | httpx2.TimeoutException):
-            return self._provider.unavailable(f"said nothing for {self._timeout:.0f} s")
-        if isinstance(error, anthropic.APIConnectionError | httpx2.HTTPError):
-            return self._provider.unavailable("cannot be reached, or cut the line")
-        return self._provider.unavailable("sent something that is not its protocol")
+def headers_for(key: str) -> dict[str, str]:
+    """Return the headers that every request carries."""
+    own = {"Authorization": f"Bearer {key}", "anthropic-version": VERSION}
+    return own | vendor_headers("ANTHROPIC", process_environment())
 
 
 def _body(model: str, request: Request, names: WireNames) -> dict[str, Any]:
@@ -231,41 +209,42 @@ class _Answer:
         self._model: str | None = None
         self._blocks: dict[int, Block] = {}
         self._json: dict[int, list[str]] = {}
-        self._start: Any = None
+        self._start: Mapping[str, Any] = {}
         self._output = 0
         self._stop: str | None = None
         self.whole = False
 
-    def take(self, event: Any) -> list[Delta]:
+    def take(self, event: Mapping[str, Any]) -> list[Delta]:
         """Take one event; return what can be shown of it."""
-        match event.type:
+        match event.get("type"):
             case "message_start":
-                self._model = event.message.model
-                self._start = event.message.usage
+                self._model = event["message"].get("model")
+                self._start = event["message"].get("usage") or {}
             case "content_block_start":
-                self._blocks[event.index] = event.content_block.model_dump(exclude_none=True)
+                block = event["content_block"]
+                self._blocks[event["index"]] = {k: v for k, v in block.items() if v is not None}
             case "content_block_delta":
-                return self._grow(event.index, event.delta)
+                return self._grow(event["index"], event["delta"])
             case "message_delta":
-                self._stop = event.delta.stop_reason or self._stop
-                self._output = getattr(event.usage, "output_tokens", None) or self._output
+                self._stop = event["delta"].get("stop_reason") or self._stop
+                self._output = (event.get("usage") or {}).get("output_tokens") or self._output
             case "message_stop":
                 self.whole = True
         return []
 
-    def _grow(self, index: int, delta: Any) -> list[Delta]:
+    def _grow(self, index: int, delta: Mapping[str, Any]) -> list[Delta]:
         block = self._blocks[index]
-        match delta.type:
+        match delta.get("type"):
             case "text_delta":
-                block["text"] = block.get("text", "") + delta.text
-                return [TextDelta(delta.text)]
+                block["text"] = block.get("text", "") + delta["text"]
+                return [TextDelta(delta["text"])]
             case "thinking_delta":
-                block["thinking"] = block.get("thinking", "") + delta.thinking
-                return [ThoughtDelta(delta.thinking)]
+                block["thinking"] = block.get("thinking", "") + delta["thinking"]
+                return [ThoughtDelta(delta["thinking"])]
             case "signature_delta":
-                block["signature"] = delta.signature
+                block["signature"] = delta["signature"]
             case "input_json_delta":
-                self._json.setdefault(index, []).append(delta.partial_json)
+                self._json.setdefault(index, []).append(delta["partial_json"])
         return []
 
     def end(self, names: WireNames) -> list[Delta]:
@@ -286,7 +265,7 @@ class _Answer:
 
     def _usage(self) -> Usage:
         def count(name: str) -> int:
-            return getattr(self._start, name, None) or 0
+            return self._start.get(name) or 0
 
         cached = count("cache_read_input_tokens")
         read = count("input_tokens") + cached + count("cache_creation_input_tokens")

@@ -26,6 +26,7 @@ from evercontext.models.json_reply import new_call_id
 from evercontext.models.lenient_json import arguments_of
 from evercontext.models.printed_calls import PrintedCalls
 from evercontext.models.provider_errors import Provider
+from evercontext.models.vendor_http import lines_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -101,11 +102,13 @@ class OllamaModel:
             async with self._connected().stream("POST", "/api/chat", json=body) as response:
                 if response.status_code >= 400:
                     raise self._refused(response.status_code, await response.aread())
-                async for line in response.aiter_lines():
+                async for line in lines_of(response):
                     for delta in answer.take(self._line(line)):
                         yield delta
         except httpx2.HTTPError as error:
             raise self._unreachable(error) from error
+        except ValueError as error:
+            raise self._provider.unavailable("sent something that is not its protocol") from error
         if answer.last is None:
             raise self._provider.unavailable("cut the answer off in the middle")
         for delta in answer.end(self._model, self._info.window):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evercontext.domain.message import Message, ToolCall
 from evercontext.domain.model import (
@@ -20,16 +21,14 @@ from evercontext.domain.model import (
     ToolSpec,
     Usage,
 )
-from evercontext.errors import ModelProblem
 from evercontext.models.json_reply import new_call_id
 from evercontext.models.lenient_json import arguments_of
 from evercontext.models.printed_calls import PrintedCalls
 from evercontext.models.provider_errors import Provider
+from evercontext.models.vendor_http import Refusal, VendorHttp, vendor_headers
 from evercontext.models.windows import window
 from evercontext.models.wire_names import WireNames
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+from evercontext.settings import process_environment
 
 ADDRESS = "https://api.openai.com/v1"
 _STOPS: dict[str, StopReason] = {
@@ -62,10 +61,8 @@ class OpenAIModel:
         self._provider = Provider("openai", model, "OPENAI_API_KEY", address)
         if not api_key and self._own:
             raise self._provider.no_key()
-        # Local servers take any key, and the SDK insists on one.
-        self._key = api_key or "none"
-        self._timeout = timeout
-        self._client: AsyncOpenAI | None = None
+        # Local servers take any key, and some insist on one.
+        self._http = VendorHttp(self._provider, headers_for(api_key or "none"), timeout)
         self._refused: set[str] = set()
         size = window(model, context_window)
         self._info = ModelInfo(f"openai:{model}", size, native_tools=native_tools)
@@ -77,56 +74,45 @@ class OpenAIModel:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        if self._client is not None:
-            await self._client.close()
+        await self._http.aclose()
 
     async def stream(self, request: Request) -> AsyncIterator[Delta]:
         """Stream text as it comes; calls only once the whole answer is there."""
-        import httpx2
-        import openai
-
         tools = request.tools if self._info.native_tools else ()
         names = WireNames(tools)
         body = self._body(request, tools, names)
         answer = _Answer(PrintedCalls(() if self._own else tools))
         try:
-            async with await self._open(body) as chunks:
+            async with self._open(body) as chunks:
                 async for chunk in chunks:
                     for delta in answer.take(chunk):
                         yield delta
-        except (openai.OpenAIError, httpx2.HTTPError, ValueError) as error:
-            raise self._problem(error) from error
+        except Refusal as refusal:
+            raise self._http.refused(refusal) from refusal
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise self._provider.unavailable("sent something that is not its protocol") from error
         if answer.finish is None:
             raise self._provider.unavailable("cut the answer off in the middle")
         for delta in answer.end(names, self._model):
             yield delta
 
-    async def _open(self, body: dict[str, Any]) -> Any:
+    @asynccontextmanager
+    async def _open(self, body: dict[str, Any]) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
         """Start the stream; leave out, once and for all, an option that this model refuses."""
-        import openai
-
         while True:
-            kept = {key: value for key, value in body.items() if key not in self._refused}
-            try:
-                return await self._connected().chat.completions.create(**kept, stream=True)
-            except openai.BadRequestError as error:
-                refused = _refused_option(error, kept)
-                if refused is None:
-                    raise
-                self._refused.add(refused)
-
-    def _connected(self) -> AsyncOpenAI:
-        if self._client is None:
-            import httpx2
-            import openai
-
-            self._client = openai.AsyncOpenAI(
-                api_key=self._key,
-                base_url=self._provider.address,
-                max_retries=0,
-                timeout=httpx2.Timeout(self._timeout, connect=min(10.0, self._timeout)),
-            )
-        return self._client
+            sent = {key: value for key, value in body.items() if key not in self._refused}
+            async with AsyncExitStack() as stack:
+                stream = self._http.events("/chat/completions", {**sent, "stream": True})
+                try:
+                    chunks = await stack.enter_async_context(stream)
+                except Refusal as refusal:
+                    option = _refused_option(refusal, sent)
+                    if option is None:
+                        raise
+                    self._refused.add(option)
+                    continue
+                yield chunks
+                return
 
     def _body(
         self, request: Request, tools: Sequence[ToolSpec], names: WireNames
@@ -146,22 +132,11 @@ class OpenAIModel:
         }
         return {key: value for key, value in body.items() if value is not None}
 
-    def _problem(self, error: Exception) -> ModelProblem:
-        import httpx2
-        import openai
 
-        if isinstance(error, openai.APIStatusError):
-            kind, headers = error.code or error.type or "", error.response.headers
-            return self._provider.refused(
-                error.status_code, error.message, kind=kind, headers=headers
-            )
-        if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException):
-            return self._provider.unavailable(f"said nothing for {self._timeout:.0f} s")
-        if isinstance(error, openai.APIConnectionError | httpx2.HTTPError):
-            return self._provider.unavailable(f"cannot be reached: {_cause(error)}")
-        if isinstance(error, openai.APIError):
-            return self._provider.refused(0, error.message, kind=error.code or "")
-        return self._provider.unavailable("sent something that is not its protocol")
+def headers_for(key: str) -> dict[str, str]:
+    """Return the headers that every request carries."""
+    own = {"Authorization": f"Bearer {key}"}
+    return own | vendor_headers("OPENAI", process_environment())
 
 
 @dataclass(slots=True)
@@ -184,37 +159,38 @@ class _Answer:
         self._model: str | None = None
         self.finish: str | None = None
 
-    def take(self, chunk: Any) -> list[Delta]:
+    def take(self, chunk: Mapping[str, Any]) -> list[Delta]:
         """Take one chunk; return what can be shown of it."""
-        self._model = chunk.model or self._model
-        if chunk.usage is not None:
-            self._usage = _usage(chunk.usage)
+        self._model = chunk.get("model") or self._model
+        if chunk.get("usage"):
+            self._usage = _usage(chunk["usage"])
         deltas: list[Delta] = []
-        for choice in (chunk.choices or ())[:1]:
-            self.finish = choice.finish_reason or self.finish
-            if choice.delta is not None:
-                deltas += self._shown(choice.delta)
-                for fragment in choice.delta.tool_calls or ():
+        for choice in (chunk.get("choices") or ())[:1]:
+            self.finish = choice.get("finish_reason") or self.finish
+            if delta := choice.get("delta"):
+                deltas += self._shown(delta)
+                for fragment in delta.get("tool_calls") or ():
                     self._fragment(fragment)
         return deltas
 
-    def _shown(self, delta: Any) -> list[Delta]:
+    def _shown(self, delta: Mapping[str, Any]) -> list[Delta]:
         # Neither name is OpenAI's own: DeepSeek and vLLM write the first, OpenRouter the second.
-        thought = getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None)
-        text = self._printed.feed((delta.content or "") + (delta.refusal or ""))
+        thought = delta.get("reasoning_content") or delta.get("reasoning")
+        text = self._printed.feed((delta.get("content") or "") + (delta.get("refusal") or ""))
         shown: list[Delta] = [ThoughtDelta(thought)] if isinstance(thought, str) else []
         return [*shown, TextDelta(text)] if text else shown
 
-    def _fragment(self, fragment: Any) -> None:
-        part = self._open.get(fragment.index or 0)
+    def _fragment(self, fragment: Mapping[str, Any]) -> None:
+        index, call_id = fragment.get("index") or 0, fragment.get("id")
+        part = self._open.get(index)
         # Some servers give every parallel call the index 0; the id tells them apart.
-        if part is None or (fragment.id and fragment.id != part.id):
-            part = _Part(fragment.id or new_call_id())
-            self._open[fragment.index or 0] = part
+        if part is None or (call_id and call_id != part.id):
+            part = _Part(call_id or new_call_id())
+            self._open[index] = part
             self._parts.append(part)
-        if fragment.function is not None:
-            part.name = part.name or fragment.function.name or ""
-            part.arguments.append(fragment.function.arguments or "")
+        if function := fragment.get("function"):
+            part.name = part.name or function.get("name") or ""
+            part.arguments.append(function.get("arguments") or "")
 
     def end(self, names: WireNames, model: str) -> list[Delta]:
         """Return the whole calls and the end."""
@@ -233,10 +209,10 @@ def _call(part: _Part, names: WireNames) -> ToolCall:
     return ToolCall(part.id, names.back(part.name), arguments, malformed)
 
 
-def _usage(found: Any) -> Usage:
-    details = getattr(found, "prompt_tokens_details", None)
-    cached = getattr(details, "cached_tokens", None) or 0
-    return Usage(found.prompt_tokens or 0, found.completion_tokens or 0, cached)
+def _usage(counted: Mapping[str, Any]) -> Usage:
+    details = counted.get("prompt_tokens_details") or {}
+    cached = details.get("cached_tokens") or 0
+    return Usage(counted.get("prompt_tokens") or 0, counted.get("completion_tokens") or 0, cached)
 
 
 def _message(message: Message, names: WireNames) -> dict[str, Any]:
@@ -280,15 +256,12 @@ def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "reply", "schema": dict(schema)}}
 
 
-def _refused_option(error: Any, sent: Mapping[str, Any]) -> str | None:
+def _refused_option(refusal: Refusal, sent: Mapping[str, Any]) -> str | None:
     """Return the optional parameter that a 400 is about, if it is about one."""
-    named = error.param or ""
+    if refusal.status != 400:
+        return None
     for option in _OPTIONAL:
-        if option in sent and (named.split(".")[0] == option or f"'{option}'" in error.message):
+        is_meant = refusal.param.split(".")[0] == option or f"'{option}'" in refusal.message
+        if option in sent and is_meant:
             return option
     return None
-
-
-def _cause(error: BaseException) -> str:
-    cause = error.__cause__ or error
-    return " ".join(str(cause).split())[:200] or type(cause).__name__
