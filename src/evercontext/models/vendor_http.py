@@ -186,8 +186,8 @@ def vendor_headers(vendor: str, environment: Mapping[str, str]) -> dict[str, str
             headers[name.strip()] = value.strip()
     named = {"ORG_ID": "OpenAI-Organization", "PROJECT_ID": "OpenAI-Project"}
     for suffix, header in named.items() if vendor == "OPENAI" else ():
-        if value := environment.get(f"{vendor}_{suffix}"):
-            headers[header] = value
+        if chosen := environment.get(f"{vendor}_{suffix}"):
+            headers[header] = chosen
     return headers
 
 
