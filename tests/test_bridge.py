@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from evercontext.memory.orchestrator import RetrievalOrchestrator
 from evercontext.memory.store import MemoryStore
 from evercontext.settings import Settings
 from evercontext.storage.sqlite import SqliteStore
+from tests.models.test_retry import Clock
 from tests.models.wire_server import Answer, WireServer, wire_server
 
 REPLY = {
@@ -98,12 +100,30 @@ async def test_without_an_assembler_it_still_answers(server: WireServer, tmp_pat
 async def test_an_api_error_is_an_answer(
     server: WireServer, tmp_path: Path, status: int, kind: str
 ) -> None:
-    server.will(refused(status, kind, "no such luck"))
-    bridge = KanaAIBridge("sk-ant-test", settings=configured(server, tmp_path))
+    server.will(*[refused(status, kind, "no such luck")] * 6)
+    bridge = KanaAIBridge(
+        "sk-ant-test", settings=configured(server, tmp_path), backoff=Clock().backoff()
+    )
     answer = await bridge.process_intent({"content": "hello"})
     await bridge.aclose()
     assert answer["status"] == "error"
     assert "no such luck" in answer["reason"]
+
+
+@pytest.mark.contract("E40")
+async def test_an_overloaded_claude_is_asked_again(server: WireServer, tmp_path: Path) -> None:
+    """A9: after what the server asks for, else by growing waits."""
+    busy = refused(429, "rate_limit_error", "slow down")
+    server.will(busy, replace(busy, headers={"retry-after": "7"}), Answer(cut=True, status=200))
+    server.will(refused(529, "overloaded_error", "busy"), ok())
+    clock = Clock()
+    bridge = KanaAIBridge(
+        "sk-ant-test", settings=configured(server, tmp_path), backoff=clock.backoff()
+    )
+    answer = await bridge.process_intent({"content": "hello"})
+    await bridge.aclose()
+    assert answer["status"] == "ok", answer
+    assert clock.slept == [0.5, 7.0, 2.0, 4.0]
 
 
 async def test_a_model_that_refuses_sampling_is_asked_without(

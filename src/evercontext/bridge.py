@@ -8,6 +8,9 @@ from typing import Any, Protocol
 
 from evercontext import settings as sources
 from evercontext.context.config import AssembledContext, ChatMessage
+from evercontext.errors import ModelUnavailable
+from evercontext.models.provider_errors import Provider
+from evercontext.models.retry import Backoff, persist
 from evercontext.settings import Settings
 
 
@@ -32,8 +35,10 @@ class KanaAIBridge:
         context_assembler: Assembler | None = None,
         *,
         settings: Settings | None = None,
+        backoff: Backoff | None = None,
     ) -> None:
         self._settings = settings or sources.load()
+        self._backoff = backoff or Backoff(attempts=1 + self._settings.model_retries)
         key = api_key or self._settings.anthropic_api_key
         if client is None and not key:
             raise ValueError("no key for Claude: set ANTHROPIC_API_KEY, or pass api_key or client")
@@ -48,7 +53,7 @@ class KanaAIBridge:
             return {"status": "error", "reason": "the intent has no content"}
         try:
             messages, metadata = await self._messages(content, intent)
-            reply = await self._send(messages)
+            reply = await self._answer(messages)
             self._learn(messages, reply)
         except Exception as problem:  # noqa: BLE001 - the caller is promised an answer
             return {"status": "error", "reason": _reason(problem)}
@@ -82,6 +87,23 @@ class KanaAIBridge:
         learn = getattr(self._assembler, "learn", None)
         if learn is not None and real:
             learn(messages, real, self._model)
+
+    async def _answer(self, messages: Sequence[ChatMessage]) -> Any:
+        """Send the messages; an outage is tried again as for every other model."""
+
+        async def send() -> Any:
+            try:
+                return await self._send(messages)
+            except Exception as problem:
+                if outage := _outage(problem):
+                    raise outage from problem
+                raise
+
+        try:
+            return await persist(send, self._backoff)
+        except ModelUnavailable as outage:
+            # The caller is told what the vendor said.
+            raise outage.__cause__ or outage from None
 
     async def _send(self, messages: Sequence[ChatMessage]) -> Any:
         create = self._client.messages.create
@@ -131,6 +153,18 @@ def _connect(key: str, settings: Settings) -> Any:
 def _text(reply: Any) -> str:
     blocks = getattr(reply, "content", None) or []
     return "".join(getattr(block, "text", "") or "" for block in blocks)
+
+
+def _outage(problem: Exception) -> ModelUnavailable | None:
+    """Return the outage that a client's error tells of: overload, a server's error, a cut line."""
+    status = getattr(problem, "status_code", None)
+    if isinstance(status, int):
+        headers = getattr(getattr(problem, "response", None), "headers", None)
+        refusal = Provider("anthropic", "").refused(status, str(problem), headers=headers)
+        return refusal if isinstance(refusal, ModelUnavailable) else None
+    names = {kind.__name__ for kind in type(problem).__mro__}
+    cut = "APIConnectionError" in names or isinstance(problem, ConnectionError | TimeoutError)
+    return ModelUnavailable(str(problem) or "cut off") if cut else None
 
 
 def _reason(problem: Exception) -> str:

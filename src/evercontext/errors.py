@@ -277,21 +277,24 @@ class ModelAuthFailed(ModelProblem):
 
 
 class ModelUnavailable(ModelProblem):
-    """Unreachable, overloaded or cut off in the middle: may be tried again."""
+    """Unreachable, overloaded or cut off in the middle: may be tried again.
+
+    ``retry_after`` is what the provider asked to wait, in seconds.
+    """
 
     code = "model_unavailable"
-
-
-class RateLimited(ModelUnavailable):
-    """Too many requests; ``retry_after`` is what the provider asked for, in seconds."""
-
-    code = "rate_limited"
 
     def __init__(
         self, message: str, *, retry_after: float | None = None, fix: str | None = None
     ) -> None:
         super().__init__(message, fix=fix)
         self.retry_after = retry_after
+
+
+class RateLimited(ModelUnavailable):
+    """Too many requests."""
+
+    code = "rate_limited"
 
 
 class ModelRefused(ModelProblem):

@@ -280,7 +280,9 @@ def test_a_limit_exits_6_and_says_which(
 def test_an_outage_is_tried_again_then_another_model_takes_over(
     project: Path, tmp_path: Path, hello: str
 ) -> None:
-    away = script(tmp_path / "away.jsonl", *[{"error": "model_unavailable"}] * 2)
+    away = script(
+        tmp_path / "away.jsonl", *[{"error": {"code": "model_unavailable", "retry_after": 0}}] * 6
+    )
     ended = run(project, away)
     assert ended.code == 75
     ended = run(project, away, "--fallback-model", hello)

@@ -164,7 +164,9 @@ async def test_ready_retries_and_falls_back(tmp_path: Path, server: WireServer) 
     notices = [delta.text for delta in got if isinstance(delta, NoticeDelta)]
     assert len(server.asked) == 2
     assert "trying again" in notices[0]
-    assert f"scripted:{script} steps in" in notices[1]
+    assert "ollama:nope steps in" in notices[1]
+    assert "trying again" in notices[2], "also one that could not be opened"
+    assert f"scripted:{script} steps in" in notices[3]
     await model.aclose()
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from evercontext.agent.limits import Meter
 from evercontext.agent.repetition import Repetition
 from evercontext.context.window import Window, fit
-from evercontext.domain.event import ModelReply, Notice, TextPiece
+from evercontext.domain.event import ModelReply, Notice, Retry, TextPiece
 from evercontext.domain.message import Message, ToolCall, tool_result, user
 from evercontext.domain.model import (
     Model,
@@ -177,7 +177,14 @@ class Loop:
         builder = ReplyBuilder()
         tools = self._offered()
         sent = fit(history, tools, self.window) if self.window else list(history)
-        request = Request(sent, tools, temperature=0.0, seed=0, hints=self.hints)
+        request = Request(
+            sent,
+            tools,
+            temperature=0.0,
+            seed=0,
+            seconds_left=self.meter.seconds_left,
+            hints=self.hints,
+        )
         async for delta in self.model.stream(request):
             builder.add(delta)
             match delta:
@@ -185,8 +192,8 @@ class Loop:
                     self._emit(TextPiece(text=text))
                 case ThoughtDelta(text) if self.beside is None:
                     self._emit(TextPiece(text=text, thought=True))
-                case NoticeDelta(text):
-                    self._emit(Notice(level="warning", text=text))
+                case NoticeDelta() as notice:
+                    self._emit(told_of(notice, self.model.info.name))
         reply = builder.reply()
         if self.window:
             self._estimated = self.window.learn(sent, tools, reply.usage.input_tokens)
@@ -262,7 +269,7 @@ class Loop:
                                fix="Use a stronger model")  # fmt: skip
         return user("You answered with nothing. Go on with the task, or say that it is done.")
 
-    def _emit(self, body: TextPiece | Notice | ModelReply) -> None:
+    def _emit(self, body: TextPiece | Notice | Retry | ModelReply) -> None:
         self.events.emit(body, trace_id=self.caller.trace_id, parent=self.caller.parent)
 
     def _told(self, reply: Reply, name: str, cost: float | None, started: float) -> ModelReply:
@@ -279,6 +286,13 @@ class Loop:
             cost_usd=cost,
             duration_ms=round((time.monotonic() - started) * 1000),
         )
+
+
+def told_of(notice: NoticeDelta, model: str) -> Notice | Retry:
+    """Return the event that tells of a notice: a retry is one of its own."""
+    if notice.retry:
+        return Retry(what=model, reason=notice.text)
+    return Notice(level="warning", text=notice.text)
 
 
 def encode(result: ToolResult, nudge: str | None = None) -> str:

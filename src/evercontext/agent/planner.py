@@ -13,7 +13,7 @@ from evercontext.agent import plan as plans
 from evercontext.agent.briefing import Surroundings, brief
 from evercontext.agent.plan import TaskPlan
 from evercontext.domain.message import Message, assistant, user
-from evercontext.domain.model import Model, Request, Usage, complete
+from evercontext.domain.model import Hear, Model, Request, Usage, complete, unheard
 from evercontext.domain.tool import Caller
 from evercontext.errors import InvalidPlan, StoreGone
 from evercontext.events.redact import Clean, cleaned, unchanged
@@ -101,13 +101,14 @@ class Planner:
         executor: str,
         tree_digest: str,
         gather: Gather = nothing,
+        hear: Hear = unheard,
     ) -> Planned:
         """Return a plan and its source: ``cache``, or the model's name."""
         key = self._key(task, executor, tree_digest)
         kept = await self._kept(key)
         if kept:
             return Planned(kept, "cache")
-        made = await self.make(task, surroundings, evidence=await gather())
+        made = await self.make(task, surroundings, evidence=await gather(), hear=hear)
         await self._keep(key, made.plan)
         return made
 
@@ -117,6 +118,7 @@ class Planner:
         surroundings: Surroundings,
         failure: str = "",
         evidence: Sequence[Message] = (),
+        hear: Hear = unheard,
     ) -> Planned:
         """Ask for a plan; an invalid one is sent back once with the reason."""
         asked = f"{task}\n\nThe last plan failed here:\n{failure}" if failure else task
@@ -125,7 +127,7 @@ class Planner:
         for last_try in (False, True):
             request = Request(messages, temperature=0.0, seed=0, response_schema=SCHEMA,
                               hints={"role": "planner"})  # fmt: skip
-            reply = await complete(self.model, request)
+            reply = await complete(self.model, request, hear)
             usage += reply.usage
             try:
                 return Planned(plans.parse(reply.text), self.model.info.name, usage)

@@ -13,7 +13,7 @@ from evercontext.app.embedding import choose_embedder, uses_vectors
 from evercontext.app.judging import open_judge
 from evercontext.app.redaction import redactor as redactor
 from evercontext.domain.tool import Tool
-from evercontext.evaluation.evaluator import ATTEMPTS, WAITS, Evaluator
+from evercontext.evaluation.evaluator import BACKOFF, Evaluator
 from evercontext.evaluation.history import EvaluationHistory, Occasion
 from evercontext.evaluation.tools import SECONDS, GetEvaluator, evaluation_tools
 from evercontext.events.log import EventLog
@@ -41,7 +41,8 @@ def equip(
     else:
         workspace, tools = _local(settings, stack)
     # The tool must outlast its judge's attempts, or the last of them would never be made.
-    seconds = max(SECONDS, ATTEMPTS * settings.codex_timeout / 1000 + sum(WAITS) + 30)
+    waits = BACKOFF.attempts * BACKOFF.longest_wait
+    seconds = max(SECONDS, BACKOFF.attempts * settings.codex_timeout / 1000 + waits + 30)
     judging = evaluation_tools(_evaluator(settings, stack, events, history), seconds)
     searching = _searching(settings, stack, events)
     return workspace, [*tools, *searching, *judging, *_from_plugins()]

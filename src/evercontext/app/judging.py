@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evercontext.app.models import canonical_name, choose_model, open_model
 from evercontext.app.redaction import redactor
@@ -79,7 +79,8 @@ async def open_judge(
         return _codex(settings, template), warning
     if chosen in ("gemini", ""):
         raise UsageError(f"there is no judge {chosen!r}", fix="Use local, codex or a model's name")
-    model = await open_model(settings, canonical_name(chosen))
+    # The evaluator itself asks again, three times in all (L12): the model's own retries stay out.
+    model = await open_model(replace(settings, model_retries=0), canonical_name(chosen))
     stack.push_async_callback(model.aclose)
     return ModelJudge(model, template), warning
 

@@ -9,13 +9,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from evercontext.agent.briefing import Surroundings
-from evercontext.agent.loop import Price
+from evercontext.agent.loop import Price, told_of
 from evercontext.agent.plan import TaskPlan
 from evercontext.agent.planner import MakePlan, Planned, Planner, no_planner
 from evercontext.app.recollection import Recollection, block
 from evercontext.app.resumption import Interrupted, resumed
 from evercontext.domain.event import Notice, Plan, Recalled
 from evercontext.domain.message import Message, user
+from evercontext.domain.model import NoticeDelta
 from evercontext.domain.tool import Caller
 from evercontext.errors import InvalidPlan
 from evercontext.events.log import EventLog
@@ -80,9 +81,14 @@ class Planning:
     async def __call__(self, text: str, failure: str, caller: Caller) -> Planned:
         """Make a plan, or take the one that was made for the same task in the same tree."""
         tree = await self._digest(caller)
+
+        def hear(notice: NoticeDelta) -> None:
+            body = told_of(notice, self.planner.model.info.name)
+            self.events.emit(body, trace_id=caller.trace_id, parent=caller.parent)
+
         if failure or not self.cache:
             evidence = await self.gather(text, caller)
-            planned = await self.planner.make(text, self.surroundings, failure, evidence)
+            planned = await self.planner.make(text, self.surroundings, failure, evidence, hear)
         else:
             planned = await self.planner.plan(
                 text,
@@ -90,6 +96,7 @@ class Planning:
                 executor=self.executor,
                 tree_digest=tree,
                 gather=lambda: self.gather(text, caller),
+                hear=hear,
             )
         cost = self.price(self.planner.model.info.bare_name, planned.usage)
         cost = cost if planned.usage.output_tokens else None

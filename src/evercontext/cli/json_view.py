@@ -225,8 +225,8 @@ def _aside(said: Notice | Retry | Limit) -> Object:
             return {"type": "message", "role": "system", "content": text}
         case Notice(level=level, text=text):
             return {"type": "error", "severity": level, "message": text}
-        case Retry(what=what, reason=reason):
-            return {"type": "error", "severity": "warning", "message": f"{what} again: {reason}"}
+        case Retry(reason=reason):
+            return {"type": "error", "severity": "warning", "message": reason}
         case Limit(kind=kind, allowed=allowed):
             return {"type": "error", "severity": "error", "message": f"limit: {kind} {allowed:g}"}
 

@@ -206,8 +206,8 @@ class TextView:
                 mark = "note" if level == "info" else level
                 said_so = self._err.wrapped(f"{mark}: {one_line(text)}")
                 self._err.line(said_so, "yellow" if mark != "note" else "dim")
-            case Retry(what=what, reason=reason):
-                self._err.line(f"again: {one_line(f'{what} ({reason})')}", "yellow")
+            case Retry(reason=reason):
+                self._err.line(self._err.wrapped(f"again: {one_line(reason)}"), "yellow")
             case Verification() as check:
                 self._err.line(f"  check {describe_check(check)}")
             case Plan(tasks=tasks, source=source) if len(tasks) > 1:

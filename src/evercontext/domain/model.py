@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -34,6 +34,8 @@ class Request:
     stop: Sequence[str] = ()
     response_schema: Mapping[str, Any] | None = None
     """A JSON Schema the text must match, for providers that can enforce one."""
+    seconds_left: float | None = None
+    """Time until the limit of the task, or ``None`` without one: no retry waits beyond it."""
     hints: Mapping[str, Any] = field(default_factory=dict)
     """Facts a backend may use and others ignore (``root``, ``tree`` for a tiny model)."""
 
@@ -101,6 +103,8 @@ class NoticeDelta:
     text: str
     restart: bool = False
     """True: what was streamed before is void, the answer begins again."""
+    retry: bool = False
+    """True: the request is made once more, by the same model or by another."""
 
 
 Delta = TextDelta | ThoughtDelta | CallDelta | NoticeDelta | EndDelta
@@ -206,11 +210,21 @@ def _whole(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-async def complete(model: Model, request: Request) -> Reply:
+Hear = Callable[[NoticeDelta], None]
+"""Told what a person should know while an answer is waited for: a retry, another model."""
+
+
+def unheard(notice: NoticeDelta) -> None:
+    """Where nobody listens."""
+
+
+async def complete(model: Model, request: Request, hear: Hear = unheard) -> Reply:
     """Ask and wait for the whole answer."""
     builder = ReplyBuilder()
     async for delta in model.stream(request):
         builder.add(delta)
+        if isinstance(delta, NoticeDelta):
+            hear(delta)
     return builder.reply()
 
 

@@ -20,9 +20,11 @@ from evercontext.evaluation.history import EvaluationHistory, Occasion
 from evercontext.evaluation.judges import RETRYABLE, Judge
 from evercontext.evaluation.rubric import Evaluation, Judgement, Rubric, check_target, weigh
 from evercontext.events.log import EventLog
+from evercontext.models.retry import Backoff, persist
 
-ATTEMPTS = 3
-WAITS = (1.0, 2.0, 4.0)
+BACKOFF = Backoff(attempts=3, first_wait=1.0, jitter=0.0)
+"""At most three attempts, a second and then two apart (L12, L14)."""
+RETRIED = (*RETRYABLE, ModelUnavailable)
 LARGEST = 1_048_576
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -80,27 +82,32 @@ class Evaluator:
     async def _judge(
         self, content: str, rubric: Rubric, trace_id: str, base: Path | None
     ) -> Judgement:
-        for attempt in range(ATTEMPTS):
-            number = attempt + 1
+        attempt = 0
 
-            def tell(state: str, number: int = number) -> None:
-                self._state(state, trace_id, number)
-
+        async def judge() -> Judgement:
+            nonlocal attempt
+            attempt += 1
             try:
                 return await self.judge.judge(content, rubric, base, tell)
-            except (*RETRYABLE, ModelUnavailable) as problem:
-                self._state("error handling", trace_id, number, str(problem))
-                if attempt == ATTEMPTS - 1:
-                    self._state("failed", trace_id, number)
-                    raise JudgeProblem(
-                        f"the judge failed {ATTEMPTS} times, at last: {problem}"
-                    ) from problem
-                self._state("retrying", trace_id, number)
-                await self._sleep(WAITS[attempt])
-            except EverContextError as problem:
-                self._state("failed", trace_id, number, str(problem))
+            except RETRIED as problem:
+                self._state("error handling", trace_id, attempt, str(problem))
                 raise
-        raise AssertionError("the last attempt returns or raises")
+
+        def tell(state: str, detail: str = "") -> None:
+            self._state(state, trace_id, attempt, detail)
+
+        try:
+            backoff = replace(BACKOFF, sleep=self._sleep)
+            return await persist(
+                judge, backoff, retryable=RETRIED, tell=lambda *_: tell("retrying")
+            )
+        except RETRIED as problem:
+            tell("failed")
+            times = f"{attempt} time{'' if attempt == 1 else 's'}"
+            raise JudgeProblem(f"the judge failed {times}, at last: {problem}") from problem
+        except EverContextError as problem:
+            tell("failed", str(problem))
+            raise
 
     async def _keep(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -25,11 +25,14 @@ _AUTH = re.compile(
 )
 
 
-Tell = Callable[[str], None]
-"""Told the state that a judge enters (L19)."""
+class Tell(Protocol):
+    """Told the state that a judge enters (L19), and the reason where there is one."""
+
+    def __call__(self, state: str, detail: str = "") -> None:
+        """Take one state."""
 
 
-def silent(state: str) -> None:
+def silent(state: str, detail: str = "") -> None:
     """Tell nobody."""
 
 
@@ -132,7 +135,8 @@ class ModelJudge:
         tell("judge running")
         asked = [user(self._template.fill(content, rubric))]
         hints = {"role": "judge"}
-        reply = await complete(self._model, Request(asked, temperature=0.0, seed=0, hints=hints))
+        request = Request(asked, temperature=0.0, seed=0, hints=hints)
+        reply = await complete(self._model, request, lambda said: tell("retrying", said.text))
         tell("parsing JSON")
         return read_judgement(reply.text, rubric, self.name)
 

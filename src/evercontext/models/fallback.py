@@ -58,7 +58,7 @@ class Fallback:
                 failed = error.message
                 if not await self._next():
                     raise
-            yield NoticeDelta(f"{failed}; {self.info.name} steps in", restart=streamed)
+            yield NoticeDelta(f"{failed}; {self.info.name} steps in", restart=streamed, retry=True)
 
     async def _next(self) -> bool:
         """Move to the next model that can be opened."""

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evercontext.domain.model import Model
+from evercontext.domain.model import Model, ModelInfo
 from evercontext.errors import ModelProblem, ModelUnknown
+from evercontext.models.deferred import opened_or_deferred
 from evercontext.models.fallback import Fallback
 from evercontext.models.json_protocol import JsonProtocol
-from evercontext.models.retry import Retrying
+from evercontext.models.retry import Backoff, Retrying
 from evercontext.process.environment import filtered
 from evercontext.settings import Settings, process_environment
 
@@ -28,6 +29,9 @@ CLAUDE_MODELS = ("claude-sonnet-5-5", "claude-haiku-5-5")
 EMBEDDED = "smollm2"
 PROBE = 0.5
 """Seconds given to a look whether Ollama runs: nobody waits for what is not there."""
+
+SMALL_WINDOW = 16_384
+"""Tokens that are assumed of a model that has not answered yet."""
 
 _VENDORS = [
     (re.compile(r"gpt-|chatgpt-|o\d"), "openai"),
@@ -78,18 +82,29 @@ async def load(name: str, settings: Settings) -> Model:
 
 
 async def ready(settings: Settings, name: str | None = None) -> Model:
-    """Open the named or chosen model as the agent uses it: one retry, then the fallback chain."""
+    """Open the named or chosen model as everybody uses it: with retries and the fallback chain."""
     asked = name or (await choose(settings)).name
-    first = Retrying(await load(asked, settings))
-    others = [(other, _opener(other, settings)) for other in settings.fallback_models]
+    behind = settings.fallback_models
+    first = await _retrying(asked, settings, last=not behind)
+    others = [(other, _opener(other, settings, last=other == behind[-1])) for other in behind]
     return Fallback(first, others) if others else first
 
 
-def _opener(name: str, settings: Settings) -> Callable[[], Awaitable[Model]]:
-    async def open_model() -> Model:
-        return Retrying(await load(name, settings))
+def _opener(name: str, settings: Settings, *, last: bool) -> Callable[[], Awaitable[Model]]:
+    return lambda: _retrying(name, settings, last=last)
 
-    return open_model
+
+async def _retrying(name: str, settings: Settings, *, last: bool) -> Model:
+    """Open a model with its retries; where another stands behind it, one of them is enough."""
+    provider, model = split(name)
+    assumed = ModelInfo(
+        canonical(name),
+        settings.context_window or settings.ollama_num_ctx or SMALL_WINDOW,
+        local=provider == "ollama",
+    )
+    opened = await opened_or_deferred(lambda: PROVIDERS[provider](model, settings), assumed)
+    retries = settings.model_retries if last else min(1, settings.model_retries)
+    return Retrying(opened, Backoff(attempts=1 + retries))
 
 
 async def choose(settings: Settings) -> Choice:

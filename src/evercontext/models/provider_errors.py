@@ -85,7 +85,8 @@ class Provider:
             return ContextTooLong(f"more than {self.name}:{self.model} can take: {said}")
         if status < 500 and status not in (408, 409):
             return ModelRefused(f"{self.name} rejected the request ({status}): {said}")
-        return ModelUnavailable(f"{self.name} failed ({kind or status}): {said}")
+        wait = retry_after(headers or {})
+        return ModelUnavailable(f"{self.name} failed ({kind or status}): {said}", retry_after=wait)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -6,6 +6,7 @@
     {"tool_calls": [{"name": "readFile", "arguments": {"path": "a.py"}}], "usage": {...}}
     {"raw": "{\\"final_answer\\": \\"from a text-only model\\"}"}
     {"error": "rate_limited"}
+    {"text": "an answer that ended too ear", "stop": "length"}
     {"when": "task two", "text": "only for a request that mentions it"}
 
 A request takes the first unused turn whose ``when`` (a pattern searched in all its messages) and
@@ -31,6 +32,7 @@ from evercontext.domain.model import (
     EndDelta,
     ModelInfo,
     Request,
+    StopReason,
     TextDelta,
     ThoughtDelta,
     Usage,
@@ -39,8 +41,8 @@ from evercontext.errors import (
     ConfigError,
     EverContextError,
     ModelRefused,
+    ModelUnavailable,
     ModelUnknown,
-    RateLimited,
     by_code,
 )
 from evercontext.models import json_reply
@@ -49,7 +51,8 @@ from evercontext.models.listening import listening
 
 WINDOW = 128_000
 _ANSWERS = ("text", "tool_calls", "raw", "error")
-_KEYS = {"role", "when", "thought", "usage", *_ANSWERS}
+_KEYS = {"role", "when", "thought", "usage", "stop", *_ANSWERS}
+_STOPS: tuple[StopReason, ...] = ("end", "length", "filtered")
 _PIECE = 24
 
 
@@ -65,6 +68,7 @@ class Turn:
     raw: str | None = None
     error: EverContextError | None = None
     usage: Usage = field(default_factory=Usage)
+    stop: StopReason = "end"
     used: bool = False
 
     def answers(self, request: Request) -> bool:
@@ -120,7 +124,8 @@ class ScriptedModel:
             yield TextDelta(turn.text[start : start + _PIECE])
         for call in turn.calls:
             yield CallDelta(call)
-        yield EndDelta("tool_calls" if turn.calls else "end", turn.usage, self.info.bare_name)
+        stop: StopReason = "tool_calls" if turn.calls else turn.stop
+        yield EndDelta(stop, turn.usage, self.info.bare_name)
 
     async def aclose(self) -> None:
         """Nothing is held open."""
@@ -161,7 +166,7 @@ class _TextSide:
         if written is None:
             written = json_reply.render(turn.thought, turn.calls, turn.text)
         yield TextDelta(written)
-        yield EndDelta("end", turn.usage, self.info.bare_name)
+        yield EndDelta(turn.stop, turn.usage, self.info.bare_name)
 
     async def aclose(self) -> None:
         pass
@@ -198,6 +203,7 @@ def _built(found: Mapping[str, Any]) -> Turn:
         raw=None if found.get("raw") is None else _string(found["raw"]),
         error=None if error is None else _error(error),
         usage=Usage(**found.get("usage", {})),
+        stop=_STOPS[_STOPS.index(found.get("stop", "end"))],
     )
 
 
@@ -219,7 +225,7 @@ def _error(about: str | Mapping[str, Any]) -> EverContextError:
     asked: dict[str, Any] = {"code": about} if isinstance(about, str) else dict(about)
     kind = _error_kind(asked["code"])
     message = asked.get("message", f"the script says {kind.code}")
-    if issubclass(kind, RateLimited):
+    if issubclass(kind, ModelUnavailable):
         return kind(message, retry_after=asked.get("retry_after"))
     return kind(message)
 

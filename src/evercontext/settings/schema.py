@@ -247,6 +247,12 @@ class Settings:
         _number,
         project=fewer,
     )
+    model_retries: int = _setting(
+        "EC_MODEL_RETRIES",
+        5,
+        "Times that an overloaded or unreachable model is asked again, with growing waits",
+        _integer,
+    )
 
     # Code index. From the user alone: a project must not send its readers' code elsewhere.
     embedder: str = _setting(

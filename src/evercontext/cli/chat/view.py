@@ -146,8 +146,9 @@ class ChatView:
                 mark = "note" if level == "info" else level
                 style = "dim" if mark == "note" else "yellow"
                 self._screen.line(self._screen.wrapped(f"{mark}: {one_line(text)}"), style)
-            case Retry(what=what, reason=reason):
-                self._screen.line(f"again: {one_line(f'{what} ({reason})')}", "yellow")
+            case Retry(reason=reason):
+                self._screen.line(self._screen.wrapped(f"again: {one_line(reason)}"), "yellow")
+                self._show(f"… {one_line(reason)}")
             case Verification() as check:
                 good = check.exit_code == 0
                 word = self._screen.paint("check", "green" if good else "yellow")

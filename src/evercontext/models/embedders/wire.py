@@ -1,6 +1,6 @@
 """What embedding servers have in common: requests of a bounded size, patience, and checked answers.
 
-Retries are made here: indexing is no conversation, and nobody else is there to ask again.
+Retries are made here, by the policy of all models: nobody else is there to ask again.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from evercontext.errors import BadReply, ModelProblem, ModelUnavailable, RateLimited
+from evercontext.errors import BadReply, ModelProblem
 from evercontext.models.provider_errors import Provider
+from evercontext.models.retry import Backoff, persist
 
 if TYPE_CHECKING:
     import httpx2
@@ -54,17 +55,10 @@ class EmbeddingWire:
 
     async def ask(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to one request; an outage is waited out, briefly."""
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                return await self._once(path, body)
-            except ModelUnavailable as error:
-                wait = 2.0 ** (attempt - 1)
-                if isinstance(error, RateLimited) and error.retry_after is not None:
-                    wait = error.retry_after
-                if attempt == ATTEMPTS or wait > _LONGEST_WAIT:
-                    raise
-            await self._sleep(wait)
-        raise AssertionError("the last attempt returns or raises")
+        backoff = Backoff(
+            ATTEMPTS, first_wait=1.0, longest_asked=_LONGEST_WAIT, jitter=0.0, sleep=self._sleep
+        )
+        return await persist(lambda: self._once(path, body), backoff)
 
     async def _once(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         import httpx2
