@@ -252,6 +252,7 @@ class Settings:
         5,
         "Times that an overloaded or unreachable model is asked again, with growing waits",
         _integer,
+        project=lower,
     )
 
     # Code index. From the user alone: a project must not send its readers' code elsewhere.
