@@ -77,6 +77,7 @@ TESTED_THROUGH = {
     "cli/tokens.py": "cli/test_servers.py",
     "cli/traces.py": "cli/test_trace.py",
     "cli/tree.py": "cli/test_trace.py",
+    "domain/backoff.py": "models/test_retry.py",
     "evaluation/tools.py": "server/test_evaluator.py",
     "files/failures.py": "hostile/test_accidents.py",
     "files/listing.py": "hostile/test_files.py",

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 from evercontext import settings as sources
 from evercontext.context.config import AssembledContext, ChatMessage
+from evercontext.domain.backoff import Backoff, persist
 from evercontext.errors import ModelUnavailable
 from evercontext.models.provider_errors import Provider
-from evercontext.models.retry import Backoff, persist
 from evercontext.settings import Settings
 
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from evercontext.domain.backoff import Backoff
 from evercontext.domain.message import user
 from evercontext.domain.model import Delta, NoticeDelta, Request, complete
 from evercontext.errors import ModelAuthFailed, ModelProblem, ModelUnavailable, RateLimited
 from evercontext.models.openai import OpenAIModel
-from evercontext.models.retry import Backoff, Retrying
+from evercontext.models.retry import Retrying
 from evercontext.models.scripted import ScriptedModel
 from tests.models.test_openai import CALLS, TEXT
 from tests.models.wire_server import Answer, error, wire_server

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
+from evercontext.domain.backoff import Backoff, persist
 from evercontext.domain.event import EvaluationState, Notice
 from evercontext.errors import (
     EverContextError,
@@ -20,7 +21,6 @@ from evercontext.evaluation.history import EvaluationHistory, Occasion
 from evercontext.evaluation.judges import RETRYABLE, Judge
 from evercontext.evaluation.rubric import Evaluation, Judgement, Rubric, check_target, weigh
 from evercontext.events.log import EventLog
-from evercontext.models.retry import Backoff, persist
 
 BACKOFF = Backoff(attempts=3, first_wait=1.0, jitter=0.0)
 """At most three attempts, a second and then two apart (L12, L14)."""

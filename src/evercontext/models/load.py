@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evercontext.domain.backoff import Backoff
 from evercontext.domain.model import Model, ModelInfo
 from evercontext.errors import ModelProblem, ModelUnknown
 from evercontext.models.deferred import opened_or_deferred
 from evercontext.models.fallback import Fallback
 from evercontext.models.json_protocol import JsonProtocol
-from evercontext.models.retry import Backoff, Retrying
+from evercontext.models.retry import Retrying
 from evercontext.process.environment import filtered
 from evercontext.settings import Settings, process_environment
 

@@ -10,9 +10,9 @@ import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from evercontext.domain.backoff import Backoff, persist
 from evercontext.errors import BadReply, ModelProblem
 from evercontext.models.provider_errors import Provider
-from evercontext.models.retry import Backoff, persist
 
 if TYPE_CHECKING:
     import httpx2
