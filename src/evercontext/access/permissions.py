@@ -105,6 +105,8 @@ class Permissions:
 
     def floor(self, tool: Tool, arguments: Arguments) -> str | None:
         """Why this call is asked for every time, or ``None``."""
+        if tool.caution and (reason := tool.caution(arguments)):
+            return reason
         if not has_command(tool, arguments):
             return None
         return reason_to_ask(str(arguments.get("command", "")), self.root)

@@ -72,6 +72,9 @@ class Published:
         return answer
 
     def _reason(self, question: Question) -> str | None:
+        caution = question.tool.caution
+        if caution and (reason := caution(question.arguments)):
+            return reason
         command = str(question.arguments.get("command", ""))
         return reason_to_ask(command, self.app.memory.project) if command else None
 

@@ -100,9 +100,12 @@ def _remote(settings: Settings, url: str, stack: AsyncExitStack) -> tuple[Worksp
 def _local(settings: Settings, stack: AsyncExitStack) -> tuple[Workspace, list[Tool]]:
     agent = _loosened(agent_policy(settings.allow_ext, settings.max_bytes), settings)
     gateway = _loosened(gateway_policy(settings.allow_ext, settings.max_bytes), settings)
-    local = LocalWorkspace.open(settings.root, settings.home, gateway=gateway, agent=agent)
+    environment = process_environment()
+    local = LocalWorkspace.open(
+        settings.root, settings.home, gateway=gateway, agent=agent, environment=environment
+    )
     stack.callback(local.close)
-    git = git_tools(Git(local.tree, process_environment(), _ReadOnly(settings)))
+    git = git_tools(Git(local.tree, environment, _ReadOnly(settings)))
     return local, [
         *workspace_tools(local),
         *execution_tools(settings, agent, local),

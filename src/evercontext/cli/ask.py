@@ -47,7 +47,9 @@ class TerminalAsk:
         tool = question.tool.name
         command = str(question.arguments.get("command", ""))
         # What undo cannot bring back is asked for each time, whatever was answered before.
-        if tool in self._allowed and not reason_to_ask(command):
+        caution = question.tool.caution
+        again = reason_to_ask(command) or (caution and caution(question.arguments))
+        if tool in self._allowed and not again:
             return Answer(True, f"{_BY}, for this run")
         self._pause()
         self._show(question)

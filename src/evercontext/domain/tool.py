@@ -105,11 +105,20 @@ class Caller:
     session: str | None = None
     road: Road | None = field(default=None, repr=False, compare=False)
     """Filled in on the way to the tool."""
+    approved: bool = False
+    """Whether a person has approved this very call. Filled in on the way, too."""
 
-    def on_the_way(self, road: Road, parent: str | None) -> Caller:
+    def on_the_way(self, road: Road, parent: str | None, approved: bool = False) -> Caller:
         """The same caller inside a call. Spelled out: this is done several times in every call."""
         return Caller(
-            self.trace_id, self.door, self.mode, self.principal, parent, self.session, road
+            self.trace_id,
+            self.door,
+            self.mode,
+            self.principal,
+            parent,
+            self.session,
+            road,
+            approved,
         )
 
 
@@ -118,6 +127,7 @@ Arguments = Mapping[str, Any]
 Run = Callable[[Arguments, Caller], Awaitable[ToolResult]]
 Check = Callable[[Arguments], Arguments]
 Preview = Callable[[Arguments, Caller], Awaitable[tuple[FileChange, ...]]]
+Caution = Callable[[Arguments], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +147,8 @@ class Tool:
     """Validates and coerces arguments; ``None``: the JSON Schema is applied as it stands."""
     preview: Preview | None = None
     """What a call would change: shown for approval, and instead of running in a dry run."""
+    caution: Caution | None = None
+    """Why a call is asked for every time, whatever was allowed before; ``None``: it is not."""
     synced: bool = True
     """Whether a step that writes is on disk before it runs; otherwise it is written, and on disk a
     moment later. What is done elsewhere cannot be undone here, so nothing waits for the disk."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
 from evercontext.errors import ExtensionRefused, PathRefused, ProtectedPath, TooLarge
-from evercontext.files.names import fold
+from evercontext.files.protected import CLOSED, Place, asking, matcher, plain
 
 MAX_BYTES = 524_288
 
@@ -35,22 +34,7 @@ _SOURCE_AND_TEXT = """
 AGENT_EXTENSIONS = frozenset(_SOURCE_AND_TEXT.split()) | {""}
 """Source and text in any language. The empty kind stands for Makefile, LICENSE, .gitignore …"""
 
-PROTECTED = (
-    # version control: a hook or a config line there is a command that runs later
-    *(".git", "git~[0-9]*", ".gitmodules", ".hg", ".svn", ".jj", ".bzr"),
-    # what agents, editors and shells execute or obey at start
-    *(".evercontext", "evercontext.toml", ".nebula", ".mcp.json", ".vscode", ".idea", ".cursor"),
-    *(".claude", ".claude.json", ".codex", ".gemini", ".aider*", ".continue", ".windsurf", ".zed"),
-    *(".kiro", ".roo", ".cline", ".devcontainer", ".devcontainer.json", ".envrc", ".direnv"),
-    *(".bashrc", ".bash_*", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout"),
-    *(".cshrc", ".tcshrc", ".kshrc", ".login", ".logout", ".inputrc", ".vimrc", ".exrc", ".nvimrc"),
-    *(".gitconfig", ".pythonrc", ".screenrc", ".tmux.conf", ".xinitrc", ".xprofile", ".xsession"),
-    # secrets
-    *(".env", ".env.*", ".env[-_]*", ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker"),
-    *(".netrc", "_netrc", ".npmrc", ".yarnrc*", ".pypirc", ".pgpass", ".my.cnf", ".htpasswd"),
-    *(".git-credentials", ".dockercfg", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*"),
-    *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk"),
-)
+PROTECTED = CLOSED
 
 EXEMPT = (".env.example", ".env.sample", ".env.template", ".env.dist")
 """Names that look protected and are meant to be shared."""
@@ -86,6 +70,15 @@ class FilePolicy:
     def protects(self, name: str) -> bool:
         """Tell whether a name, in any spelling, is a protected place."""
         return _guard(self.protected, self.exempt)(name)
+
+    def asks(self, parts: tuple[str, ...]) -> Place | None:
+        """Return why a person has to approve a change there, if one has to."""
+        opened = _opened(self.exempt)
+        for parent, name in zip(("", *parts), parts, strict=False):
+            place = asking(parent, name)
+            if place and not opened.fullmatch(plain(name)):
+                return place
+        return None
 
     def allows_kind(self, name: str) -> bool:
         """Tell whether this kind of file may be opened."""
@@ -138,15 +131,16 @@ def extension(name: str) -> str:
 @lru_cache(maxsize=64)
 def _guard(protected: tuple[str, ...], exempt: tuple[str, ...]) -> Callable[[str], bool]:
     """Return what tells whether a name is protected; names of a tree come again and again."""
-    closed, opened = _pattern(protected), _pattern(exempt)
+    closed, opened = matcher(protected), _opened(exempt)
 
     @lru_cache(maxsize=4096)
     def protects(name: str) -> bool:
-        folded = fold(name)
+        folded = plain(name)
         return closed.fullmatch(folded) is not None and not opened.fullmatch(folded)
 
     return protects
 
 
-def _pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(fnmatch.translate(glob) for glob in globs) or r"(?!)")
+@lru_cache(maxsize=64)
+def _opened(exempt: tuple[str, ...]) -> re.Pattern[str]:
+    return matcher(exempt)

@@ -115,7 +115,7 @@ class Toolbox:
             if self.hooks:
                 given, must_ask = await self.hooks.before(tool, arguments, caller)
                 arguments = arguments if given is arguments else checked(tool, given)
-            changes = await self._consent(tool, arguments, caller, must_ask)
+            changes, approved = await self._consent(tool, arguments, caller, must_ask)
         except EverContextError as error:
             return self._refused(tool.name, arguments, caller, error)
         if tool.leads_on:
@@ -128,7 +128,7 @@ class Toolbox:
         if caller.mode is Mode.DRY_RUN and tool.writes:
             result = _would(tool, changes)
         else:
-            result = await _run(tool, arguments, caller.on_the_way(self, step))
+            result = await _run(tool, arguments, caller.on_the_way(self, step, approved))
         if self.hooks:
             about = dataclasses.replace(caller, parent=step)
             result = await self.hooks.after(tool, arguments, result, about)
@@ -145,8 +145,8 @@ class Toolbox:
 
     async def _consent(
         self, tool: Tool, arguments: Arguments, caller: Caller, must_ask: bool
-    ) -> tuple[FileChange, ...]:
-        """Return what the call would change, once it is allowed to."""
+    ) -> tuple[tuple[FileChange, ...], bool]:
+        """Return what the call would change, once it is allowed to, and if a person allowed it."""
         verdict = self._gate.policy(tool, arguments, caller)
         if verdict == "deny":
             raise ApprovalDenied(f"a rule denies {tool.name}")
@@ -157,7 +157,7 @@ class Toolbox:
             changes = await tool.preview(arguments, caller)
         if asks:
             await self._ask(Question(tool, arguments, changes, caller))
-        return changes
+        return changes, asks
 
     async def _ask(self, question: Question) -> None:
         answer = await self._gate.ask(question)

@@ -55,6 +55,10 @@ class RemoteWorkspace:
         self._token = token
         self._client: httpx2.AsyncClient | None = None
 
+    def caution(self, path: str) -> str | None:
+        """Nothing: the gateway refuses what a person would have to approve."""
+        return None
+
     async def list(
         self,
         path: str,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+import dataclasses
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from evercontext.domain.tool import Caller, Door, FileChange
 from evercontext.files import snapshot
@@ -15,15 +16,21 @@ from evercontext.files.journal import Journal, Step
 from evercontext.files.listing import Listing
 from evercontext.files.locality import is_local
 from evercontext.files.policy import FilePolicy
+from evercontext.files.protected import is_secret
 from evercontext.files.search import Found
 from evercontext.files.tree import FileText, Tree, WriteMode, Written
-from evercontext.workspace.commands import is_secret
+from evercontext.workspace.protection import Protection
 
 _SMALL = 1_048_576
+_Result = TypeVar("_Result")
 
 
 class Workspace(Protocol):
     """What the file tools need. Errors are those of ``evercontext.errors``."""
+
+    def caution(self, path: str) -> str | None:
+        """Return why a person is asked before this file is changed; ``None`` if nobody is."""
+        ...
 
     async def list(
         self,
@@ -86,8 +93,14 @@ class Recorded:
 class LocalWorkspace:
     """A tree on this machine, with a policy per door."""
 
-    def __init__(self, tree: Tree, policies: Mapping[Door, FilePolicy]) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        policies: Mapping[Door, FilePolicy],
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._tree = tree
+        self.protection = Protection(tree.root.path, environment or {})
         self._doors = {door: tree.under(policy) for door, policy in policies.items()}
         self._local = is_local(tree.root.fd)
         self._steps: dict[str, Step] = {}
@@ -95,11 +108,21 @@ class LocalWorkspace:
 
     @classmethod
     def open(
-        cls, root: Path, home: Path, *, gateway: FilePolicy, agent: FilePolicy
+        cls,
+        root: Path,
+        home: Path,
+        *,
+        gateway: FilePolicy,
+        agent: FilePolicy,
+        environment: Mapping[str, str] | None = None,
     ) -> LocalWorkspace:
-        """Open a root: REST and MCP under one policy, the agent's own doors under another."""
+        """Open a root: REST and MCP under one policy, the agent's own doors under another.
+
+        ``environment`` is the user's: it says where git's settings are.
+        """
         tree = Tree.open(root, agent, home)
-        return cls(tree, {Door.REST: gateway, Door.MCP: gateway, Door.RUN: agent, Door.CHAT: agent})
+        policies = {Door.REST: gateway, Door.MCP: gateway, Door.RUN: agent, Door.CHAT: agent}
+        return cls(tree, policies, environment)
 
     @property
     def tree(self) -> Tree:
@@ -110,6 +133,10 @@ class LocalWorkspace:
     def journal(self) -> Journal:
         """The journal of every change."""
         return self._tree.writable()
+
+    def caution(self, path: str) -> str | None:
+        """Return why a person is asked before this file is changed; ``None`` if nobody is."""
+        return self.protection.caution(path, self._tree.policy)
 
     async def list(
         self,
@@ -145,7 +172,10 @@ class LocalWorkspace:
         self, path: str, content: str | None, mode: WriteMode, caller: Caller
     ) -> Written:
         """Return what a write (or, without content, a delete) would do, and do nothing."""
-        return await asyncio.to_thread(self._door(caller).preview, path, content, mode)
+
+        # Whoever previews may be about to ask; what no approval opens is refused already.
+        asking = dataclasses.replace(caller, approved=True)
+        return await self._change((path,), asking, lambda tree: tree.preview(path, content, mode))
 
     async def write(
         self,
@@ -157,29 +187,30 @@ class LocalWorkspace:
         if_match: str | None = None,
     ) -> Written:
         """Write a text file; inside an open step it belongs to that."""
-        return await asyncio.to_thread(
-            self._door(caller).write,
-            path,
-            content,
-            mode,
-            trace_id=caller.trace_id,
-            if_match=if_match,
-            step=self._steps.get(caller.trace_id),
-        )
+        trace_id, step = caller.trace_id, self._steps.get(caller.trace_id)
+
+        def write(tree: Tree) -> Written:
+            return tree.write(path, content, mode, trace_id=trace_id, if_match=if_match, step=step)
+
+        return await self._change((path,), caller, write)
 
     async def delete(self, path: str, caller: Caller) -> Written:
         """Remove a file; its content stays in the journal."""
-        step = self._steps.get(caller.trace_id)
-        return await asyncio.to_thread(
-            self._door(caller).delete, path, trace_id=caller.trace_id, step=step
-        )
+        trace_id, step = caller.trace_id, self._steps.get(caller.trace_id)
+
+        def delete(tree: Tree) -> Written:
+            return tree.delete(path, trace_id=trace_id, step=step)
+
+        return await self._change((path,), caller, delete)
 
     async def move(self, old: str, new: str, caller: Caller) -> tuple[Written, Written]:
         """Rename a file; both names change together."""
-        step = self._steps.get(caller.trace_id)
-        return await asyncio.to_thread(
-            self._door(caller).move, old, new, trace_id=caller.trace_id, step=step
-        )
+        trace_id, step = caller.trace_id, self._steps.get(caller.trace_id)
+
+        def move(tree: Tree) -> tuple[Written, Written]:
+            return tree.move(old, new, trace_id=trace_id, step=step)
+
+        return await self._change((old, new), caller, move)
 
     @asynccontextmanager
     async def step(self, caller: Caller) -> AsyncIterator[None]:
@@ -220,6 +251,18 @@ class LocalWorkspace:
     def close(self) -> None:
         """Let the tree go."""
         self._tree.close()
+
+    async def _change(
+        self, paths: Sequence[str], caller: Caller, change: Callable[[Tree], _Result]
+    ) -> _Result:
+        """Change files that this caller may change."""
+        tree = self._door(caller)
+
+        def permitted() -> _Result:
+            self.protection.permit(paths, tree.policy, approved=caller.approved)
+            return change(tree)
+
+        return await asyncio.to_thread(permitted)
 
     def _door(self, caller: Caller) -> Tree:
         return self._doors[caller.door]

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from evercontext.domain.tool import Arguments, Caller, Effect, FileChange, Tool, ToolResult
+from evercontext.domain.tool import Arguments, Caller, Caution, Effect, FileChange, Tool, ToolResult
 from evercontext.errors import Changed, EditMismatch, NotFound
 from evercontext.files.tree import FileText, WriteMode, Written
 from evercontext.workspace.conflict import show_three_ways
@@ -134,6 +134,7 @@ def _writer(
         effects=_CHANGES,
         run=run,
         preview=preview,
+        caution=_caution(workspace),
         shown_to="native" if shown_to_native else "json",
     )
 
@@ -209,6 +210,7 @@ def _edit_tool(
         effects=_CHANGES,
         run=run,
         preview=preview,
+        caution=_caution(workspace),
         shown_to="native" if native else "json",
     )
 
@@ -229,6 +231,7 @@ def _delete_file(workspace: Workspace) -> Tool:
         effects=_CHANGES,
         run=run,
         preview=preview,
+        caution=_caution(workspace),
         shown_to="json",
     )
 
@@ -256,8 +259,17 @@ def _move_file(workspace: Workspace) -> Tool:
         effects=_CHANGES,
         run=run,
         preview=preview,
+        caution=_caution(workspace),
         shown_to="json",
     )
+
+
+def _caution(workspace: Workspace) -> Caution:
+    def caution(arguments: Arguments) -> str | None:
+        paths = (arguments[key] for key in ("path", "to") if isinstance(arguments.get(key), str))
+        return next((reason for path in paths if (reason := workspace.caution(path))), None)
+
+    return caution
 
 
 def _edits_schema() -> dict[str, object]:
