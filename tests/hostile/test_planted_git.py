@@ -4,7 +4,6 @@ code: with the real git, in every shape that git resolves."""
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -139,9 +138,9 @@ def test_the_next_git_command_runs_nothing_that_the_agent_wrote(tmp_path: Path, 
     for hook_file in root.rglob("pre-commit"):
         hook_file.chmod(0o755)
     top = root / "feature" if (root / "feature").exists() else root
-    quiet = {"env": {**os.environ, "GIT_AUTHOR_NAME": "t", "GIT_AUTHOR_EMAIL": "t@example.invalid"}}
+    names = ["-c", "user.name=t", "-c", "user.email=t@example.invalid"]
     for arguments in (["status"], ["commit", "--allow-empty", "-m", "x"]):
-        subprocess.run(["git", *arguments], cwd=top, capture_output=True, check=False, **quiet)
+        subprocess.run(["git", *names, *arguments], cwd=top, capture_output=True, check=False)
     assert not canary.exists()
 
 
