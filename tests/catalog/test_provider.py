@@ -10,8 +10,8 @@ import pytest
 
 from evercontext.catalog.card import Card
 from evercontext.catalog.provider import LocalSearch, SearchProvider
-from evercontext.catalog.servers import Scope
 from evercontext.catalog.tools import Catalog
+from evercontext.domain.scope import Scope
 from evercontext.domain.tool import Caller
 from evercontext.errors import ServerProblem
 from evercontext.events.log import EventLog

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evercontext.catalog.servers import Scope
+from evercontext.domain.scope import Scope
 from evercontext.domain.tool import Arguments, Caller, Effect, Mode, Tool, ToolResult
 from evercontext.tools.approval import Gate, Verdict
 from tests.catalog.world import caller, odd, servers, toolbox

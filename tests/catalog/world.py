@@ -11,8 +11,9 @@ from typing import Any
 from evercontext.catalog.backend import Patience, Surroundings
 from evercontext.catalog.cloud import CloudSearch
 from evercontext.catalog.server_table import ServerConfig, ServerTable
-from evercontext.catalog.servers import Scope, Servers
+from evercontext.catalog.servers import Servers
 from evercontext.catalog.tools import Catalog, hybrid
+from evercontext.domain.scope import Scope
 from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.events.log import EventLog
 from evercontext.events.redact import Redactor

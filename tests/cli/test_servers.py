@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,13 @@ from tests.cli.command import EVERCONTEXT, evercontext, home
 def add(name: str, *how: str) -> None:
     done = evercontext("servers", "add", name, "--", sys.executable, str(ODD_SERVER), *how)
     assert done.code == 0, done.err
+
+
+def outside() -> list[dict[str, Any]]:
+    """Every server of the list but our own tools, which come first."""
+    own, *rows = json.loads(evercontext("servers", "list", "--json").out)
+    assert own["id"] == "evercontext"
+    return list(rows)
 
 
 @pytest.mark.contract("T7", "T8")
@@ -37,7 +45,7 @@ def test_a_server_is_added_tested_used_and_removed(tmp_path: Path) -> None:
     exported = json.loads(evercontext("tools", "export", cwd=tmp_path).out)
     assert {"one:echo", "evercontext:read_file"} <= {tool["toolKey"] for tool in exported}
     assert evercontext("servers", "remove", "one").code == 0
-    assert json.loads(evercontext("servers", "list", "--json").out) == []
+    assert outside() == []
 
 
 @pytest.mark.contract("T18")
@@ -47,7 +55,7 @@ def test_a_tool_that_is_switched_off_is_unknown(tmp_path: Path) -> None:
     refused = evercontext("tools", "call", "one:echo", cwd=tmp_path)
     assert refused.code == 1
     assert "there is no tool 'one:echo'" in refused.err
-    (row,) = json.loads(evercontext("servers", "list", "--json").out)
+    (row,) = outside()
     assert row["off"] == ["echo"]
 
 
@@ -64,7 +72,7 @@ def test_a_name_that_is_not_there_changes_nothing_and_near_ones_are_named() -> N
         refused = evercontext("servers", "disable", "clock", tool)
         assert (refused.code, "clock has no tool" in refused.err) == (1, True)
         assert fix in refused.err
-    (row,) = json.loads(evercontext("servers", "list", "--json").out)
+    (row,) = outside()
     assert (row["off"], row["enabled"]) == ([], True)
     assert evercontext("servers", "disable", "clock").err == "clock is off\n"
 
@@ -141,10 +149,10 @@ def test_servers_of_other_clients_are_shown_then_added(tmp_path: Path) -> None:
     assert "+ files  npx -y server  env: API_KEY" in shown.out
     assert "secret-1" not in shown.out
     assert "skipped: server odd" in shown.out
-    assert json.loads(evercontext("servers", "list", "--json").out) == []
+    assert outside() == []
     assert evercontext("servers", "import", "claude", cwd=tmp_path).code == 5
     assert evercontext("servers", "import", "claude", "--yes", cwd=tmp_path).code == 0
-    rows = json.loads(evercontext("servers", "list", "--json").out)
+    rows = outside()
     assert [row["id"] for row in rows] == ["far", "files", "old"]
 
 
@@ -231,11 +239,11 @@ def test_lines_are_followed_as_they_come() -> None:
 
 def test_a_server_that_fails_says_when_it_is_tried_again(tmp_path: Path) -> None:
     add("gone", "silent")
-    (row,) = json.loads(evercontext("servers", "list", "--json").out)
+    (row,) = outside()
     assert (row["state"], row["retryIn"]) == ("stopped", None)
     state = ServerState("gone", "failed", "it did not answer", time.time() + 50, 0, "", os.getpid())
     leave_state(home() / "servers", state)
-    (row,) = json.loads(evercontext("servers", "list", "--json").out)
+    (row,) = outside()
     assert row["state"] == "failed"
     assert 0 < row["retryIn"] <= 50
     assert "it did not answer, next try in" in evercontext("servers", "list").out
@@ -249,3 +257,24 @@ def test_a_time_limit_that_is_none_is_bad_usage(seconds: str) -> None:
     assert done.code == 64
     assert "--timeout" in done.err
     assert "odd" not in evercontext("servers", "list").out
+
+
+def test_our_own_tools_are_switched_off_like_any_server(tmp_path: Path) -> None:
+    """C2: they could not be."""
+
+    def keys() -> set[str]:
+        exported = json.loads(evercontext("tools", "export", cwd=tmp_path).out)
+        return {tool["toolKey"] for tool in exported}
+
+    assert evercontext("servers", "disable", "evercontext", "write_file").code == 0
+    assert {"evercontext:read_file", "evercontext:write_file"} & keys() == {"evercontext:read_file"}
+    assert evercontext("servers", "disable", "evercontext").code == 0
+    assert "off  evercontext" in evercontext("servers", "list").out
+    assert keys() == set()
+    call = '{"path": "a.txt"}'
+    refused = evercontext("tools", "call", "evercontext:read_file", call, cwd=tmp_path)
+    assert "there is no tool" in refused.err
+    assert evercontext("servers", "remove", "evercontext").code != 0
+    evercontext("servers", "enable", "evercontext")
+    assert "evercontext:read_file" in keys()
+    assert "evercontext:write_file" not in keys()

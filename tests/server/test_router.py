@@ -78,6 +78,58 @@ class Client:
         return {key for key in keys if not key.startswith("evercontext:")}
 
 
+def reads(client: Client) -> bool:
+    """True if our own tools show and change this root, whichever way they are asked for."""
+    own = [
+        one["toolKey"]
+        for one in client.call("tool_discovery", query="read a file")["structuredContent"][
+            "results"
+        ]
+        if one["toolKey"].startswith("evercontext:")
+    ]
+    written = {"path": "a.txt", "content": "mine now", "mode": "overwrite"}
+    outcomes = {
+        "isError" not in done or not done["isError"]
+        for done in (
+            client.call(
+                "tool_execute", toolKey="evercontext:read_file", arguments={"path": "a.txt"}
+            ),
+            client.call("tool_execute", toolKey="evercontext:write_file", arguments=written),
+        )
+    }
+    assert len(outcomes | {bool(own)}) == 1, (own, outcomes)
+    return outcomes == {True}
+
+
+@pytest.mark.contract("T26")
+@pytest.mark.parametrize("bound", [True, False])
+def test_our_own_tools_are_bound_by_the_scope_of_a_token(tmp_path: Path, bound: bool) -> None:
+    """C2, X6: a token for one server or another project read, overwrote and deleted files."""
+    (tmp_path / "a.txt").write_text("theirs")
+    add("mine")
+    evercontext("projects", "create", "here", *(["--path", str(tmp_path)] if bound else []))
+    evercontext("projects", "create", "there")
+    secrets = {
+        "any": token("any"),
+        "server": token("server", "--server", "mine"),
+        "own": token("own", "--server", "evercontext"),
+        "here": token("here", "--project", "here"),
+        "there": token("there", "--project", "there"),
+    }
+    with routing(tmp_path) as url:
+        assert not reads(Client(url, secrets["server"]))
+        assert not reads(Client(url, secrets["there"]))
+        assert not reads(Client(url, secrets["there"], "there"))
+        assert reads(Client(url, secrets["any"], "there")) is not bound
+        assert (tmp_path / "a.txt").read_text() == ("theirs" if bound else "mine now")
+        assert reads(Client(url, secrets["here"], "here")) is bound
+        assert reads(Client(url, secrets["here"])) is bound
+        assert reads(Client(url, secrets["own"]))
+        assert reads(Client(url, secrets["any"]))
+        evercontext("servers", "disable", "evercontext")
+        assert not reads(Client(url, secrets["any"]))
+
+
 @pytest.mark.contract("T4", "T7", "T16", "T17", "T19", "T26", "T27", "T32", "T34", "T36")
 @pytest.mark.case(82)
 @pytest.mark.case(84)

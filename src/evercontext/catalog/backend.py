@@ -24,7 +24,8 @@ from evercontext.catalog.server_state import ServerState, leave_state
 from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.catalog.sse import SseWire
 from evercontext.catalog.stdio import StdioWire
-from evercontext.catalog.wire import Hear, Wire, escaped
+from evercontext.catalog.wire import Wire, escaped
+from evercontext.domain.scope import Hear
 from evercontext.domain.tool import Tool
 from evercontext.errors import EverContextError, ServerGone, ServerProblem, ServerTimeout
 from evercontext.events.redact import Redactor, secret_values

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evercontext.catalog.suspicion import flagged
+from evercontext.domain.scope import OURS as OURS
 from evercontext.domain.tool import Tool
 from evercontext.errors import BadRequest
 
 Mirrors = tuple[tuple[tuple[str, ...], str], ...]
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
 _DEEPEST = 8
-OURS = "evercontext"
 """The server name of our own tools."""
 
 

@@ -10,7 +10,8 @@ from typing import Any
 from evercontext.catalog.event_stream import EventStream
 from evercontext.catalog.http1 import Link, Origin
 from evercontext.catalog.message import Answer, encode
-from evercontext.catalog.wire import LONGEST_LINE, Exchange, Hear, Oddities, Params, gone
+from evercontext.catalog.wire import LONGEST_LINE, Exchange, Oddities, Params, gone
+from evercontext.domain.scope import Hear
 from evercontext.errors import ServerGone, ServerProblem, ServerTimeout
 
 ACCEPT = "application/json, text/event-stream"

@@ -46,13 +46,15 @@ class ServerConfig:
 
     @property
     def transport(self) -> str:
-        """``stdio``, ``http`` or ``sse``."""
+        """``stdio``, ``http``, ``sse``, or ``own`` for our own tools."""
+        if self.id == OURS:
+            return "own"
         return "stdio" if self.argv else "sse" if self.sse else "http"
 
     @property
     def reached_by(self) -> str:
         """The command line or the address, for people."""
-        return self.url or " ".join(self.argv)
+        return "(our own tools)" if self.id == OURS else self.url or " ".join(self.argv)
 
     def secrets(self, headers: Mapping[str, str], env: Mapping[str, str]) -> list[str]:
         """What no log may show of the credentials it is given, filled in as they are."""
@@ -116,15 +118,23 @@ class ServerTable:
         self._all = Remembered(store, self._read_all)
 
     async def all(self) -> list[ServerConfig]:
-        """Every server, by name, as of the last commit of any process."""
-        return await self._all.get()
+        """Every outside server, by name, as of the last commit of any process."""
+        return (await self._all.get())[0]
 
-    async def _read_all(self) -> list[ServerConfig]:
+    async def own(self) -> ServerConfig:
+        """Our own tools, which are a server like the others: on, unless they were switched off."""
+        return (await self._all.get())[1]
+
+    async def _read_all(self) -> tuple[list[ServerConfig], ServerConfig]:
         rows = await self._store.fetch_all("SELECT * FROM servers ORDER BY id")
-        return [_config(row) for row in rows]
+        configs = [_config(row) for row in rows]
+        own = next((config for config in configs if config.id == OURS), ServerConfig(OURS))
+        return [config for config in configs if config.id != OURS], own
 
     async def get(self, id: str) -> ServerConfig:
         """One server, or ``NotFound``."""
+        if id == OURS:
+            return await self.own()
         row = await self._store.fetch_one("SELECT * FROM servers WHERE id = ?", (id,))
         if row is None:
             there = [config.id for config in await self.all()]
@@ -148,6 +158,9 @@ class ServerTable:
 
     async def remove(self, id: str) -> None:
         """Forget a server and what was pinned of it."""
+        if id == OURS:
+            fix = f"Switch them off with: evercontext servers disable {OURS}"
+            raise ConfigError("our own tools cannot be removed", fix=fix)
         await self.get(id)
         await self._store.execute("DELETE FROM servers WHERE id = ?", (id,))
         await self._store.execute("DELETE FROM tool_pins WHERE server = ?", (id,))

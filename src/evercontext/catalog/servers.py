@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from evercontext.catalog.arguments import ArgumentCheck
@@ -13,7 +12,7 @@ from evercontext.catalog.backend import Backend, Surroundings
 from evercontext.catalog.card import Card
 from evercontext.catalog.message import Answer
 from evercontext.catalog.server_table import ServerConfig, ServerTable
-from evercontext.catalog.wire import Hear
+from evercontext.domain.scope import NOTHING, Aside, Scope
 from evercontext.domain.tool import OUTSIDE, Arguments, Caller, Tool, ToolResult
 from evercontext.errors import EverContextError, ServerProblem, ToolProblem
 from evercontext.events.redact import Clean, unchanged
@@ -22,37 +21,6 @@ ADOPTED = "server "
 """What the origin of an outside tool begins with."""
 PATIENCE = 2.5
 """Seconds that a listing waits for servers that are not there yet; they go on starting."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What a caller may see: everybody's servers, those of its project, fewer by its token."""
-
-    project: str | None = None
-    servers: frozenset[str] | None = None
-    """The only servers its token is for; ``None``: any."""
-
-    def sees(self, config: ServerConfig) -> bool:
-        """True if a server is there for this caller."""
-        return (
-            config.enabled
-            and config.project in ("", self.project)
-            and (self.servers is None or config.id in self.servers)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Aside:
-    """What goes along with one call and is no argument of it."""
-
-    hear: Hear | None = None
-    """Told of its progress."""
-    more: Mapping[str, Any] = field(default_factory=dict)
-    """What the stateless revision wants beside the arguments."""
-
-
-NOTHING = Aside()
-"""What most calls bring along."""
 
 
 class Servers:

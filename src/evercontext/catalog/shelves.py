@@ -14,8 +14,9 @@ from evercontext.catalog.adopt import LONGEST_DESCRIPTION, MOST_TOOLS
 from evercontext.catalog.backend import Backend
 from evercontext.catalog.listing import Listed
 from evercontext.catalog.message import Answer
-from evercontext.catalog.servers import PATIENCE, Scope, Servers, asks_for_input
+from evercontext.catalog.servers import PATIENCE, Servers, asks_for_input
 from evercontext.catalog.wire import Params
+from evercontext.domain.scope import Scope
 from evercontext.errors import ServerProblem
 
 SCHEME = "evercontext://"

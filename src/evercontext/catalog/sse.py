@@ -9,7 +9,8 @@ from urllib.parse import urljoin, urlsplit
 from evercontext.catalog.event_stream import EventStream
 from evercontext.catalog.http1 import Link, Origin
 from evercontext.catalog.message import Answer, encode
-from evercontext.catalog.wire import LONGEST_LINE, Exchange, Hear, Oddities, Params, gone
+from evercontext.catalog.wire import LONGEST_LINE, Exchange, Oddities, Params, gone
+from evercontext.domain.scope import Hear
 from evercontext.errors import ServerProblem, ServerTimeout
 
 _SECONDS = 10.0

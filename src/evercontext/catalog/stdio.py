@@ -11,7 +11,8 @@ from pathlib import Path
 from evercontext.catalog.message import Answer, encode
 from evercontext.catalog.server_log import KEPT_LINES, ServerLog
 from evercontext.catalog.server_log import LONGEST_LINE as LONGEST_LOG_LINE
-from evercontext.catalog.wire import LONGEST_LINE, Exchange, Hear, Oddities, Params, gone
+from evercontext.catalog.wire import LONGEST_LINE, Exchange, Oddities, Params, gone
+from evercontext.domain.scope import Hear
 from evercontext.errors import ServerProblem, ServerTimeout
 from evercontext.process.child import Child, start
 from evercontext.process.limits import UNLIMITED

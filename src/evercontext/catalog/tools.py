@@ -10,7 +10,8 @@ from typing import Any
 from evercontext.catalog.card import OURS, Card, card_of
 from evercontext.catalog.cloud import CloudSearch, NoCloud
 from evercontext.catalog.provider import LocalSearch, SearchProvider
-from evercontext.catalog.servers import NOTHING, Aside, Scope, Servers
+from evercontext.catalog.servers import Servers
+from evercontext.domain.scope import Scope
 from evercontext.domain.tool import Arguments, Caller, Effect, Mode, Road, Tool, ToolResult
 from evercontext.errors import InvalidArguments, ServerProblem, UnknownTool
 
@@ -80,11 +81,9 @@ class Catalog:
         scope_of: ScopeOf,
         strategy_of: StrategyOf = hybrid,
         cloud: CloudSearch | None = None,
-        aside_of: Callable[[Caller], Aside] = lambda caller: NOTHING,
         providers: Mapping[str, SearchProvider] | None = None,
     ) -> None:
         self.servers = servers
-        self._aside_of = aside_of
         self._scope_of, self._strategy_of = scope_of, strategy_of
         self._providers: dict[str, SearchProvider] = {
             DEFAULT: LocalSearch(DEFAULT),
@@ -104,8 +103,22 @@ class Catalog:
 
     async def cards(self, caller: Caller, patience: float | None = None) -> list[Card]:
         """Every tool this caller may use, ours first."""
-        scope = await self._scope_of(caller)
-        return [*_own(caller), *await self._outside(scope, patience)]
+        scope = await self._scope(caller)
+        own = await self._own(scope, caller, caller.mode)
+        return [*own, *await self._outside(scope, patience)]
+
+    async def _scope(self, caller: Caller) -> Scope:
+        return caller.scope or await self._scope_of(caller)
+
+    async def _own(self, scope: Scope, caller: Caller, mode: Mode) -> list[Card]:
+        """Our own tools, as far as they are for this caller: a server like any other."""
+        config = await self.servers.table.own()
+        if not scope.own_root or not scope.sees(config):
+            return []
+        offered = _road(caller).offered(mode, "json")
+        return [
+            card_of(tool) for tool in offered if tool.name not in META and config.allows(tool.name)
+        ]
 
     async def _outside(self, scope: Scope, patience: float | None = None) -> list[Card]:
         if patience is None:
@@ -113,12 +126,13 @@ class Catalog:
         return await self.servers.gather(scope, patience)
 
     async def _discover(self, arguments: Arguments, caller: Caller) -> ToolResult:
-        scope = await self._scope_of(caller)
+        scope = await self._scope(caller)
         strategy = await self._strategy_of(scope)
         if strategy is None:
             # Whoever wants no search sees every tool in the list itself.
             return _told({"results": []})
-        cards = (*_own(caller), *await self._outside(scope))
+        own = await self._own(scope, caller, caller.mode)
+        cards = (*own, *await self._outside(scope))
         wanted = min(arguments.get("maxResults", DEFAULT_RESULTS), MOST_RESULTS)
         asked = _queries(arguments["query"]), cards, wanted, arguments.get("context")
         search = self._providers.get(strategy, self._providers[DEFAULT])
@@ -137,7 +151,8 @@ class Catalog:
                 f"there is no tool {key[:140]!r}", fix="The two cannot call themselves"
             )
         if server == OURS:
-            if name not in {tool.name for tool in road.offered(Mode.AGENT, "json")}:
+            own = await self._own(await self._scope(caller), caller, Mode.AGENT)
+            if name not in {card.name for card in own}:
                 raise unknown(key)
             result = await road.call(name, given, caller)
         else:
@@ -150,8 +165,8 @@ class Catalog:
         return _told({"result": _plain(result)})
 
     async def _find(self, key: str, caller: Caller) -> Tool:
-        scope = await self._scope_of(caller)
-        tool = await self.servers.find(key, scope, self._aside_of(caller))
+        scope = await self._scope(caller)
+        tool = await self.servers.find(key, scope, caller.aside)
         if tool is None:
             raise unknown(key)
         return tool
@@ -170,11 +185,6 @@ def unknown(key: str) -> UnknownTool:
     """The one answer for a tool that is not there and for one that is not for this caller."""
     fix = "Take a toolKey from tool_discovery"
     return UnknownTool(f"there is no tool {key[:140]!r}", fix=fix)
-
-
-def _own(caller: Caller) -> list[Card]:
-    road = _road(caller)
-    return [card_of(tool) for tool in road.offered(caller.mode, "json") if tool.name not in META]
 
 
 def _road(caller: Caller) -> Road:

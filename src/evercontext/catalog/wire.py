@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from evercontext.catalog.message import Answer, encode, read_message
+from evercontext.domain.scope import Hear
 from evercontext.errors import ServerGone, ServerProblem, ServerTimeout
 
 LONGEST_LINE = 4 * 1024 * 1024
@@ -20,8 +21,6 @@ LONGEST_WAIT = 600.0
 """Seconds after which progress no longer extends a call."""
 METHOD_NOT_FOUND = -32601
 Params = Mapping[str, Any]
-Hear = Callable[[dict[str, Any]], None]
-"""Told the progress of a call, as the server reports it."""
 _CHANGED = "/list_changed"
 
 

@@ -17,6 +17,7 @@ from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import Number, confirm, json_option, settings_of
 from evercontext.cli.terminal import Screen, counted, one_line, visible
 from evercontext.domain.outcome import Outcome
+from evercontext.domain.scope import OURS
 from evercontext.errors import EverContextError, NotFound, UsageError
 from evercontext.settings import load
 
@@ -92,7 +93,8 @@ def list_servers(as_json: bool) -> int:
     """List the servers: how each is reached, whose it is, which of its tools are off or held."""
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
-        rows = [await _row(app, config) for config in await app.catalog.servers.table.all()]
+        table = app.catalog.servers.table
+        rows = [await _row(app, config) for config in (await table.own(), *await table.all())]
         if as_json:
             print(json.dumps(rows, indent=2, ensure_ascii=False))
             return Outcome.DONE
@@ -104,7 +106,7 @@ def list_servers(as_json: bool) -> int:
             for word in ("off", "held"):
                 if row[word]:
                     screen.line(f"     {word}: {', '.join(row[word])}", "yellow")
-        if not rows:
+        if len(rows) == 1:
             print(_FIRST, file=sys.stderr)
         return Outcome.DONE
 
@@ -123,14 +125,20 @@ async def _row(app: EverContext, config: ServerConfig) -> dict[str, Any]:
         "env": sorted(config.env),
         "project": config.project,
         "enabled": config.enabled,
-        "tools": len(pins),
+        "tools": len(_own_tools(app) if config.id == OURS else pins),
         "off": sorted(tool for tool, on in config.tool_permissions.items() if not on),
         "held": sorted(tool for tool, (_, held) in pins.items() if held),
-        "state": known.state if known else "stopped",
+        "state": known.state if known else "running" if config.id == OURS else "stopped",
         "problem": known.problem if known else None,
         "retryIn": round(known.retry_in, 1) if known and known.retry_in else None,
         "protocol": known.protocol if known else "",
     }
+
+
+def _own_tools(app: EverContext) -> list[str]:
+    from evercontext.catalog.tools import META
+
+    return [tool.name for tool in app.toolbox if tool.name not in META]
 
 
 def _health(row: dict[str, Any]) -> str:
@@ -196,7 +204,8 @@ async def _check_tool(app: EverContext, config: ServerConfig, tool: str) -> None
     from evercontext.catalog.server_table import meant
 
     seen = await app.catalog.servers.table.pins(config.id)
-    known = sorted({*seen, *config.tool_permissions})
+    own = _own_tools(app) if config.id == OURS else []
+    known = sorted({*seen, *config.tool_permissions, *own})
     if tool in known:
         return
     look = f"evercontext servers test {config.id}"
@@ -297,7 +306,7 @@ def approve(name: str, yes: bool) -> int:
 
 
 async def _backend(app: EverContext, name: str) -> Backend:
-    from evercontext.catalog.servers import Scope
+    from evercontext.domain.scope import Scope
 
     config = await app.catalog.servers.table.get(name)
     found = await app.catalog.servers.visible(Scope(config.project or None))
@@ -361,7 +370,7 @@ async def note_unknown(
 
     there = {
         "project": {project.id for project in await Projects(app.store).all()},
-        "server": {config.id for config in await app.catalog.servers.table.all()},
+        "server": {OURS, *(config.id for config in await app.catalog.servers.table.all())},
     }
     for kind, names in (("project", projects), ("server", servers)):
         for name in names:

@@ -8,6 +8,7 @@ from enum import Flag, StrEnum, auto
 from typing import Any, Literal, Protocol
 
 from evercontext.domain.principal import Principal
+from evercontext.domain.scope import NOTHING, Aside, Scope
 from evercontext.errors import EverContextError
 
 
@@ -103,6 +104,9 @@ class Caller:
     parent: str | None = None
     """The event that this call is part of."""
     session: str | None = None
+    scope: Scope | None = None
+    """What of the tool catalog is for this caller; ``None``: what is for whoever works here."""
+    aside: Aside = NOTHING
     road: Road | None = field(default=None, repr=False, compare=False)
     """Filled in on the way to the tool."""
     approved: bool = False
@@ -117,6 +121,8 @@ class Caller:
             self.principal,
             parent,
             self.session,
+            self.scope,
+            self.aside,
             road,
             approved,
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from evercontext.catalog.servers import Scope as Sight
+from evercontext.domain.scope import Scope as Sight
 from evercontext.errors import EverContextError
 from evercontext.server.offer import Offer
 

@@ -10,13 +10,12 @@ from evercontext.access.projects import Projects
 from evercontext.app import EverContext
 from evercontext.app.routing import cloud_of, strategy_in
 from evercontext.catalog.card import Card
-from evercontext.catalog.servers import NOTHING, Aside
-from evercontext.catalog.servers import Scope as Sight
 from evercontext.catalog.shelves import Shelves
 from evercontext.catalog.tools import EXECUTE, META, Catalog
-from evercontext.catalog.wire import Hear
 from evercontext.domain.event import Audit
 from evercontext.domain.principal import Principal
+from evercontext.domain.scope import NOTHING, Aside, Hear
+from evercontext.domain.scope import Scope as Sight
 from evercontext.domain.tool import Caller, Door, ToolResult
 from evercontext.server import eras, json_rpc
 from evercontext.server.asgi import printable
@@ -59,22 +58,12 @@ class Offer:
     """Answers what is asked after the greeting, for whoever the door says is asking."""
 
     def __init__(self, app: EverContext) -> None:
-        self._visits: dict[str, tuple[Sight, Aside]] = {}
-        self._number = 0
         self._strategy_of = strategy_in(Projects(app.store))
         self._servers = servers = app.catalog.servers
         self._shelves = Shelves(servers)
-        self._catalog = Catalog(
-            servers, self._sight_of, self._strategy_of, cloud_of(app.settings), self._aside_of
-        )
+        self._catalog = Catalog(servers, _nobody, self._strategy_of, cloud_of(app.settings))
         commands = app.settings.allow_commands
         self._toolbox: Toolbox = at_the_router(app.toolbox, self._catalog, allow_commands=commands)
-
-    async def _sight_of(self, caller: Caller) -> Sight:
-        return self._visits[caller.session or ""][0]
-
-    def _aside_of(self, caller: Caller) -> Aside:
-        return self._visits[caller.session or ""][1]
 
     async def answer(
         self, call: json_rpc.Call, visitor: Visitor, question: Question
@@ -106,13 +95,8 @@ class Offer:
         return [shown(direct_name(card), card) for card in await self._cards(visitor)]
 
     async def _cards(self, visitor: Visitor) -> list[Card]:
-        with self._visit(visitor, NOTHING) as session:
-            caller = Caller("list", Door.MCP, session=session, road=self._toolbox)
-            return await self._catalog.cards(caller)
-
-    def _visit(self, visitor: Visitor, aside: Aside) -> _Visit:
-        self._number += 1
-        return _Visit(self._visits, f"visit {self._number}", (visitor.sight, aside))
+        caller = Caller("list", Door.MCP, scope=visitor.sight, road=self._toolbox)
+        return await self._catalog.cards(caller)
 
     async def _fetch(
         self, call: json_rpc.Call, visitor: Visitor, question: Question
@@ -143,9 +127,9 @@ class Offer:
             name, given = EXECUTE, {"toolKey": await self._key(name, visitor), "arguments": given}
         trace_id, started = question.trace_id, time.monotonic()
         principal = Principal(visitor.user, visitor.sight.project, visitor.token)
-        with self._visit(visitor, _aside(call, question)) as session:
-            caller = Caller(trace_id, Door.MCP, principal=principal, session=session)
-            result = await self._toolbox.call(name, given, caller)
+        aside = _aside(call, question)
+        caller = Caller(trace_id, Door.MCP, principal=principal, scope=visitor.sight, aside=aside)
+        result = await self._toolbox.call(name, given, caller)
         key = given.get("toolKey")
         question.record(line_of(call, name, key, visitor, result, _since(started)))
         return as_mcp(call.id, result, trace_id, question.stateless)
@@ -159,20 +143,9 @@ class Offer:
         raise RpcError(json_rpc.INVALID_PARAMS, f"there is no tool {name[:80]!r}")
 
 
-class _Visit:
-    """What a caller may see, for the time of one request."""
-
-    def __init__(
-        self, visits: dict[str, tuple[Sight, Aside]], name: str, what: tuple[Sight, Aside]
-    ) -> None:
-        self._visits, self._name, self._what = visits, name, what
-
-    def __enter__(self) -> str:
-        self._visits[self._name] = self._what
-        return self._name
-
-    def __exit__(self, *_: object) -> None:
-        del self._visits[self._name]
+async def _nobody(caller: Caller) -> Sight:
+    # Every call here says what it may see; one that does not sees nothing.
+    return Sight(servers=frozenset(), own_root=False)
 
 
 def _aside(call: json_rpc.Call, question: Question) -> Aside:

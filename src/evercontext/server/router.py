@@ -15,8 +15,8 @@ from evercontext.access.projects import Projects
 from evercontext.access.tokens import Tokens
 from evercontext.app import EverContext
 from evercontext.app.picking import Picker
-from evercontext.catalog.wire import Hear
 from evercontext.domain.event import Audit
+from evercontext.domain.scope import Hear
 from evercontext.errors import (
     ConfigError,
     EverContextError,
@@ -66,7 +66,10 @@ class Router:
     def __init__(self, app: EverContext, picker: Picker) -> None:
         self._events = app.events
         projects = Projects(app.store)
-        self._door = Doorkeeper(Tokens(app.store), projects, open_house=app.settings.router_open)
+        settings = app.settings
+        self._door = Doorkeeper(
+            Tokens(app.store), projects, settings.root, open_house=settings.router_open
+        )
         self._search = CatalogSearch(self._door, picker)
         self._offer = Offer(app)
         self._watches = Watches()

@@ -13,9 +13,9 @@ from typing import Any
 from evercontext.access.projects import Projects
 from evercontext.app import EverContext
 from evercontext.app.routing import scope_at
-from evercontext.catalog.servers import Scope as Sight
-from evercontext.catalog.wire import Hear
 from evercontext.domain.event import Audit
+from evercontext.domain.scope import Hear
+from evercontext.domain.scope import Scope as Sight
 from evercontext.errors import AuditUnavailable, EverContextError
 from evercontext.events.log import EventLog
 from evercontext.server import eras, json_rpc

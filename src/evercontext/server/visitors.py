@@ -7,11 +7,12 @@ import hmac
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from evercontext.access.projects import UNASSIGNED, Projects
 from evercontext.access.tokens import AccessToken, Tokens
-from evercontext.catalog.servers import Scope as Sight
+from evercontext.domain.scope import Scope as Sight
 from evercontext.server.eras import meta_of
 
 SESSION = b"mcp-session-id"
@@ -72,8 +73,9 @@ class Sessions:
 class Doorkeeper:
     """Finds out who asks, anew at every question."""
 
-    def __init__(self, tokens: Tokens, projects: Projects, *, open_house: bool) -> None:
+    def __init__(self, tokens: Tokens, projects: Projects, root: Path, *, open_house: bool) -> None:
         self._tokens, self._projects, self._open = tokens, projects, open_house
+        self._root = root.resolve()
         self.sessions = Sessions()
 
     async def visitor(self, headers: Headers, params: Mapping[str, Any]) -> Visitor:
@@ -86,8 +88,17 @@ class Doorkeeper:
             self.sessions.check(session, name)
         wanted = _text(headers, PROJECT) or meta.get("projectId") or ""
         project = await self._project(str(wanted), token)
-        sight = Sight(project, token.servers if token else None)
+        own_root = await self._is_own_root(project, token)
+        sight = Sight(project, token.servers if token else None, own_root)
         return Visitor(name, sight, session, token.user if token else None)
+
+    async def _is_own_root(self, project: str | None, token: AccessToken | None) -> bool:
+        """Tell whether the root that our own tools work in is for this token and project."""
+        bound = await self._projects.of_directory(self._root)
+        name = bound.id if bound else None
+        if token and token.projects is not None:
+            return name in token.projects and project in (None, name)
+        return name is None or project in (None, name)
 
     async def _token(self, secret: Any) -> AccessToken | None:
         if not secret and self._open:

@@ -15,7 +15,7 @@ from evercontext.access.projects import Projects
 from evercontext.access.tokens import AccessToken, Tokens
 from evercontext.catalog.backend import Backend
 from evercontext.catalog.server_table import ServerConfig
-from evercontext.catalog.servers import Scope
+from evercontext.domain.scope import Scope
 from evercontext.errors import EverContextError, InvalidArguments
 from evercontext.events.ledger import Ledger
 from evercontext.server.console.history import REFUSED

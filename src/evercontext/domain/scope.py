@@ -1,0 +1,64 @@
+"""What a caller of the tool catalog may see, and what comes along with one of its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+OURS = "evercontext"
+"""The server that our own tools are."""
+Hear = Callable[[dict[str, Any]], None]
+"""Told the progress of a call, as the server reports it."""
+
+
+class Server(Protocol):
+    """A server of the catalog, as far as it matters here."""
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def project(self) -> str:
+        """Whose it is; empty: everybody's."""
+        ...
+
+    @property
+    def enabled(self) -> bool:
+        """False if it was switched off."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a caller may see: everybody's servers, those of its project, fewer by its token."""
+
+    project: str | None = None
+    servers: frozenset[str] | None = None
+    """The only servers its token is for, ours among them; ``None``: any."""
+    own_root: bool = True
+    """Whether the directory that our own tools work in is this caller's, too."""
+
+    def sees(self, server: Server) -> bool:
+        """True if a server is there for this caller."""
+        return (
+            server.enabled
+            and server.project in ("", self.project)
+            and (self.servers is None or server.id in self.servers)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What goes along with one call and is no argument of it."""
+
+    hear: Hear | None = None
+    """Told of its progress."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """What the stateless revision wants beside the arguments."""
+
+
+NOTHING = Aside()
+"""What most calls bring along."""
