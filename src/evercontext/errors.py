@@ -507,6 +507,12 @@ class AuditUnavailable(EverContextError):
     code = "audit_unavailable"
 
 
+class Busy(EverContextError):
+    """More is waiting already than can be done soon; it can be tried again."""
+
+    code = "busy"
+
+
 class Cancelled(EverContextError):
     """The user stopped it."""
 

@@ -10,15 +10,14 @@ from typing import Any, TypeVar
 
 from evercontext.domain.outcome import outcome_of
 from evercontext.errors import Cancelled, Terminated
+from evercontext.process.ending import PATIENCE, end_within, run
 
 T = TypeVar("T")
-PATIENCE = 4.0
-"""Seconds that work has to put itself in order after a signal."""
 
 
 def run_until_stopped(work: Coroutine[Any, Any, T]) -> T:
     """Run ``work``; a signal cancels it and raises ``Cancelled``, a second one leaves at once."""
-    return asyncio.run(_guarded(work))
+    return run(_guarded(work))
 
 
 async def _guarded(work: Coroutine[Any, Any, T]) -> T:
@@ -33,7 +32,7 @@ async def _guarded(work: Coroutine[Any, Any, T]) -> T:
         # The task's trace should end with the same word as the process.
         task.cancel(reason.code)
         # Something that cannot be cancelled must not keep the process for ever.
-        loop.call_later(PATIENCE, os._exit, int(outcome_of(reason)))
+        end_within(PATIENCE, int(outcome_of(reason)))
 
     loop.add_signal_handler(signal.SIGINT, stop, Cancelled("stopped"))
     loop.add_signal_handler(signal.SIGTERM, stop, Terminated("terminated"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -16,6 +15,7 @@ from evercontext.cli.options import root_option, settings_of, warn
 from evercontext.cli.terminal import Screen
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import UsageError
+from evercontext.process.ending import run
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def command(
     settings = settings_of(root, allow_wide_root=allow_wide_root, host=host, port=port)
     if browse:
         _check_console(settings, only)
-    return int(asyncio.run(_serve(settings, only or DOORS, browse)))
+    return int(run(_serve(settings, only or DOORS, browse)))
 
 
 def _check_console(settings: Settings, only: Sequence[str]) -> None:

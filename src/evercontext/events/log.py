@@ -16,10 +16,12 @@ from evercontext.domain.event import Body, Event
 from evercontext.errors import AuditUnavailable
 from evercontext.events.redact import Redactor
 from evercontext.files.instant import instant
+from evercontext.process.workers import Workers
 
 Subscriber = Callable[[Event], None]
 
 _SOON = 0.05
+_SYNCING = Workers("event log", threads=2, waiting=1_000_000)
 
 
 class EventLog:
@@ -159,7 +161,8 @@ class EventLog:
             batch, self._waiters = self._waiters, []
             problem: OSError | None = None
             try:
-                await asyncio.to_thread(self._sync_segment)
+                # Every write waits for this one: it waits for nothing else.
+                await _SYNCING.run(self._sync_segment)
             except OSError as error:
                 problem = error
             for waiter in batch:

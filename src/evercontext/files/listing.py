@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -25,6 +25,14 @@ _GENERATED = """
 """
 SKIPPED = frozenset(_GENERATED.split())
 """Directories that a recursive listing names and does not enter: generated, and huge."""
+
+
+Check = Callable[[], None]
+"""Asked before each entry; raises if nobody waits for the rest any more."""
+
+
+def go_on() -> None:
+    """Somebody always waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +61,14 @@ def list_directory(
     extensions: Iterable[str] | None = None,
     max_items: int | None = None,
     recursive: bool = False,
+    check: Check = go_on,
 ) -> Listing:
     """List a directory; kinds that the policy refuses and protected places are left out."""
     limit = min(max(max_items if max_items is not None else MAX_ITEMS, 0), MOST_ITEMS)
     kinds = None if extensions is None else frozenset("." + e.lstrip("*.") for e in extensions)
     parts, fd = root.directory(path, policy)
     with explained():
-        entries = _walk(root, parts, fd, policy, kinds, recursive)
+        entries = _walk(root, parts, fd, policy, kinds, recursive, check)
         kept: list[Entry] = []
         truncated = False
         for entry in entries:
@@ -71,11 +80,11 @@ def list_directory(
     return Listing("/".join(parts) or ".", tuple(kept), truncated)
 
 
-def walk_files(root: Root, path: str, policy: FilePolicy) -> Iterator[str]:
+def walk_files(root: Root, path: str, policy: FilePolicy, check: Check = go_on) -> Iterator[str]:
     """Yield the path of every file below a directory that this door would open."""
     parts, fd = root.directory(path, policy)
     prefix = "".join(f"{part}/" for part in parts)
-    for entry in _walk(root, parts, fd, policy, None, True, prefix):
+    for entry in _walk(root, parts, fd, policy, None, True, check, prefix):
         if not entry.is_dir:
             yield entry.name
 
@@ -87,11 +96,13 @@ def _walk(
     policy: FilePolicy,
     kinds: frozenset[str] | None,
     recursive: bool,
+    check: Check,
     prefix: str = "",
 ) -> Generator[Entry, None, None]:
     below: list[str] = []
     try:
         for name in sorted(root.kernel.names(fd)):
+            check()
             entry, is_link = _describe(root, parts, fd, name, policy)
             if entry is None or not _wanted(entry, name, policy, kinds):
                 continue
@@ -106,7 +117,7 @@ def _walk(
         with suppress(OSError):  # gone or swapped since it was listed
             inner = root.beneath.open(root.fd, (*parts, name), os.O_RDONLY)
             into = f"{prefix}{printable(name)}/"
-            yield from _walk(root, (*parts, name), inner, policy, kinds, recursive, into)
+            yield from _walk(root, (*parts, name), inner, policy, kinds, recursive, check, into)
 
 
 def _wanted(entry: Entry, name: str, policy: FilePolicy, kinds: frozenset[str] | None) -> bool:

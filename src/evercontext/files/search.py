@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from evercontext.errors import EverContextError
 from evercontext.files import io
-from evercontext.files.listing import walk_files
+from evercontext.files.listing import Check, go_on, walk_files
 from evercontext.files.paths import Root
 from evercontext.files.policy import FilePolicy
 
@@ -23,15 +23,17 @@ class Found:
     truncated: bool
 
 
-def search(root: Root, directory: str, keyword: str, policy: FilePolicy) -> Found:
+def search(
+    root: Root, directory: str, keyword: str, policy: FilePolicy, check: Check = go_on
+) -> Found:
     """Return the files below ``directory`` that contain ``keyword``, literally."""
     wanted = io.encode(keyword)
     paths: list[str] = []
-    for seen, path in enumerate(walk_files(root, directory, policy)):
+    for seen, path in enumerate(walk_files(root, directory, policy, check)):
         if len(paths) == MAX_RESULTS or seen == _MAX_FILES:
             return Found(tuple(paths), True)
         with suppress(OSError, EverContextError), root.file(path, policy) as safe:
-            data = io.read(safe, policy).data
+            data = io.load(safe, policy)
             if wanted in data and b"\0" not in data:
                 paths.append(path)
     return Found(tuple(paths), False)

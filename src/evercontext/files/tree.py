@@ -17,7 +17,7 @@ from evercontext.files import io
 from evercontext.files.failures import explained
 from evercontext.files.io import Content
 from evercontext.files.journal import Change, Journal, Step
-from evercontext.files.listing import Listing, list_directory
+from evercontext.files.listing import Check, Listing, go_on, list_directory
 from evercontext.files.names import parse
 from evercontext.files.paths import Root, SafePath
 from evercontext.files.policy import FilePolicy
@@ -96,6 +96,7 @@ class Tree:
         extensions: Iterable[str] | None = None,
         max_items: int | None = None,
         recursive: bool = False,
+        check: Check = go_on,
     ) -> Listing:
         """List a directory, leaving out what this door would not open."""
         return list_directory(
@@ -105,6 +106,7 @@ class Tree:
             extensions=extensions,
             max_items=max_items,
             recursive=recursive,
+            check=check,
         )
 
     def write(
@@ -137,9 +139,9 @@ class Tree:
             sha256 = None if after is None else io.digest(after)
             return _written(safe, before, after, sha256)
 
-    def search(self, directory: str, keyword: str) -> Found:
+    def search(self, directory: str, keyword: str, check: Check = go_on) -> Found:
         """Return the files below a directory that contain a text."""
-        return search(self.root, directory, keyword, self.policy)
+        return search(self.root, directory, keyword, self.policy, check)
 
     def delete(
         self, path: str, *, trace_id: str, if_match: str | None = None, step: Step | None = None

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from evercontext.errors import EverContextError
+from evercontext.errors import Busy, EverContextError
 from evercontext.server.status import http_status
 
 RawHeaders = list[tuple[bytes, bytes]]
@@ -46,6 +46,8 @@ def error_response(
     headers = [*extra, (b"connection", b"close")] if close else list(extra)
     if http_status(error) == 401:
         headers.append((b"www-authenticate", b"Bearer"))
+    if isinstance(error, Busy):
+        headers.append((b"retry-after", b"1"))
     return start(http_status(error), body, headers), body
 
 

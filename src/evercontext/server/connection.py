@@ -12,6 +12,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from evercontext.errors import BadRequest, EverContextError, Unauthorized
 from evercontext.server.answers import error_response
 from evercontext.server.asgi import DRAIN_SECONDS, DRAINED
+from evercontext.server.leaving import LEAVING, Leaving
 
 HEAD_SECONDS = 8.0
 HEAD_BYTES = 65_536
@@ -35,6 +36,7 @@ class Connection(HttpToolsProtocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._head_bytes = 0
         self._drained: int | None = None
+        self._leaving: list[Leaving] = []
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the clock: nothing was asked yet."""
@@ -42,9 +44,18 @@ class Connection(HttpToolsProtocol):
         self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
+        """Stop the clock, and the work that nobody waits for any more."""
         self._stop_clock()
         super().connection_lost(exc)
+        for request in self._leaving:
+            request.leave()
+
+    def on_message_begin(self) -> None:
+        """A request begins: it can learn that its client went away."""
+        super().on_message_begin()
+        self._leaving = [request for request in self._leaving if request.waits]
+        self._leaving.append(Leaving())
+        self.scope[LEAVING] = self._leaving[-1]  # type: ignore[literal-required]
 
     def data_received(self, data: bytes) -> None:
         """Parse what came; a head that does not end is not collected."""

@@ -28,6 +28,7 @@ from evercontext.events.log import EventLog
 from evercontext.server.answers import encode
 from evercontext.server.asgi import NOTE, App, Note, printable
 from evercontext.server.auth import Addresses
+from evercontext.server.leaving import LEAVING, Leaving
 from evercontext.server.rest import content_size
 from evercontext.server.status import http_status
 from evercontext.server.stdin import open_stdin
@@ -135,7 +136,10 @@ class McpDoor:
         self._running += 1
         self._idle.clear()
         try:
-            result = await self._toolbox.call(parameters.name, arguments, caller)
+            working = self._toolbox.call(parameters.name, arguments, caller)
+            if (leaving := _leaving(context)) and not self._writes(parameters.name):
+                working = leaving.unless_gone(working)
+            result = await working
         finally:
             self._running -= 1
             if not self._running:
@@ -214,6 +218,10 @@ def _text(text: str) -> types.TextContent:
 def _note(context: _Context) -> Note | None:
     """The note of the HTTP request that brought the call, if one did."""
     return context.request.scope.get(NOTE) if context.request is not None else None
+
+
+def _leaving(context: _Context) -> Leaving | None:
+    return context.request.scope.get(LEAVING) if context.request is not None else None
 
 
 def _given_trace_id(context: _Context) -> str:

@@ -15,6 +15,7 @@ from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door, Tool, ToolResult
 from evercontext.errors import (
     BadRequest,
+    Cancelled,
     EverContextError,
     MethodRefused,
     NoSuchRoute,
@@ -22,9 +23,11 @@ from evercontext.errors import (
     UnknownTool,
     WrongMediaType,
 )
+from evercontext.process.workers import think
 from evercontext.server.answers import encode, error_body, error_response, start
 from evercontext.server.asgi import BODY, ROUTE, Note, Receive, Scope, Send, note_of
 from evercontext.server.docs import POLICY, page
+from evercontext.server.leaving import LEAVING, Leaving
 from evercontext.server.metrics import Metrics
 from evercontext.server.status import http_status
 from evercontext.server.strict_json import parse_object
@@ -55,7 +58,7 @@ _MEANINGS = {
     415: "The file is not UTF-8, or the request is not JSON",
     422: "The request does not match the schema",
     500: "The disk answered with an error; nothing is acknowledged",
-    503: "The audit cannot be written, and nothing is written without it",
+    503: "Too much is waiting already, or the audit, without which nothing is written, cannot be",
     504: "It took too long",
     507: "No space left; the old content is kept",
 }
@@ -199,7 +202,9 @@ class ToolRoute:
         note = note_of(scope)
         if scope["method"] == "POST":
             result = await self._call(scope, note)
-            head, body = _answer(result, note.trace_id)
+            if type(result.error) is Cancelled:
+                return  # nobody is there to be answered
+            head, body = await think(note.size, _answer, result, note.trace_id)
         else:
             error = MethodRefused("this route takes another method", fix="See /docs")
             head, body = error_response(error, note.trace_id, extra=[(b"allow", b"POST")])
@@ -209,14 +214,20 @@ class ToolRoute:
     async def _call(self, scope: Scope, note: Note) -> ToolResult:
         try:
             refuse_other_media(scope["headers"])
-            arguments = parse_object(scope[BODY])
+            body: bytes = scope[BODY]
+            arguments = await think(len(body), parse_object, body)
         except EverContextError as error:
             return ToolResult.failed(error)
         path = arguments.get("path")
         note.path = path if isinstance(path, str) else None
         note.principal, note.writes = self._principal.token, self._tool.writes
         caller = Caller(note.trace_id, Door.REST, principal=self._principal)
-        result = await self._toolbox.call(self._tool.name, arguments, caller)
+        working = self._toolbox.call(self._tool.name, arguments, caller)
+        leaving: Leaving | None = scope.get(LEAVING)
+        # A write that was begun is made, whether or not anybody waits for the answer.
+        if leaving is not None and not self._tool.writes:
+            working = leaving.unless_gone(working)
+        result = await working
         note.size = content_size(arguments) or content_size(result.data)
         return result
 

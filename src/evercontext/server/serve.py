@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -28,6 +29,7 @@ from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Door
 from evercontext.errors import ConfigError
 from evercontext.events.log import EventLog
+from evercontext.process.ending import PATIENCE, end_within
 from evercontext.process.listening import announced
 from evercontext.server.asgi import (
     ROUTE,
@@ -45,6 +47,7 @@ from evercontext.server.connection import Connection
 from evercontext.server.console.door import PREFIX, ConsoleDoor, is_quiet, open_console
 from evercontext.server.doors import at_the_door
 from evercontext.server.figures import LogFigures
+from evercontext.server.leaving import Leaving
 from evercontext.server.metrics import Metrics
 from evercontext.server.on_demand import OnDemand
 from evercontext.server.rest import answer_crash, build_gateway
@@ -54,7 +57,9 @@ from evercontext.tools.toolbox import Toolbox
 if TYPE_CHECKING:
     from evercontext.server.mcp import McpDoor
 
-STOP_SECONDS = 3
+STOP_SECONDS = 1
+"""For requests that are being served; those that only read are given up before."""
+_READING_SECONDS = 0.5
 MOST_CONNECTIONS = 512
 _SIGNALS = {signal.SIGINT: Outcome.CANCELLED, signal.SIGTERM: Outcome.TERMINATED}
 
@@ -161,12 +166,15 @@ async def serve(
     listeners: Sequence[Listener], on_ready: Callable[[], None] = lambda: None
 ) -> Outcome:
     """Answer until a signal says stop; return how a shell should hear of it."""
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     servers = [_server(listener) for listener in listeners]
     outcome, stopped = Outcome.DONE, asyncio.Event()
 
     def stop(number: signal.Signals) -> None:
         nonlocal outcome
         outcome = _SIGNALS[number]
+        end_within(PATIENCE, int(outcome))
+        asyncio.get_running_loop().call_later(_READING_SECONDS, Leaving.end_all)
         stopped.set()
         for listener in listeners:
             listener.on_stop()
@@ -183,6 +191,12 @@ async def serve(
             ends = [server.finished for server in servers] or [stopped]
             await asyncio.gather(*(end.wait() for end in ends))
     return outcome
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """False for a request that was cut off because the server ends: that is no mistake."""
+    problem = record.exc_info[1] if record.exc_info else None
+    return not isinstance(problem, asyncio.CancelledError) and "graceful" not in str(record.msg)
 
 
 class _Server(uvicorn.Server):

@@ -57,6 +57,7 @@ _TABLE: dict[type[EverContextError], tuple[int, int]] = {
     errors.ServerProblem: (502, JSON_RPC_SERVER),
     errors.ServerTimeout: (504, JSON_RPC_SERVER),
     errors.AuditUnavailable: (503, JSON_RPC_SERVER),
+    errors.Busy: (503, JSON_RPC_SERVER),
     errors.Cancelled: (503, JSON_RPC_SERVER),
 }
 

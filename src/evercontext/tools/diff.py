@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable
 
 from evercontext.domain.event import Diff
 from evercontext.domain.tool import FileChange
+from evercontext.tools.comparing import unified
 
 _LONGEST_DIFF = 60_000
 _CONTEXT = 3
-_MOST_COMPARISONS = 4_000_000
-"""Lines times lines. Comparing more could take minutes, and a task or a server waits."""
 _HUNK = re.compile(r"@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
 
 
@@ -47,8 +44,7 @@ def _unified(change: FileChange) -> list[str]:
     )
     start, old_end, new_end = _changed_region(old, new)
     middle = old[start:old_end], new[start:new_end]
-    compare = _replacement if len(middle[0]) * len(middle[1]) > _MOST_COMPARISONS else _compared
-    return [_ended(_moved(line, start)) for line in compare(*middle, *names)]
+    return [_ended(_moved(line, start)) for line in unified(*middle, names)]
 
 
 def _lines(text: str | None) -> list[str]:
@@ -62,18 +58,6 @@ def _lines(text: str | None) -> list[str]:
 
 def _ended(line: str) -> str:
     return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-
-
-def _compared(old: list[str], new: list[str], old_name: str, new_name: str) -> Iterable[str]:
-    return difflib.unified_diff(old, new, old_name, new_name)
-
-
-def _replacement(old: list[str], new: list[str], old_name: str, new_name: str) -> Iterable[str]:
-    """One hunk that replaces everything: correct, and never slow."""
-    yield from (f"--- {old_name}\n", f"+++ {new_name}\n")
-    yield f"@@ -1,{len(old)} +1,{len(new)} @@\n"
-    yield from (f"-{line}" for line in old)
-    yield from (f"+{line}" for line in new)
 
 
 def _changed_region(old: list[str], new: list[str]) -> tuple[int, int, int]:

@@ -9,16 +9,46 @@ from typing import Any
 
 from evercontext.domain.tool import Arguments, Tool
 from evercontext.errors import InvalidArguments
+from evercontext.process.workers import THINKING
+
+_FEW = 200
+_SHORT = 16_384
+"""Values, and characters of them, that are checked at once; more are checked in a thread."""
 
 
-def checked(tool: Tool, arguments: Arguments) -> Arguments:
+async def check_arguments(tool: Tool, arguments: Arguments) -> Arguments:
     """Return the arguments as the tool wants them, or raise ``InvalidArguments``."""
     if not isinstance(arguments, dict):
         raise InvalidArguments(f"{tool.name}: arguments must be one JSON object")
+    if not tool.check and _plainly_fits(tool.arguments, arguments):
+        return arguments
+    if _is_small(arguments):
+        return checked(tool, arguments)
+    return await THINKING.run(checked, tool, arguments)
+
+
+def _is_small(arguments: Arguments) -> bool:
+    """True for few values with short texts, found out in a few steps."""
+    left, values = _FEW, [arguments]
+    size = 0
+    while values:
+        value: Any = values.pop()
+        left -= 1
+        if isinstance(value, str):
+            size += len(value)
+        elif isinstance(value, dict | list):
+            if len(value) > left:
+                return False
+            values.extend(value.values() if isinstance(value, dict) else value)
+        if left < 0 or size > _SHORT:
+            return False
+    return True
+
+
+def checked(tool: Tool, arguments: Arguments) -> Arguments:
+    """Check in this thread, as long as it takes."""
     if tool.check:
         return tool.check(arguments)
-    if _plainly_fits(tool.arguments, arguments):
-        return arguments
     problem = next(
         _validator(json.dumps(tool.arguments, sort_keys=True)).iter_errors(arguments), None
     )

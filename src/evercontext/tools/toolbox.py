@@ -34,11 +34,15 @@ from evercontext.errors import (
     UnknownTool,
 )
 from evercontext.events.log import EventLog
+from evercontext.process.workers import Workers
 from evercontext.tools.approval import Gate, Question
 from evercontext.tools.diff import describe
 from evercontext.tools.hooks import Hooks
-from evercontext.tools.schema import checked
+from evercontext.tools.schema import check_arguments
 from evercontext.tools.truncate import truncate
+
+_COMPARING = Workers("comparing", threads=2, waiting=1_000_000)
+"""For changes that are made already: none of them may go unrecorded because many wait."""
 
 
 class Toolbox:
@@ -110,11 +114,11 @@ class Toolbox:
         """Make one call of a tool at hand: one of these, or one that an outside server offers."""
         try:
             _refuse_by_mode(tool, caller)
-            arguments = checked(tool, arguments)
+            arguments = await check_arguments(tool, arguments)
             must_ask = False
             if self.hooks:
                 given, must_ask = await self.hooks.before(tool, arguments, caller)
-                arguments = arguments if given is arguments else checked(tool, given)
+                arguments = arguments if given is arguments else await check_arguments(tool, given)
             changes, approved = await self._consent(tool, arguments, caller, must_ask)
         except EverContextError as error:
             return self._refused(tool.name, arguments, caller, error)
@@ -132,7 +136,7 @@ class Toolbox:
         if self.hooks:
             about = dataclasses.replace(caller, parent=step)
             result = await self.hooks.after(tool, arguments, result, about)
-        return self._record(tool, result, caller, step, started)
+        return await self._record(tool, result, caller, step, started)
 
     async def _lead_on(self, tool: Tool, arguments: Arguments, caller: Caller) -> ToolResult:
         """Make a call that only leads to another: that one is the step, if it comes to one."""
@@ -203,18 +207,30 @@ class Toolbox:
         self._emit_result(name[:80], ToolResult.failed(error), caller, step, 0, False)
         return ToolResult.failed(error)
 
-    def _record(
+    async def _record(
         self, tool: Tool, result: ToolResult, caller: Caller, step: str, started: float
     ) -> ToolResult:
         text, cut = truncate(result.text, tool.longest)
         result = dataclasses.replace(result, text=text) if cut else result
         duration = round((time.monotonic() - started) * 1000)
         self._emit_result(tool.name, result, caller, step, duration, cut)
-        applied = caller.mode is not Mode.DRY_RUN
-        for change in result.changes:
-            diff = describe(change, applied=applied)
-            self._events.emit(diff, trace_id=caller.trace_id, parent=step)
+        if result.changes:
+            # The change is made: whoever is cancelled here still leaves a trace that says so.
+            telling = asyncio.ensure_future(self._tell_changes(result.changes, caller, step))
+            try:
+                await asyncio.shield(telling)
+            except asyncio.CancelledError:
+                await telling
+                raise
         return result
+
+    async def _tell_changes(
+        self, changes: tuple[FileChange, ...], caller: Caller, step: str
+    ) -> None:
+        applied = caller.mode is not Mode.DRY_RUN
+        for change in changes:
+            diff = await _COMPARING.run(describe, change, applied=applied)
+            self._events.emit(diff, trace_id=caller.trace_id, parent=step)
 
     def _emit_result(
         self, name: str, result: ToolResult, caller: Caller, step: str, duration: int, cut: bool

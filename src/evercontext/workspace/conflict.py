@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
+from evercontext.tools.comparing import unified
 
 _MOST_LINES = 40
 
@@ -16,7 +16,8 @@ def show_three_ways(base: str, theirs: str, ours: str) -> str:
 
 
 def _diff(old: str, new: str) -> str:
-    lines = list(difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=1))[2:]
+    changes = unified(old.splitlines(), new.splitlines(), ("", ""), context=1)
+    lines = [line.removesuffix("\n") for line in changes][2:]
     if len(lines) > _MOST_LINES:
         lines = [*lines[:_MOST_LINES], f"… {len(lines) - _MOST_LINES} more lines"]
     return "\n".join(lines) or "(only line endings or the end of the file)"

@@ -3,6 +3,9 @@
 The ladder: the text as given; then with the file's line endings; then ignoring spaces at line ends;
 then shifted by one indentation. Every rung must be unique, the new text is only fitted to the
 place (line endings, indentation), and the rung that held is reported. Nothing is ever guessed.
+
+Every step takes time in proportion to the text, and its size is known before it is made: a chain of
+edits that each double a text would otherwise fill the memory from a request of one kilobyte.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from evercontext.errors import EditMismatch
+from evercontext.errors import EditMismatch, TooLarge
 from evercontext.workspace.nearest import describe_nearest
 
 EXACT, LINE_ENDINGS, TRAILING_SPACE, INDENTATION = (
@@ -22,6 +25,12 @@ EXACT, LINE_ENDINGS, TRAILING_SPACE, INDENTATION = (
 )
 
 _Relate = Callable[[str, str], str | None]
+
+_LONGEST_PLACEHOLDER = 200
+"""Characters; longer lines are content, and a pattern takes its time over them."""
+_MOST_COMPARED = 2_000_000
+"""Lines whose indentation is compared for one edit; texts that need more only look alike."""
+_LINES_NAMED = 10
 
 _PLACEHOLDER = re.compile(
     r"[\s#/*<!;%-]*(\.\.\.|…)\s*[\(\[]?\s*"
@@ -55,17 +64,39 @@ class _Hit:
     new: str
 
 
-def apply_edits(text: str, edits: Sequence[Edit]) -> tuple[str, tuple[Applied, ...]]:
-    """Apply all edits in order, or none: EditMismatch names the one that does not fit."""
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Where an edit fits, and what would come of it; nothing is made yet."""
+
+    starts: tuple[int, ...]
+    """The first of the places."""
+    places: int
+    growth: int
+    make: Callable[[], str]
+
+
+def apply_edits(
+    text: str,
+    edits: Sequence[Edit],
+    *,
+    longest: int | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> tuple[str, tuple[Applied, ...]]:
+    """Apply all edits in order, or none: EditMismatch names the one that does not fit.
+
+    ``TooLarge`` if the text would pass ``longest`` characters in between; ``check`` is called
+    before each edit and may raise.
+    """
     applied: list[Applied] = []
     for number, edit in enumerate(edits, 1):
+        check()
         try:
-            text, done = _apply(text, edit)
-        except EditMismatch as error:
+            text, done = _apply(text, edit, longest)
+        except (EditMismatch, TooLarge) as error:
             if len(edits) == 1:
                 raise
             message = f"edit {number} of {len(edits)}: {error.message}"
-            raise EditMismatch(
+            raise type(error)(
                 message, fix=f"Nothing was changed. {error.fix or ''}".strip()
             ) from None
         applied.append(done)
@@ -86,25 +117,32 @@ def keep_form(before: str, after: str) -> tuple[str, tuple[str, ...]]:
 
 def find_placeholder(before: str, after: str) -> str | None:
     """Return a line such as ``# ... rest unchanged`` that the new text has and the old had not."""
+    known: set[str] | None = None
     for line in after.splitlines():
-        if _PLACEHOLDER.fullmatch(line.rstrip()) and line.strip() not in before:
+        if len(line) > _LONGEST_PLACEHOLDER or not _PLACEHOLDER.fullmatch(line.rstrip()):
+            continue
+        if known is None:
+            known = {old.strip() for old in before.splitlines()}
+        if line.strip() not in known:
             return line.strip()
     return None
 
 
-def _apply(text: str, edit: Edit) -> tuple[str, Applied]:
+def _apply(text: str, edit: Edit, longest: int | None) -> tuple[str, Applied]:
     _refuse_senseless(text, edit)
     for rung, find in _LADDER:
-        hits = find(text, edit)
-        if not hits:
+        plan = find(text, edit)
+        if plan is None:
             continue
-        if len(hits) > 1 and not edit.replace_all:
-            lines = ", ".join(str(_line(text, hit.start)) for hit in hits[:10])
+        if plan.places > 1 and not edit.replace_all:
+            lines = ", ".join(str(_line(text, start)) for start in plan.starts)
             raise EditMismatch(
-                f"the text occurs {len(hits)} times (lines {lines})",
+                f"the text occurs {plan.places} times (lines {lines})",
                 fix="Give more lines around it, or set replace_all",
             )
-        return _replace(text, hits), Applied(_line(text, hits[0].start), rung, len(hits))
+        if longest is not None and plan.growth > 0 and len(text) + plan.growth > longest:
+            raise TooLarge(f"too large: the file would have more than {longest} characters")
+        return plan.make(), Applied(_line(text, plan.starts[0]), rung, plan.places)
     if edit.new.strip() and edit.new in text:
         raise EditMismatch("the text is not there, and the new text already is")
     raise EditMismatch("the text is not in the file", fix=describe_nearest(text, edit.old))
@@ -122,48 +160,46 @@ def _refuse_senseless(text: str, edit: Edit) -> None:
         )
 
 
-def _replace(text: str, hits: list[_Hit]) -> str:
-    for hit in reversed(hits):
-        text = text[: hit.start] + hit.new + text[hit.end :]
-    return text
-
-
 def _line(text: str, offset: int) -> int:
     return text.count("\n", 0, offset) + 1
 
 
-def _find(text: str, old: str, new: str) -> list[_Hit]:
-    hits: list[_Hit] = []
+def _find(text: str, old: str, new: str) -> _Plan | None:
+    places = text.count(old)
+    if not places:
+        return None
+    starts: list[int] = []
     start = text.find(old)
-    while start >= 0:
-        hits.append(_Hit(start, start + len(old), new))
+    while start >= 0 and len(starts) < _LINES_NAMED:
+        starts.append(start)
         start = text.find(old, start + len(old))
-    return hits
+    growth = places * (len(new) - len(old))
+    return _Plan(tuple(starts), places, growth, lambda: text.replace(old, new))
 
 
-def _find_exact(text: str, edit: Edit) -> list[_Hit]:
+def _find_exact(text: str, edit: Edit) -> _Plan | None:
     new = edit.new
     if _is_crlf(text) and "\r" not in edit.old and "\n" not in edit.old and "\r" not in new:
         new = new.replace("\n", "\r\n")
     return _find(text, edit.old, new)
 
 
-def _find_line_endings(text: str, edit: Edit) -> list[_Hit]:
+def _find_line_endings(text: str, edit: Edit) -> _Plan | None:
     if "\r\n" in text:
         old, new = (
             part.replace("\r\n", "\n").replace("\n", "\r\n") for part in (edit.old, edit.new)
         )
     else:
         old, new = (part.replace("\r\n", "\n") for part in (edit.old, edit.new))
-    return _find(text, old, new) if old != edit.old else []
+    return _find(text, old, new) if old != edit.old else None
 
 
-def _find_trailing_space(text: str, edit: Edit) -> list[_Hit]:
-    return _find_lines(text, edit, lambda theirs, ours: "" if theirs == ours else None)
+def _find_trailing_space(text: str, edit: Edit) -> _Plan | None:
+    return _find_lines(text, edit, str.rstrip, lambda theirs, ours: "")
 
 
-def _find_indented(text: str, edit: Edit) -> list[_Hit]:
-    return _find_lines(text, edit, _shift)
+def _find_indented(text: str, edit: Edit) -> _Plan | None:
+    return _find_lines(text, edit, str.strip, _shift)
 
 
 _LADDER = (
@@ -186,36 +222,70 @@ def _shift(theirs: str, ours: str) -> str | None:
     return None
 
 
-def _find_lines(text: str, edit: Edit, relate: _Relate) -> list[_Hit]:
-    """Find whole lines that relate to those of the edit, all in the same way."""
+def _find_lines(text: str, edit: Edit, bare: Callable[[str], str], relate: _Relate) -> _Plan | None:
+    """Find whole lines that are those of the edit once ``bare``, all related in the same way."""
     lines = text.splitlines(keepends=True)
     old = [line.rstrip() for line in edit.old.splitlines()]
-    bare = [line.rstrip() for line in lines]
     starts = _offsets(lines)
+    # A letter for each line makes it a search for a text in a text, which is never slow.
+    run, word = _spelled([bare(line) for line in lines], [bare(line) for line in old])
     hits: list[_Hit] = []
-    index = 0
-    while index + len(old) <= len(lines):
-        shift = _relation(bare[index : index + len(old)], old, relate)
-        new = None if shift is None else _fit(edit, shift, text)
-        if new is None:
-            index += 1
-            continue
+    compared = 0
+    fitted: dict[str | None, str | None] = {None: None}
+    index = run.find(word)
+    while index >= 0:
         last = index + len(old)
+        compared += len(old)
+        if compared > _MOST_COMPARED:
+            raise EditMismatch(
+                "too many places are like the text", fix="Copy its lines exactly, spaces included"
+            )
+        shift = _relation([line.rstrip() for line in lines[index:last]], old, relate)
+        if shift not in fitted:
+            fitted[shift] = _fit(edit, shift or "", text)
+        if (new := fitted[shift]) is None:
+            index = run.find(word, index + 1)
+            continue
         ending = len(lines[last - 1]) - len(lines[last - 1].rstrip("\r\n"))
         end = starts[last] - (0 if edit.old.endswith("\n") else ending)
         hits.append(_Hit(starts[index], end, new))
-        index = last
-    return hits
+        index = run.find(word, last)
+    return _planned(text, hits) if hits else None
+
+
+def _spelled(lines: list[str], wanted: list[str]) -> tuple[str, str]:
+    """Both as texts with a letter for each line; lines that are not wanted share one."""
+    letters = {line: chr(number) for number, line in enumerate(dict.fromkeys(wanted), 1)}
+    return (
+        "".join([letters.get(line, "\0") for line in lines]),
+        "".join([letters[line] for line in wanted]),
+    )
+
+
+def _planned(text: str, hits: list[_Hit]) -> _Plan:
+    growth = sum(len(hit.new) - (hit.end - hit.start) for hit in hits)
+
+    def make() -> str:
+        parts, end = [], 0
+        for hit in hits:
+            parts += [text[end : hit.start], hit.new]
+            end = hit.end
+        return "".join([*parts, text[end:]])
+
+    return _Plan(tuple(hit.start for hit in hits[:_LINES_NAMED]), len(hits), growth, make)
 
 
 def _relation(theirs: list[str], ours: list[str], relate: _Relate) -> str | None:
-    shifts: set[str | None] = set()
+    """How lines relate that are the same once bare, if all do in the same way."""
+    common: str | None = None
     for their_line, our_line in zip(theirs, ours, strict=True):
-        if bool(their_line) != bool(our_line):
+        if not their_line:
+            continue
+        shift = relate(their_line, our_line)
+        if shift is None or (common is not None and shift != common):
             return None
-        if their_line:
-            shifts.add(relate(their_line, our_line))
-    return shifts.pop() if len(shifts) == 1 else None
+        common = shift
+    return common
 
 
 def _fit(edit: Edit, shift: str, text: str) -> str | None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
+from evercontext.tools.comparing import Comparison
 
 _SHOWN = 12
 _CANDIDATES = 30
 _LONGEST_LINE = 160
+_COMPARED = 4000
+"""Characters of a run that are compared."""
+_MOST_LINES = 200
+"""Lines that are looked for; more of them tell nothing new."""
+_STEPS = 3_000_000
+"""Pairs of equal characters that are looked at, in all candidates together."""
 
 
 def describe_nearest(text: str, wanted: str) -> str:
     """Return the part of ``text`` most like ``wanted``, with line numbers, as advice."""
-    lines, want = text.splitlines(), wanted.strip("\n").splitlines()
+    lines, want = text.splitlines(), wanted.strip("\n").splitlines()[:_MOST_LINES]
     start = _nearest(lines, want)
     if start is None:
         return "Read the file again and copy the lines exactly"
@@ -25,13 +31,12 @@ def describe_nearest(text: str, wanted: str) -> str:
 def _nearest(lines: list[str], want: list[str]) -> int | None:
     """Return where the most similar run of lines begins, if anything is similar at all."""
     windows = _promising(lines, want)
-    wanted = "\n".join(line.strip() for line in want)[:4000]
+    wanted = "\n".join(line.strip() for line in want)[:_COMPARED]
     best, where = 0.4, None
-    matcher = difflib.SequenceMatcher(autojunk=False)
-    matcher.set_seq2(wanted)
+    matcher = Comparison("", wanted, steps=_STEPS, autojunk=False)
     for start in windows:
-        found = "\n".join(line.strip() for line in lines[start : start + len(want)])[:4000]
-        matcher.set_seq1(found)
+        near = "\n".join(line.strip() for line in lines[start : start + len(want)])[:_COMPARED]
+        matcher.set_seq1(near)
         if matcher.quick_ratio() > best and (ratio := matcher.ratio()) > best:
             best, where = ratio, start
     return where

@@ -10,6 +10,7 @@ from evercontext.domain.tool import Arguments, Caller, Door, Effect, Tool, ToolR
 from evercontext.errors import InvalidArguments
 from evercontext.files.listing import MAX_ITEMS, Entry, Listing
 from evercontext.files.tree import FileText
+from evercontext.process.workers import think
 from evercontext.workspace.reads import ReadLedger, count_lines
 from evercontext.workspace.schema import boolean, integer, parameters, string, strings
 from evercontext.workspace.workspace import Workspace
@@ -92,15 +93,17 @@ def _list(workspace: Workspace) -> Tool:
 def _read_file(workspace: Workspace, ledger: ReadLedger) -> Tool:
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
         file = await workspace.read(arguments["path"], caller)
+        content, size = file.content, len(file.content)
         first = arguments.get("start_line", 1)
-        total = count_lines(file.content)
+        total = await think(size, count_lines, content)
         if first > max(total, 1):
             raise InvalidArguments(f"start_line: the file has only {total} lines")
-        text, last = _excerpt(file, total, first, arguments.get("end_line"), _fits(caller))
-        ledger.note(caller, file.path, file.sha256, file.content, first, last)
+        asked_end, fits = arguments.get("end_line"), _fits(caller)
+        text, last = await think(size, _excerpt, file, total, first, asked_end, fits)
+        ledger.note(caller, file.path, file.sha256, content, total, (first, last or total))
         partial = (first, last) != (1, total) and total > 0
         asked = "start_line" in arguments or "end_line" in arguments
-        data = {"content": text if asked else file.content}
+        data = {"content": text if asked else content}
         if caller.door is Door.REST:
             # A program takes the content from the data; its trace need not hold every file.
             return ToolResult(f"{file.path}: {total} lines, {file.size} bytes", data)

@@ -35,14 +35,20 @@ class ReadLedger:
         self._readers: OrderedDict[str, OrderedDict[str, _Read]] = OrderedDict()
 
     def note(
-        self, caller: Caller, path: str, sha256: str, content: str, first: int = 1, last: int = 0
+        self,
+        caller: Caller,
+        path: str,
+        sha256: str,
+        content: str,
+        lines: int,
+        shown: tuple[int, int] | None = None,
     ) -> None:
-        """Remember that lines ``first`` to ``last`` of this content were shown."""
+        """Remember that a content of so many lines was shown: all of them, or first to last."""
         files = self._files(caller)
-        read, lines = files.get(path), count_lines(content)
+        read = files.get(path)
         if read is None or read.sha256 != sha256:
             read = _Read(sha256, lines, content if len(content) <= _LONGEST_KEPT else None)
-        read.add(first, last or lines)
+        read.add(*(shown or (1, lines)))
         files[path] = read
         files.move_to_end(path)
         while len(files) > _FILES:

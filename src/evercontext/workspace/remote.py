@@ -59,6 +59,10 @@ class RemoteWorkspace:
         """Nothing: the gateway refuses what a person would have to approve."""
         return None
 
+    def longest(self, caller: Caller) -> int | None:
+        """What an answer may have is what a file may have: the gateway keeps its own limit."""
+        return LARGEST_ANSWER
+
     async def list(
         self,
         path: str,

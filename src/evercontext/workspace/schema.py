@@ -44,7 +44,11 @@ def boolean(description: str) -> Schema:
     return {"type": "boolean", "description": description}
 
 
-def objects(description: str, properties: Mapping[str, Schema], required: Sequence[str]) -> Schema:
-    """A list, not empty, of objects."""
+def objects(
+    description: str, properties: Mapping[str, Schema], required: Sequence[str], *, most: int
+) -> Schema:
+    """A list, not empty, of at most so many objects."""
     items = parameters(properties, required=required)
-    return {"type": "array", "items": items, "minItems": 1, "description": description}
+    # The length comes first: a list that is too long is not looked through.
+    limits = {"maxItems": most, "minItems": 1}
+    return {"type": "array", **limits, "items": items, "description": description}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
@@ -19,10 +18,15 @@ from evercontext.files.policy import FilePolicy
 from evercontext.files.protected import is_secret
 from evercontext.files.search import Found
 from evercontext.files.tree import FileText, Tree, WriteMode, Written
+from evercontext.process.workers import Stop, Workers
 from evercontext.workspace.protection import Protection
 
 _SMALL = 1_048_576
 _Result = TypeVar("_Result")
+_WRITERS = 4
+_SEARCHERS = 2
+"""More would only take turns: a search is as quick as the processor and the disk."""
+_MOST_WAITING = 64
 
 
 class Workspace(Protocol):
@@ -30,6 +34,10 @@ class Workspace(Protocol):
 
     def caution(self, path: str) -> str | None:
         """Return why a person is asked before this file is changed; ``None`` if nobody is."""
+        ...
+
+    def longest(self, caller: Caller) -> int | None:
+        """Bytes that a file may have for this caller; ``None`` if only the far side knows."""
         ...
 
     async def list(
@@ -105,6 +113,12 @@ class LocalWorkspace:
         self._local = is_local(tree.root.fd)
         self._steps: dict[str, Step] = {}
         self._seen: snapshot.Snapshot | None = None
+        # Each has threads of its own: no crowd of searches keeps a write waiting.
+        self._writes = Workers("writes", _WRITERS, _MOST_WAITING)
+        self._reads = Workers("reads", _WRITERS, _MOST_WAITING)
+        self._searches = Workers("searches", _SEARCHERS, _MOST_WAITING)
+        # What was begun is brought to its end: nothing here is ever sent away.
+        self._records = Workers("records", _SEARCHERS, 1_000_000)
 
     @classmethod
     def open(
@@ -138,6 +152,10 @@ class LocalWorkspace:
         """Return why a person is asked before this file is changed; ``None`` if nobody is."""
         return self.protection.caution(path, self._tree.policy)
 
+    def longest(self, caller: Caller) -> int | None:
+        """Bytes that a file may have for this caller."""
+        return self._door(caller).policy.max_bytes
+
     async def list(
         self,
         path: str,
@@ -148,12 +166,15 @@ class LocalWorkspace:
         recursive: bool = False,
     ) -> Listing:
         """List a directory."""
-        return await asyncio.to_thread(
+        stop = Stop()
+        return await self._searches.run(
             self._door(caller).list,
             path,
             extensions=extensions,
             max_items=max_items,
             recursive=recursive,
+            check=stop.check,
+            stop=stop,
         )
 
     async def read(self, path: str, caller: Caller) -> FileText:
@@ -162,11 +183,14 @@ class LocalWorkspace:
         if self._local and tree.policy.max_bytes <= _SMALL:
             # Handing it to a thread and back takes longer than reading it.
             return tree.read(path)
-        return await asyncio.to_thread(tree.read, path)
+        return await self._reads.run(tree.read, path)
 
     async def search(self, directory: str, keyword: str, caller: Caller) -> Found:
         """Find the files that contain a text."""
-        return await asyncio.to_thread(self._door(caller).search, directory, keyword)
+        stop = Stop()
+        return await self._searches.run(
+            self._door(caller).search, directory, keyword, check=stop.check, stop=stop
+        )
 
     async def preview(
         self, path: str, content: str | None, mode: WriteMode, caller: Caller
@@ -217,15 +241,15 @@ class LocalWorkspace:
         """Make every change of this trace inside come true together, or none, even in a crash."""
         stack = ExitStack()
         opened = self.journal.step(caller.trace_id)
-        self._steps[caller.trace_id] = await asyncio.to_thread(stack.enter_context, opened)
+        self._steps[caller.trace_id] = await self._records.run(stack.enter_context, opened)
         try:
             yield
         except BaseException as error:
             del self._steps[caller.trace_id]
-            await asyncio.to_thread(stack.__exit__, type(error), error, error.__traceback__)
+            await self._records.run(stack.__exit__, type(error), error, error.__traceback__)
             raise
         del self._steps[caller.trace_id]
-        await asyncio.to_thread(stack.close)
+        await self._records.run(stack.close)
 
     @asynccontextmanager
     async def recording(self, caller: Caller, unsure: str = "") -> AsyncIterator[Recorded]:
@@ -235,12 +259,12 @@ class LocalWorkspace:
         """
         recorded = Recorded()
         root = self._tree.root
-        before = await asyncio.to_thread(snapshot.take, root, self._seen)
+        before = await self._records.run(snapshot.take, root, self._seen)
         try:
             yield recorded
         finally:
-            after = await asyncio.to_thread(snapshot.take, root, before)
-            found = await asyncio.to_thread(
+            after = await self._records.run(snapshot.take, root, before)
+            found = await self._records.run(
                 snapshot.record, self.journal, before, after, caller.trace_id, unsure
             )
             self._seen = after
@@ -249,7 +273,9 @@ class LocalWorkspace:
             recorded.unsure = found.unsure
 
     def close(self) -> None:
-        """Let the tree go."""
+        """Let the tree go, once nobody is at work in it."""
+        for workers in (self._searches, self._reads, self._records, self._writes):
+            workers.close()
         self._tree.close()
 
     async def _change(
@@ -262,7 +288,7 @@ class LocalWorkspace:
             self.protection.permit(paths, tree.policy, approved=caller.approved)
             return change(tree)
 
-        return await asyncio.to_thread(permitted)
+        return await self._writes.run(permitted)
 
     def _door(self, caller: Caller) -> Tree:
         return self._doors[caller.door]

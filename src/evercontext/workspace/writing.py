@@ -5,19 +5,22 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from evercontext.domain.tool import Arguments, Caller, Caution, Effect, FileChange, Tool, ToolResult
-from evercontext.errors import Changed, EditMismatch, NotFound
+from evercontext.errors import Changed, EditMismatch, NotFound, TooLarge
 from evercontext.files.tree import FileText, WriteMode, Written
+from evercontext.process.workers import THINKING, Stop, think
 from evercontext.workspace.conflict import show_three_ways
 from evercontext.workspace.edits import Applied, Edit, apply_edits, find_placeholder, keep_form
-from evercontext.workspace.reads import ReadLedger
+from evercontext.workspace.reads import ReadLedger, count_lines
 from evercontext.workspace.schema import boolean, choice, objects, parameters, string
 from evercontext.workspace.workspace import Workspace
 
 _PATH = "Path relative to the project root, with / between names."
 _ORDINARY = frozenset("\t\n\r\f\ufeff")
 _CHANGES = Effect.READ | Effect.WRITE
+_MOST_EDITS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,15 @@ class _Draft:
     notes: tuple[str, ...]
 
 
-_Compose = Callable[[Arguments, FileText], tuple[str, tuple[str, ...]]]
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """How far an edit may go: characters of its result, and whether anybody still waits."""
+
+    longest: int | None
+    check: Callable[[], None]
+
+
+_Compose = Callable[[Arguments, FileText, _Bounds], tuple[str, tuple[str, ...]]]
 
 
 def writing_tools(workspace: Workspace, ledger: ReadLedger) -> list[Tool]:
@@ -115,9 +126,10 @@ def _writer(
         known = arguments.get("if_match")
         written = await workspace.write(path, content, mode, caller, if_match=known)
         if written.created or mode is not WriteMode.APPEND:
-            _know(ledger, caller, written)
+            await _know(ledger, caller, written)
         done = "created" if written.created else "wrote"
-        return _result(f"{done} {written.path}", written, _report_controls(content))
+        controls = await think(len(content), _report_controls, content)
+        return _result(f"{done} {written.path}", written, controls)
 
     async def preview(arguments: Arguments, caller: Caller) -> tuple[FileChange, ...]:
         mode = mode_of(arguments)
@@ -171,12 +183,15 @@ def _edit_tool(
 ) -> Tool:
     async def draft(arguments: Arguments, caller: Caller) -> _Draft:
         file = await _existing(workspace, arguments["path"], caller)
+        stop = Stop()
+        bounds = _Bounds(workspace.longest(caller), stop.check)
         try:
             ledger.check(caller, file.path, file.sha256)
         except Changed as error:
             base = ledger.seen(caller, file.path)
-            raise _conflict(error, file, base, arguments, compose) from None
-        content, notes = compose(arguments, file)
+            conflict = partial(_conflict, error, file, base, arguments, compose, bounds)
+            raise await THINKING.run(conflict, stop=stop) from None
+        content, notes = await THINKING.run(compose, arguments, file, bounds, stop=stop)
         return _Draft(file, content, notes)
 
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
@@ -189,10 +204,8 @@ def _edit_tool(
             caller,
             if_match=made.file.sha256,
         )
-        _know(ledger, caller, written)
-        return _result(
-            f"edited {written.path}", written, (*made.notes, *_report_controls(made.content))
-        )
+        await _know(ledger, caller, written)
+        return _result(f"edited {written.path}", written, made.notes)
 
     async def preview(arguments: Arguments, caller: Caller) -> tuple[FileChange, ...]:
         made = await draft(arguments, caller)
@@ -284,34 +297,45 @@ def _edits_schema() -> dict[str, object]:
             "replace_all": boolean("Replace every occurrence (default false)."),
         },
         required=["old", "new"],
+        most=_MOST_EDITS,
     )
 
 
 def _conflict(
-    error: Changed, file: FileText, base: str | None, arguments: Arguments, compose: _Compose
+    error: Changed,
+    file: FileText,
+    base: str | None,
+    arguments: Arguments,
+    compose: _Compose,
+    bounds: _Bounds,
 ) -> Changed:
     """Add both sides to the refusal, if what was read is still known: nobody's lines get lost."""
     if base is None or base == file.content:
         return error
     try:
-        wanted, _ = compose(arguments, replace(file, content=base))
-    except EditMismatch:
+        wanted, _ = compose(arguments, replace(file, content=base), bounds)
+    except (EditMismatch, TooLarge):
         return error
     return Changed(
         error.message, fix=f"{error.fix}.\n{show_three_ways(base, file.content, wanted)}"
     )
 
 
-def _compose_edits(arguments: Arguments, file: FileText) -> tuple[str, tuple[str, ...]]:
+def _compose_edits(
+    arguments: Arguments, file: FileText, bounds: _Bounds
+) -> tuple[str, tuple[str, ...]]:
     edits = [
         Edit(edit["old"], edit["new"], edit.get("replace_all", False))
         for edit in arguments["edits"]
     ]
-    content, applied = apply_edits(file.content, edits)
-    return content, tuple(_tell(number, done) for number, done in enumerate(applied, 1))
+    content, applied = apply_edits(file.content, edits, longest=bounds.longest, check=bounds.check)
+    notes = tuple(_tell(number, done) for number, done in enumerate(applied, 1))
+    return content, (*notes, *_report_controls(content))
 
 
-def _compose_whole(arguments: Arguments, file: FileText) -> tuple[str, tuple[str, ...]]:
+def _compose_whole(
+    arguments: Arguments, file: FileText, bounds: _Bounds
+) -> tuple[str, tuple[str, ...]]:
     content: str = arguments["new_content"]
     placeholder = find_placeholder(file.content, content)
     if placeholder:
@@ -320,7 +344,7 @@ def _compose_whole(arguments: Arguments, file: FileText) -> tuple[str, tuple[str
             fix="Give the complete content, every line of it",
         )
     content, kept = keep_form(file.content, content)
-    return content, tuple(f"kept its {form}" for form in kept)
+    return content, (*(f"kept its {form}" for form in kept), *_report_controls(content))
 
 
 def _tell(number: int, done: Applied) -> str:
@@ -336,10 +360,11 @@ async def _existing(workspace: Workspace, path: str, caller: Caller) -> FileText
         raise NotFound(error.message, fix="Create a new file with the write tool") from None
 
 
-def _know(ledger: ReadLedger, caller: Caller, written: Written) -> None:
+async def _know(ledger: ReadLedger, caller: Caller, written: Written) -> None:
     """Who wrote a whole content knows it."""
-    if written.sha256 and written.after is not None:
-        ledger.note(caller, written.path, written.sha256, written.after)
+    if written.sha256 and (content := written.after) is not None:
+        lines = await think(len(content), count_lines, content)
+        ledger.note(caller, written.path, written.sha256, content, lines)
 
 
 def _result(text: str, written: Written, notes: tuple[str, ...] = ()) -> ToolResult:
