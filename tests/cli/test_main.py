@@ -101,6 +101,14 @@ def test_a_full_disk_behind_the_output_is_one_line(more: str) -> None:
     assert "No space left on device" in done.stderr
 
 
+def test_a_full_disk_behind_the_errors_keeps_the_exit_code() -> None:
+    """S2: Python alone would end with 120."""
+    done = subprocess.run(
+        ["bash", "-c", f"{EVERCONTEXT} rnu > /dev/full 2>&1"], capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (64, b"", b"")
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
 def test_a_closed_stream_stops_nothing(closed: str, tmp_path: Path) -> None:
     script = tmp_path / "turns.jsonl"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -124,6 +125,18 @@ def _show_origin(problem: BaseException) -> None:
 
 
 def _reader_left() -> int:
-    # Python would complain again when it flushes at exit.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    drop_unwritable()
     return int(Outcome.DONE)
+
+
+def drop_unwritable() -> None:
+    """Give up output that cannot be written: no reader, a full disk. It has been told by now.
+
+    Python would try again at exit, complain, and change the exit code to 120.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

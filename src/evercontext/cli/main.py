@@ -162,6 +162,8 @@ def _code_of(given: list[str]) -> int:
         return failure.report(problem, given)
     except KeyboardInterrupt as stopped:
         return failure.report(stopped, given)
+    finally:
+        failure.drop_unwritable()
 
 
 def _terminate(number: int, frame: object) -> NoReturn:
