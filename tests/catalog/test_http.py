@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,21 +58,17 @@ async def serving(
     heads: list[bytes] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        heads.append(head)
-        size = next(
-            int(line.split(b":")[1])
-            for line in head.lower().split(b"\r\n")
-            if line.startswith(b"content-length")
-        )
-        message = json.loads(await reader.readexactly(size))
-        writer.write(
-            respond(message)
-            if "id" in message or not needs_id
-            else http(b"", "text/plain", "202 OK")
-        )
-        await writer.drain()
-        writer.close()
+        with closing(writer), suppress(asyncio.IncompleteReadError, ConnectionError):
+            head = await reader.readuntil(b"\r\n\r\n")
+            heads.append(head)
+            if head.startswith(b"GET"):
+                writer.write(http(b"", "text/plain", "405 No stream here"))
+                return
+            size = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+            message = json.loads(await reader.readexactly(size))
+            answers = "id" in message or not needs_id
+            writer.write(respond(message) if answers else http(b"", "text/plain", "202 OK"))
+            await writer.drain()
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     async with server:

@@ -28,6 +28,7 @@ from evercontext.files.paths import Root
 from evercontext.files.policy import gateway_policy
 from evercontext.files.recovery import open_journal
 from evercontext.files.tree import Tree
+from tests.programs import program
 
 SECRET = "SECRET-CANARY"
 TRACE = "33333333-3333-4333-8333-333333333333"
@@ -212,7 +213,7 @@ def cut_power_repeatedly(base: Path, times: int, seed: int = 1) -> tuple[int, li
     disk.mkdir()
     with image.open("wb") as file:
         file.truncate(64 << 20)
-    subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True)
+    subprocess.run([program("mkfs.ext4"), "-q", "-F", str(image)], check=True)
     chance = random.Random(seed)
     total, wrong, last = 0, [], 0
     for _ in range(times):

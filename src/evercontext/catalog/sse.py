@@ -9,7 +9,7 @@ from urllib.parse import urljoin, urlsplit
 from evercontext.catalog.event_stream import EventStream
 from evercontext.catalog.http1 import Link, Origin
 from evercontext.catalog.message import Answer, encode
-from evercontext.catalog.wire import LONGEST_LINE, Exchange, Oddities, Params, gone
+from evercontext.catalog.wire import LONGEST_LINE, Exchange, Oddities, Params, forget, gone
 from evercontext.domain.scope import Hear
 from evercontext.errors import ServerProblem, ServerTimeout
 
@@ -37,6 +37,7 @@ class SseWire:
         self._place: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._open = True
         self._replies: set[asyncio.Task[None]] = set()
+        self._posted: set[_Posted] = set()
 
     @classmethod
     async def start(
@@ -118,8 +119,6 @@ class SseWire:
         for task in self._replies:
             task.cancel()
         self._stream.close()
-        if self._post is not None:
-            self._post.close()
 
     def head(self, status: int, headers: Mapping[str, str]) -> None:
         """The stream's head is there."""
@@ -155,6 +154,7 @@ class SseWire:
         if not self._open or self._post is None:
             raise gone(self._name)
         posted = _Posted(self._name)
+        self._posted.add(posted)
         link: Link | None = None
         try:
             async with asyncio.timeout(_SECONDS):
@@ -163,8 +163,10 @@ class SseWire:
         except TimeoutError:
             raise ServerTimeout(f"{self._name} did not take a message") from None
         finally:
-            if link is not None and not posted.done.done():
+            self._posted.discard(posted)
+            if link is not None and not (self._open and posted.done.done()):
                 self._post.drop(link)
+            forget(posted.done)
 
     def _beside(self, message: bytes) -> None:
         if len(self._replies) >= 16 or not self._open:
@@ -180,6 +182,11 @@ class SseWire:
             self._place.set_exception(problem)
             self._place.exception()
         self._exchange.fail(problem)
+        # Nothing can be answered any more: connections that are kept would only keep the server.
+        for posted in tuple(self._posted):
+            posted.end(problem)
+        if self._post is not None:
+            self._post.close()
 
 
 class _Posted:

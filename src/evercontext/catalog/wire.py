@@ -93,6 +93,12 @@ class RpcProblem(ServerProblem):
         self.rpc_code, self.rpc_data = code, data
 
 
+def forget(future: asyncio.Future[Any]) -> None:
+    """Nobody waits for it any more, and so its failure is no news either."""
+    if not future.cancel() and not future.cancelled():
+        future.exception()
+
+
 @dataclass(slots=True)
 class Waiting:
     """A question that is not answered yet."""
@@ -140,7 +146,7 @@ class Exchange:
         if waiting is not None:
             if waiting.timer is not None:
                 waiting.timer.cancel()
-            waiting.answer.cancel()
+            forget(waiting.answer)
 
     def _overdue(self, waiting: Waiting) -> None:
         left = min(waiting.deadline, waiting.last) - time.monotonic()
