@@ -22,6 +22,8 @@ VENV = HERE / ".venv"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 OLDEST = (3, 11)
 NEWER = ("python3.14", "python3.13", "python3.12", "python3.11")
+# Many tests wait for other processes: two on each core keep both cores busy.
+JOBS = str(min(8, max(2, 2 * (os.cpu_count() or 1))))
 MODEL = "smollm2"
 TASK = "app に Hello World を作成"
 WRITTEN = "app/main.py"
@@ -61,7 +63,7 @@ def command_line() -> argparse.ArgumentParser:
     first.add_argument("folder", nargs="?", default="hello", help="scratch folder (%(default)s)")
     first.add_argument("--task", default=TASK, help="what to ask for (%(default)s)")
     first.set_defaults(command=try_it)
-    second = commands.add_parser("check", help="install, then run everything that CI runs")
+    second = commands.add_parser("check", help="install, then run the checks and tests")
     second.set_defaults(command=check)
     third = commands.add_parser("lock", help="write locks/ anew after a change of pyproject.toml")
     third.set_defaults(command=lock_needed)
@@ -73,7 +75,8 @@ def command_line() -> argparse.ArgumentParser:
         checking.add_argument(
             "parts", nargs="*", metavar="PART", help=f"some of: {', '.join(PARTS)}"
         )
-        checking.add_argument("--jobs", "-n", default="2", help="test processes (%(default)s)")
+        checking.add_argument("--all", action="store_true", help="slow tests too, as CI does")
+        checking.add_argument("--jobs", "-n", default=JOBS, help="test processes (%(default)s)")
         checking.add_argument(
             "--pytest", action="append", default=[], metavar="ARG", help="for pytest"
         )
@@ -147,12 +150,13 @@ def passes(part: str) -> bool:
 
 
 def test(arguments: argparse.Namespace) -> bool:
-    """Fetch the model that some tests need, then run all tests."""
+    """Fetch the model that some tests need, then run the quick tests or all of them."""
     say("Fetching the embedded model for the tests that need it")
     if run_inside(["evercontext", "model", "pull", MODEL]):
         print("dev.py: the model did not come; tests that need it are skipped", file=sys.stderr)
-    say("Running the tests")
-    return run_inside(["pytest", "-q", "-n", arguments.jobs, *arguments.pytest]) == 0
+    say("Running all tests" if arguments.all else "Running the quick tests (--all: slow ones too)")
+    tier = [] if arguments.all else ["-m", "not slow"]
+    return run_inside(["pytest", "-q", "-n", arguments.jobs, *tier, *arguments.pytest]) == 0
 
 
 def lock_needed(_: argparse.Namespace) -> int:

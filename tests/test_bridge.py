@@ -189,6 +189,7 @@ async def test_a_kept_memory_is_found_and_sent(server: WireServer, tmp_path: Pat
     assert "赤" not in sent
 
 
+@pytest.mark.slow
 @pytest.mark.contract("R48")
 async def test_the_guide_works_as_it_is_written(server: WireServer, tmp_path: Path) -> None:
     server.will(ok())

@@ -99,6 +99,7 @@ BOTH = GOOD + GOOD.replace("test_one", "test_two")
 SKIPPING = "import pytest\n\n\n@pytest.mark.skip\n" + BOTH
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weaker", [GOOD, SKIPPING], ids=["fewer", "skipped"])
 async def test_green_with_fewer_tests_than_the_time_before_is_said(
     tmp_path: Path, weaker: str
@@ -122,6 +123,7 @@ async def test_where_every_test_is_skipped_nothing_is_verified(tmp_path: Path) -
     assert seen[0].summary == "1 skipped"
 
 
+@pytest.mark.slow
 async def test_the_tests_of_another_project_are_no_measure(tmp_path: Path) -> None:
     await checked(tmp_path, BOTH, [edited("a.py", "x = 1\n"), SAID])
     (tmp_path / "project").rename(tmp_path / "elsewhere")

@@ -26,6 +26,7 @@ def outside(packages: Path, id: str, *arguments: str) -> ServerConfig:
     return ServerConfig(id, argv, env={"PYTHONPATH": str(packages)})
 
 
+@pytest.mark.slow
 @pytest.mark.contract("T37")
 @pytest.mark.timeout(300)
 async def test_twelve_servers_two_of_others_and_two_dead(tmp_path: Path, packages: Path) -> None:

@@ -15,6 +15,7 @@ def project(tmp_path: Path) -> Path:
     return project
 
 
+@pytest.mark.slow
 @pytest.mark.contract("R9")
 def test_context_show_tells_what_would_be_sent(project: Path, tmp_path: Path) -> None:
     model = tmp_path / "s.jsonl"

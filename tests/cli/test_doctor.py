@@ -96,6 +96,7 @@ def test_a_wide_root_is_warned_about(quiet: dict[str, str]) -> None:
     assert found["root"]["state"] == "warn"
 
 
+@pytest.mark.slow
 @pytest.mark.case(122)
 def test_what_waits_for_a_database_that_is_not_set_any_more_is_told(
     tmp_path: Path, quiet: dict[str, str]

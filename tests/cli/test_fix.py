@@ -31,6 +31,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.contract("E41")
 def test_a_project_is_mended_and_taken_back(project: Path) -> None:
     before = digest(project)
@@ -70,6 +71,7 @@ def test_where_nothing_can_be_checked_that_is_said(tmp_path: Path) -> None:
     assert (ended.code, ended.out[:19]) == (1, "nothing was checked")
 
 
+@pytest.mark.slow
 @pytest.mark.contract("E41")
 def test_a_run_shows_its_repairs_to_people_and_programs(project: Path, tmp_path: Path) -> None:
     model = script(tmp_path / "s.jsonl", write("shop.py", BROKEN + "\n"), {"text": "Done."})

@@ -15,6 +15,7 @@ def project(tmp_path: Path) -> Path:
     return project
 
 
+@pytest.mark.slow
 @pytest.mark.contract("R54")
 def test_a_memory_is_added_found_listed_and_forgotten(project: Path, tmp_path: Path) -> None:
     added = evercontext("memory", "add", "デプロイは金曜日に行う", cwd=project)
@@ -58,6 +59,7 @@ def test_turns_come_in_and_questions_go_through_a_pipe(project: Path) -> None:
     assert set(answers[0]["results"][0]) >= {"id", "content", "score", "reasons"}
 
 
+@pytest.mark.slow
 @pytest.mark.contract("R54")
 def test_an_export_is_an_import_elsewhere(project: Path, tmp_path: Path) -> None:
     evercontext("memory", "add", "We use tabs", cwd=project)
@@ -80,6 +82,7 @@ def test_a_bad_line_is_named(project: Path, line: str) -> None:
     assert "line 1" in ended.err
 
 
+@pytest.mark.slow
 def test_what_is_imported_twice_is_there_once_and_comes_out_as_it_was(
     project: Path, tmp_path: Path
 ) -> None:
@@ -98,6 +101,7 @@ def test_what_is_imported_twice_is_there_once_and_comes_out_as_it_was(
     assert evercontext("memory", "export", cwd=other).out == ""
 
 
+@pytest.mark.slow
 def test_one_user_of_a_project_does_not_see_the_other(project: Path) -> None:
     evercontext("memory", "add", "Ana likes herons", "--user", "ana", cwd=project)
     hers = evercontext("memory", "list", "--user", "ana", "--json", cwd=project)
@@ -110,6 +114,7 @@ def test_one_user_of_a_project_does_not_see_the_other(project: Path) -> None:
     assert evercontext("memory", "forget", kept["id"][:22], "--user", "ana", cwd=project).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.contract("R54")
 def test_your_own_memories_are_yours_without_saying_so_each_time(project: Path) -> None:
     ana = {"EC_USER": "ana"}

@@ -79,6 +79,7 @@ def test_evidence_and_memory_go_into_the_plan_and_into_the_trace(
     assert kinds.index("Evidence") < kinds.index("Plan") < kinds.index("Final")
 
 
+@pytest.mark.slow
 @pytest.mark.contract("E45")
 def test_the_same_task_in_the_same_tree_is_planned_once(project: Path, tmp_path: Path) -> None:
     other = {"tasks": [{"id": "other", "title": "Another way"}]}

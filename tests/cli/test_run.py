@@ -121,6 +121,7 @@ def test_what_was_undone_is_not_taken_up(project: Path, tmp_path: Path) -> None:
     assert (again.code, "was undone" in again.err) == (64, True)
 
 
+@pytest.mark.slow
 def test_last_is_the_last_task_of_this_project_that_did_not_end_well(
     project: Path, tmp_path: Path
 ) -> None:

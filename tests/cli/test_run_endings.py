@@ -57,6 +57,7 @@ def silent_server() -> Iterator[tuple[int, threading.Event]]:
             connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "json", "stream-json"])
 def test_ctrl_c_is_told_once(
     tmp_path: Path, form: str, silent_server: tuple[int, threading.Event]

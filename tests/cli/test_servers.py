@@ -31,6 +31,7 @@ def outside() -> list[dict[str, Any]]:
     return list(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.contract("T7", "T8")
 def test_a_server_is_added_tested_used_and_removed(tmp_path: Path) -> None:
     add("one", "good")
@@ -59,6 +60,7 @@ def test_a_tool_that_is_switched_off_is_unknown(tmp_path: Path) -> None:
     assert row["off"] == ["echo"]
 
 
+@pytest.mark.slow
 def test_a_name_that_is_not_there_changes_nothing_and_near_ones_are_named() -> None:
     add("clock", "good")
     wrong = evercontext("servers", "disable", "clok")
@@ -77,6 +79,7 @@ def test_a_name_that_is_not_there_changes_nothing_and_near_ones_are_named() -> N
     assert evercontext("servers", "disable", "clock").err == "clock is off\n"
 
 
+@pytest.mark.slow
 @pytest.mark.case(100)
 def test_credentials_that_a_server_echoes_are_not_printed(tmp_path: Path) -> None:
     given = ("--env", "SHOP_TOKEN=canary-言葉-1", "--env", "GREETING=hello-there")
@@ -92,6 +95,7 @@ def test_credentials_that_a_server_echoes_are_not_printed(tmp_path: Path) -> Non
     assert "hello-there" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.case(94)
 def test_every_change_is_confirmed_and_names_that_nothing_has_are_noted(tmp_path: Path) -> None:
     assert "tokens create NAME" in evercontext("tokens", "list").err
@@ -108,6 +112,7 @@ def test_every_change_is_confirmed_and_names_that_nothing_has_are_noted(tmp_path
     assert evercontext("servers", "remove", "one").err == "removed one\n"
 
 
+@pytest.mark.slow
 def test_a_key_that_is_none_and_a_server_that_is_away_are_told(tmp_path: Path) -> None:
     add("one", "good")
     wrong = evercontext("tools", "call", "one:ehco", cwd=tmp_path)
@@ -120,6 +125,7 @@ def test_a_key_that_is_none_and_a_server_that_is_away_are_told(tmp_path: Path) -
     assert "one:echo" in found.out
 
 
+@pytest.mark.slow
 @pytest.mark.case(95)
 def test_a_changed_tool_is_shown_before_it_is_trusted(tmp_path: Path) -> None:
     mark = tmp_path / "changed"
@@ -195,6 +201,7 @@ def test_what_makes_no_sense_is_said(arguments: tuple[str, ...]) -> None:
     assert done.err.startswith("error: ")
 
 
+@pytest.mark.slow
 @pytest.mark.contract("T8", "T20")
 def test_projects_and_tokens(tmp_path: Path) -> None:
     assert evercontext("projects", "create", "mine", "--path", str(tmp_path)).code == 0

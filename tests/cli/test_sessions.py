@@ -10,6 +10,7 @@ from tests.cli.command import evercontext
 from tests.journeys.story import script
 
 
+@pytest.mark.slow
 @pytest.mark.contract("N24", "N34", "N38")
 def test_past_conversations_are_found_shown_exported_and_deleted(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
@@ -36,6 +37,7 @@ def test_past_conversations_are_found_shown_exported_and_deleted(tmp_path: Path)
     assert evercontext("sessions", "show", "last", cwd=here).code == 64
 
 
+@pytest.mark.slow
 def test_two_users_of_one_database_and_one_path_have_their_own(tmp_path: Path) -> None:
     place = tmp_path / "shared"
     place.mkdir()

@@ -66,6 +66,7 @@ def test_a_dry_run_changes_nothing(project: Path, trace: str) -> None:
     assert digest(project) == before
 
 
+@pytest.mark.slow
 def test_the_list_knows_what_was_undone(project: Path, trace: str) -> None:
     assert trace[:8] in undo(project, "--list").out
     undo(project)
@@ -82,6 +83,7 @@ def test_nothing_to_undo(project: Path) -> None:
     assert "nothing to undo" in undo(project, "--list").err
 
 
+@pytest.mark.slow
 @pytest.mark.contract("E54", "E55")
 def test_a_task_that_wrote_what_was_there_already_is_nothing_to_take_back(
     project: Path, trace: str, tmp_path: Path

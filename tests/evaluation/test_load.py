@@ -16,6 +16,7 @@ def benchmark() -> dict[str, Any]:
     return runpy.run_path(str(BENCHMARK))
 
 
+@pytest.mark.slow
 @pytest.mark.contract("L7", "L13")
 @pytest.mark.case(112)
 @pytest.mark.parametrize("mock", ["true", "false"])

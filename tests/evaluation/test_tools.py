@@ -35,6 +35,7 @@ async def door(kind: str, folder: Path) -> AsyncIterator[Client]:
         yield client
 
 
+@pytest.mark.slow
 @pytest.mark.contract("L1", "L4", "L5", "L21")
 @pytest.mark.parametrize("kind", ["http", "stdio"])
 async def test_both_tools_over_stdio_and_http(tmp_path: Path, kind: str) -> None:
@@ -59,6 +60,7 @@ async def test_both_tools_over_stdio_and_http(tmp_path: Path, kind: str) -> None
         assert "rubric.clarity" in wrong.content[0].text  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 @pytest.mark.contract("T37", "L5")
 @pytest.mark.parametrize("query", ["judge a document by a rubric", "文書を採点し改善点を知る"])
 def test_the_catalog_finds_and_runs_them(tmp_path: Path, query: str) -> None:

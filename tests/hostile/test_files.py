@@ -300,6 +300,7 @@ def test_only_utf8(tree: Tree, place: Path) -> None:
         assert (place / "a.txt").read_bytes() == raw
 
 
+@pytest.mark.slow
 @pytest.mark.case(65)
 def test_a_huge_directory_with_odd_names(tree: Tree, place: Path) -> None:
     (place / "big").mkdir()

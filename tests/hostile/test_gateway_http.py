@@ -707,6 +707,7 @@ def test_signal_stops_cleanly_with_work_in_flight(tmp_path: Path, number: int, c
             assert (gateway.root / name).read_text() == name
 
 
+@pytest.mark.slow
 @pytest.mark.case(51)
 def test_kill_never_loses_an_acknowledged_write(tmp_path: Path) -> None:
     source = random.Random(5)
@@ -795,6 +796,7 @@ def test_read_only_disk_is_403_and_still_readable(tmp_path: Path) -> None:
         subprocess.run(["umount", str(root)], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.contract("E25")
 def test_no_write_without_an_audit_line(tmp_path: Path) -> None:
     home = tmp_path / "home"

@@ -98,6 +98,7 @@ async def test_a_sparse_checkout_shows_what_is_there(tmp_path: Path) -> None:
 _INDEX = [sys.executable, "-c", "from evercontext.cli.main import main; main()", "index"]
 
 
+@pytest.mark.slow
 @pytest.mark.case(128)
 async def test_two_indexers_and_a_killed_one_leave_one_whole_index(tmp_path: Path) -> None:
     tree = write(

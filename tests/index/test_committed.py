@@ -13,6 +13,7 @@ from tests.cli.command import evercontext
 from tests.index.world import SHOP, opened, write
 
 
+@pytest.mark.slow
 @pytest.mark.contract("E6")
 def test_the_command_searches_the_last_commit(tmp_path: Path) -> None:
     tree = tiny_repository(tmp_path / "tree", SHOP)

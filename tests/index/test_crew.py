@@ -89,6 +89,7 @@ async def test_a_process_that_dies_leaves_the_name_of_the_text_at_hand(tmp_path:
     assert (tmp_path / MARK).read_text().strip() == "fatal"
 
 
+@pytest.mark.slow
 async def test_a_large_tree_is_indexed_by_a_crew(tmp_path: Path) -> None:
     line = "value_{0} = compute_{0}(1)\n"
     files = {f"m{i}.py": "".join(line.format(f"{i}_{n}") for n in range(2_500)) for i in range(70)}

@@ -205,6 +205,7 @@ def test_a_database_of_a_newer_version_is_left_alone(project: Path, answer: str)
     assert "Update evercontext" in one_error(ended)
 
 
+@pytest.mark.slow
 @pytest.mark.case(136)
 @pytest.mark.contract("E35")
 @pytest.mark.parametrize(

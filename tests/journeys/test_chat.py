@@ -95,6 +95,7 @@ def _check_tables(project: Path) -> None:
     assert "短く書いて" in answered["result"]
 
 
+@pytest.mark.slow
 @pytest.mark.contract("N24", "N34", "N35", "N37", "N38")
 def test_a_session_is_offered_restored_and_stays_in_its_project(
     project: Path, tmp_path: Path

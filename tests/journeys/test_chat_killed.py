@@ -25,6 +25,7 @@ def content(number: int) -> str:
     return f"{number}\n" * LINES
 
 
+@pytest.mark.slow
 @pytest.mark.case(81)
 @pytest.mark.contract("N36", "N37")
 @pytest.mark.parametrize("seed", range(4))

@@ -62,6 +62,7 @@ def wait_for(url: str, table: str, condition: str) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.contract("N36")
 def test_a_chat_goes_on_and_is_stored_when_the_server_is_back(
     url: str, project: Path, tmp_path: Path
@@ -102,6 +103,7 @@ def test_a_chat_goes_on_and_is_stored_when_the_server_is_back(
     assert "not yet stored" not in command("doctor").out
 
 
+@pytest.mark.slow
 async def test_a_run_keeps_to_the_rules_it_knew(url: str, project: Path, tmp_path: Path) -> None:
     env = {"EC_DATABASE_URL": url}
     store = await PostgresStore.open(url)
@@ -124,6 +126,7 @@ async def test_a_run_keeps_to_the_rules_it_knew(url: str, project: Path, tmp_pat
     assert "write b" in evercontext("memory", "list", cwd=project, env=env).out
 
 
+@pytest.mark.slow
 def test_a_server_started_meanwhile_delivers_by_itself(url: str, tmp_path: Path) -> None:
     with postgres.away():
         opening = running(tmp_path / "root", tmp_path / "home", {"EC_DATABASE_URL": url})

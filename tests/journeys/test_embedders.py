@@ -41,6 +41,7 @@ def server() -> Iterator[Listener]:
         yield server
 
 
+@pytest.mark.slow
 @pytest.mark.contract("E38")
 @pytest.mark.parametrize("kind", ["openai", "ollama"])
 def test_code_is_ranked_by_the_chosen_embedder(tmp_path: Path, server: Listener, kind: str) -> None:
@@ -64,6 +65,7 @@ def test_code_is_ranked_by_the_chosen_embedder(tmp_path: Path, server: Listener,
     assert "c4n4ry" not in repr([(asked.path, asked.body) for asked in server.asked])
 
 
+@pytest.mark.slow
 @pytest.mark.contract("E38")
 def test_without_its_server_the_packaged_vectors_rank_and_say_so(tmp_path: Path) -> None:
     write(tmp_path, SHOP)

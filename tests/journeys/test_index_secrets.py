@@ -43,6 +43,7 @@ def _holding(folder: Path) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.case(134, 135)
 def test_no_canary_gets_out_by_way_of_the_index(tmp_path: Path) -> None:
     project = _project(tmp_path)

@@ -70,6 +70,7 @@ def test_the_same_task_again_succeeds_and_changes_nothing(project: Path, hello: 
     assert "done  0 files changed" in again.err
 
 
+@pytest.mark.slow
 @pytest.mark.contract("R4", "N23")
 def test_a_second_session_remembers_what_the_first_one_did(
     project: Path, hello: str, tmp_path: Path
@@ -90,6 +91,7 @@ def test_a_second_session_remembers_what_the_first_one_did(
     assert "app/main.py" in json.loads(found.out)["results"][0]["content"]
 
 
+@pytest.mark.slow
 @pytest.mark.contract("E1", "E8", "E46", "E50")
 def test_the_next_task_is_planned_from_what_the_first_one_left(
     project: Path, hello: str, tmp_path: Path
@@ -124,6 +126,7 @@ def test_the_next_task_is_planned_from_what_the_first_one_left(
     assert told["task_success"]["rate"] == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.contract("L8", "L9", "L19")
 def test_a_document_about_it_is_judged_improved_and_taken_back(
     project: Path, tmp_path: Path

@@ -55,6 +55,7 @@ def killed_when(seen: Path, tmp_path: Path, *arguments: str, cwd: Path) -> None:
             assert running.wait() == -signal.SIGKILL
 
 
+@pytest.mark.slow
 @pytest.mark.case(81)
 @pytest.mark.skipif(choose("auto") is Layer.NONE, reason="no cage here")
 def test_a_plan_cut_by_kill_9_is_finished_and_nothing_is_done_twice(tmp_path: Path) -> None:

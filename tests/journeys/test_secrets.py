@@ -49,6 +49,7 @@ def turns(tmp_path: Path) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.case(135)
 def test_a_task_leaves_no_secret_in_the_home(project: Path, tmp_path: Path) -> None:
     model = turns(tmp_path)

@@ -32,6 +32,7 @@ def url() -> str:
     return postgres.new_database()
 
 
+@pytest.mark.slow
 def test_a_team_works_on_one_database(url: str, tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
@@ -80,6 +81,7 @@ def test_an_address_that_the_server_does_not_know_is_told_apart_from_one_away(
     assert "Check that the server" not in told.err
 
 
+@pytest.mark.slow
 @pytest.mark.case(123)
 @pytest.mark.parametrize("shared", [True, False], ids=["server", "file"])
 def test_a_database_of_a_newer_version_is_refused_at_every_door(
@@ -128,6 +130,7 @@ def recalled(gateway: Gateway, tool: str, **arguments: str) -> dict[str, Any]:
     return dict(answer.json()["result"]["structuredContent"])
 
 
+@pytest.mark.slow
 @pytest.mark.case(116)
 @pytest.mark.parametrize("shared", [True, False], ids=["server", "file"])
 def test_no_syntax_breaks_a_search_at_the_door(shared: bool, tmp_path: Path) -> None:
@@ -157,6 +160,7 @@ def kill_as_soon_as_something_is_stored(url: str, folder: Path) -> None:
     begun.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.case(122)
 def test_what_is_added_while_the_server_is_away_is_queued_then_stored_once(
     url: str, tmp_path: Path

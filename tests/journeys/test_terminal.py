@@ -92,6 +92,7 @@ def test_ctrl_c_at_a_question_leaves_a_clean_state(project: Path, tmp_path: Path
     assert digest(project) == {}
 
 
+@pytest.mark.slow
 def test_colours_and_their_absence(project: Path, tmp_path: Path) -> None:
     model = script(tmp_path / "s.jsonl", write("a.py", HELLO), {"text": "Made."})
     plain: list[str] = []

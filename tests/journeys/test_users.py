@@ -39,6 +39,7 @@ async def use(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     return answer.structured_content or {}
 
 
+@pytest.mark.slow
 async def test_what_is_a_users_own_is_neither_seen_nor_forgotten_through_mcp(
     tmp_path: Path,
 ) -> None:
@@ -71,6 +72,7 @@ async def speaking(gateway: Gateway, **headers: str) -> AsyncIterator[Client]:
         yield client
 
 
+@pytest.mark.slow
 @pytest.mark.contract("R54")
 async def test_whoever_has_the_token_speaks_for_users_and_nobody_else_does(
     tmp_path: Path,

@@ -39,6 +39,7 @@ def write(path: str) -> dict[str, Any]:
     return {"tool_calls": [call("writeFile", path=path, content="x\n")]}
 
 
+@pytest.mark.slow
 @pytest.mark.contract("N7", "N20", "N35")
 async def test_an_editor_talks_approves_plans_and_comes_back(tmp_path: Path) -> None:
     project = tmp_path / "project"

@@ -159,6 +159,7 @@ async def test_token_guards_mcp_too(tmp_path: Path) -> None:
             assert (await client.list_tools()).tools
 
 
+@pytest.mark.slow
 def test_stdout_of_stdio_carries_the_protocol_alone(gateway: Gateway, tmp_path: Path) -> None:
     import subprocess
 

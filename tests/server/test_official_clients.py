@@ -62,6 +62,7 @@ def run(*command: str | Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.contract("T7")
 @pytest.mark.timeout(360)
 def test_typescript_over_http_and_stdio(tmp_path: Path, modules: Path) -> None:
@@ -72,6 +73,7 @@ def test_typescript_over_http_and_stdio(tmp_path: Path, modules: Path) -> None:
     assert json.loads(run("node", script, "stdio", EVERCONTEXT)) == TALKED
 
 
+@pytest.mark.slow
 @pytest.mark.contract("T7")
 @pytest.mark.timeout(360)
 def test_the_inspector_over_http_and_stdio(tmp_path: Path, modules: Path) -> None:

@@ -130,6 +130,7 @@ def test_our_own_tools_are_bound_by_the_scope_of_a_token(tmp_path: Path, bound: 
         assert not reads(Client(url, secrets["any"]))
 
 
+@pytest.mark.slow
 @pytest.mark.contract("T4", "T7", "T16", "T17", "T19", "T26", "T27", "T32", "T34", "T36")
 @pytest.mark.case(82)
 @pytest.mark.case(84)
@@ -194,6 +195,7 @@ def _audit() -> list[dict[str, Any]]:
     return lines
 
 
+@pytest.mark.slow
 @pytest.mark.contract("T21")
 def test_without_optimisation_every_tool_is_listed(tmp_path: Path) -> None:
     add("free")

@@ -48,6 +48,7 @@ async def warm(client: Client) -> None:
     assert done.structured_content["result"]["structuredContent"] == {"result": 3}
 
 
+@pytest.mark.slow
 @pytest.mark.contract("T9", "T37")
 @pytest.mark.parametrize("era", ERAS)
 async def test_resources_and_prompts(tmp_path: Path, era: str) -> None:
@@ -84,6 +85,7 @@ def audit() -> list[dict[str, Any]]:
     return lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 async def test_progress_reaches_the_client(tmp_path: Path, era: str) -> None:
     add("real", REAL_SERVER, "stdio")
@@ -200,6 +202,7 @@ async def talking(folder: Path) -> AsyncIterator[Talk]:
         await process.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.contract("T9", "T37")
 async def test_a_client_is_told_of_lists_that_changed(tmp_path: Path) -> None:
     add("first", ODD_SERVER, "good")

@@ -261,6 +261,7 @@ def test_the_command_asks_the_server_that_is_named(gateway: Gateway, tmp_path: P
     assert "EC_RAG_URL" in lost.err
 
 
+@pytest.mark.slow
 @pytest.mark.contract("E6", "E33")
 @pytest.mark.case(126)
 def test_commits_are_announced_to_the_server_that_is_named(

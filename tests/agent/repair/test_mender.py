@@ -87,6 +87,7 @@ async def run(
     return Ran(report, events, project)
 
 
+@pytest.mark.slow
 @pytest.mark.contract("E41", "E47", "E51")
 async def test_a_missing_import_is_found_and_the_tests_run_again(tmp_path: Path) -> None:
     bad = GOOD.removeprefix("import json\n\n\n")

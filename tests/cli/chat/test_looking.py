@@ -2,10 +2,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from evercontext.testing import write_script
 from tests.cli.command import evercontext
 
 
+@pytest.mark.slow
 def test_servers_and_memories_can_be_looked_at(tmp_path: Path) -> None:
     added = evercontext("servers", "add", "clock", "--", "clock-server", "--utc", cwd=tmp_path)
     assert added.code == 0, added.err

@@ -48,6 +48,7 @@ touch {tmp_path}/once; sed -i 's/"id": "a"/"id": "z"/' "$1"; fi
     assert ended.code == 0
 
 
+@pytest.mark.slow
 def test_no_and_plan_mode_do_nothing(tmp_path: Path) -> None:
     assert "nothing was done" in chat(tmp_path, "/tasks do both\n3\n").out
     assert "plan mode changes nothing" in chat(tmp_path, "/tasks do both\n", "--plan").out

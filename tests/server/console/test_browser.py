@@ -42,7 +42,10 @@ PAGES = (
     "settings",
 )
 DARKEST = ("runs", "search?q=password", "memory?q=deploy", "tools", "kpis")
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium here: apt-get install chromium")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not CHROMIUM, reason="no chromium here: apt-get install chromium"),
+]
 
 
 @pytest.fixture(scope="module")
