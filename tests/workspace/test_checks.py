@@ -21,7 +21,8 @@ from evercontext.files.undo import undo
 from evercontext.process.sandbox import available
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.checks import Checks, check_tools, split
-from evercontext.workspace.commands import MOST_GUARDED, CommandRunner, bounded, guarded
+from evercontext.workspace.commands import CommandRunner
+from evercontext.workspace.planted import MOST_GUARDED, bounded, guarded
 from evercontext.workspace.workspace import LocalWorkspace
 
 CALLER = Caller("66666666-6666-4666-8666-666666666666", Door.RUN)
@@ -237,7 +238,7 @@ async def test_what_the_user_saved_anew_while_a_command_ran_stays(
     (place / "fresh").write_text("new")
     (place / "fresh").rename(place / ".mcp.json")
     (place / "src/go").touch()
-    assert (await running).moved_away == ()
+    assert (await running).put_away.places == ()
     assert (place / ".mcp.json").read_text() == "new"
 
 

@@ -12,7 +12,8 @@ from evercontext import plugins
 from evercontext.app.embedding import choose_embedder, uses_vectors
 from evercontext.app.judging import open_judge
 from evercontext.app.redaction import redactor as redactor
-from evercontext.domain.tool import Tool
+from evercontext.domain.event import Notice
+from evercontext.domain.tool import Caller, Tool
 from evercontext.evaluation.evaluator import BACKOFF, Evaluator
 from evercontext.evaluation.history import EvaluationHistory, Occasion
 from evercontext.evaluation.tools import SECONDS, GetEvaluator, evaluation_tools
@@ -39,7 +40,7 @@ def equip(
     if settings.mcp_url:
         workspace, tools = _remote(settings, settings.mcp_url, stack)
     else:
-        workspace, tools = _local(settings, stack)
+        workspace, tools = _local(settings, stack, events)
     # The tool must outlast its judge's attempts, or the last of them would never be made.
     waits = BACKOFF.attempts * BACKOFF.longest_wait
     seconds = max(SECONDS, BACKOFF.attempts * settings.codex_timeout / 1000 + waits + 30)
@@ -53,7 +54,7 @@ def _searching(settings: Settings, stack: AsyncExitStack, events: EventLog) -> l
     place = IndexPlace(
         settings.root,
         settings.home,
-        _loosened(agent_policy(settings.allow_ext, settings.max_bytes), settings),
+        agent_rules(settings),
         redactor(settings),
         events,
         use_vectors=uses_vectors(settings),
@@ -97,8 +98,15 @@ def _remote(settings: Settings, url: str, stack: AsyncExitStack) -> tuple[Worksp
     return remote, workspace_tools(remote)
 
 
-def _local(settings: Settings, stack: AsyncExitStack) -> tuple[Workspace, list[Tool]]:
-    agent = _loosened(agent_policy(settings.allow_ext, settings.max_bytes), settings)
+def agent_rules(settings: Settings) -> FilePolicy:
+    """The file policy of the agent in this project."""
+    return _loosened(agent_policy(settings.allow_ext, settings.max_bytes), settings)
+
+
+def _local(
+    settings: Settings, stack: AsyncExitStack, events: EventLog
+) -> tuple[Workspace, list[Tool]]:
+    agent = agent_rules(settings)
     gateway = _loosened(gateway_policy(settings.allow_ext, settings.max_bytes), settings)
     environment = process_environment()
     local = LocalWorkspace.open(
@@ -108,9 +116,14 @@ def _local(settings: Settings, stack: AsyncExitStack) -> tuple[Workspace, list[T
     git = git_tools(Git(local.tree, environment, _ReadOnly(settings)))
     return local, [
         *workspace_tools(local),
-        *execution_tools(settings, agent, local),
+        *execution_tools(settings, agent, local, partial(_tell, events)),
         *(tool for tool in git if not tool.writes),
     ]
+
+
+def _tell(events: EventLog, text: str, caller: Caller) -> None:
+    notice = Notice(level="warning", text=text)
+    events.emit(notice, trace_id=caller.trace_id, parent=caller.parent)
 
 
 @dataclass(frozen=True, slots=True)

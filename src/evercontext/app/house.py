@@ -16,7 +16,7 @@ from evercontext.agent.task import Rollback, TaskReport, TaskRun, new_trace_id
 from evercontext.agent.verify import Checker
 from evercontext.app.calibrations import Calibrations
 from evercontext.app.checked_before import CheckedBefore
-from evercontext.app.equipment import ESSENTIAL, equip
+from evercontext.app.equipment import ESSENTIAL, agent_rules, equip
 from evercontext.app.equipment import redactor as redactor
 from evercontext.app.hooking import open_hooks
 from evercontext.app.instructions import LONGEST, NAMES, outer_instructions
@@ -43,6 +43,7 @@ from evercontext.tools.approval import Gate, nobody
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.checkpoints import list_traces, undo
 from evercontext.workspace.detection import Project
+from evercontext.workspace.marks import settle
 from evercontext.workspace.workspace import LocalWorkspace, Workspace
 
 
@@ -76,6 +77,7 @@ class EverContext:
             traces = TraceIndex(store, events, settings.traces, secrets.masked)
             stack.push_async_callback(traces.close)
             history = EvaluationHistory(store, settings.home, secrets.masked, settings.user)
+            left = await settle_commands(settings)
             workspace, tools = equip(settings, stack, events, history)
             memory = Recollection.of(store, settings.root, secrets.masked, events)
             stack.push_async_callback(memory.settle)
@@ -89,7 +91,7 @@ class EverContext:
             skills = skills_of(settings)
             meta += [skill_tool(skills)] if any(one.usable for one in skills.all()) else []
             toolbox = Toolbox([*tools, *memory.tools(), *meta], events, hooks=hooks)
-            told = (*settings.notices, *store.report.warnings, *memory.missing())
+            told = (*settings.notices, *left, *store.report.warnings, *memory.missing())
             yield cls(settings, events, store, workspace, toolbox, traces, memory, catalog, told)
 
     @property
@@ -256,6 +258,12 @@ class EverContext:
             )
 
         return rollback
+
+
+async def settle_commands(settings: Settings) -> tuple[str, ...]:
+    """Put away what commands left that were cut off, in whatever project; say what was done."""
+    environment = process_environment()
+    return await asyncio.to_thread(settle, settings.home, agent_rules(settings), environment)
 
 
 async def _has_servers(catalog: Catalog) -> bool:

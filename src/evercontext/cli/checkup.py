@@ -38,8 +38,9 @@ Examine = Callable[[Settings], Awaitable[Check]]
 
 async def examine(settings: Settings) -> list[Check]:
     """Make every check; one that fails says so and stops no other."""
+    left = await _commands(settings)
     checks = [await check(settings) for check in _CHECKS]
-    return [*checks, *await _ports(settings)]
+    return [*checks, *await _ports(settings), *left]
 
 
 async def _python(settings: Settings) -> Check:
@@ -100,6 +101,19 @@ async def _home(settings: Settings) -> Check:
         fix = "Fix its permissions, or set EC_HOME"
         return Check("home", "bad", f"{home} cannot be written: {problem.strerror}", fix)
     return Check("home", "ok", f"{home}{'' if home.exists() else ' (made when needed)'}")
+
+
+async def _commands(settings: Settings) -> list[Check]:
+    """What commands left that were cut off is put away first, so that the rest speaks of now."""
+    from evercontext.app.house import settle_commands
+
+    try:
+        left = await settle_commands(settings)
+    except OSError as problem:
+        fix = "Fix the permissions of the home folder and the project"
+        text = f"what they left cannot be looked at: {problem}"
+        return [Check("commands", "bad", text, fix)]
+    return [Check("commands", "warn", text, "Look at what was moved away") for text in left]
 
 
 def _nearest(path: Path) -> Path:

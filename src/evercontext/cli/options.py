@@ -95,10 +95,16 @@ def confirm(question: str) -> None:
         raise ApprovalDenied("not approved", fix="Nothing was changed")
 
 
-def warn(app: EverContext, screen: Screen) -> None:
-    """Say once what the user should know before anything runs."""
+def tell(app: EverContext, screen: Screen | None = None) -> None:
+    """Say what the user should know of the settings, the database, and commands cut off."""
+    screen = screen or Screen(sys.stderr, no_color=app.settings.no_color)
     for notice in app.notices:
         screen.line(screen.wrapped(f"warning: {one_line(notice)}"), "yellow")
+
+
+def warn(app: EverContext, screen: Screen) -> None:
+    """Say once what the user should know before anything runs."""
+    tell(app, screen)
     if os.geteuid() == 0 and _first_time(app.settings.home / _ROOT_WARNING):
         screen.line("warning: running as root; an ordinary user is safer", "yellow")
 

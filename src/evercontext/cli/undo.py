@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
-from evercontext.cli.options import json_option, root_option, settings_of
+from evercontext.cli.options import json_option, root_option, settings_of, tell
 from evercontext.cli.terminal import Screen, one_line
 from evercontext.cli.traces import only
 from evercontext.domain.outcome import Outcome
@@ -57,6 +57,7 @@ async def _list(settings: Settings, as_json: bool) -> Outcome:
     from evercontext.workspace.checkpoints import list_traces
 
     async with EverContext.open(settings) as app:
+        tell(app)
         found = await list_traces(journal_of(app))
     if as_json:
         print(json.dumps([dataclasses.asdict(trace) for trace in found], ensure_ascii=False))
@@ -83,6 +84,7 @@ async def _undo(
     from evercontext.workspace.checkpoints import list_traces
 
     async with EverContext.open(settings) as app:
+        tell(app)
         journal = journal_of(app)
         known = [trace.trace_id for trace in await list_traces(journal)]
         wanted = (

@@ -73,12 +73,13 @@ class FilePolicy:
 
     def asks(self, parts: tuple[str, ...]) -> Place | None:
         """Return why a person has to approve a change there, if one has to."""
-        opened = _opened(self.exempt)
-        for parent, name in zip(("", *parts), parts, strict=False):
-            place = asking(parent, name)
-            if place and not opened.fullmatch(plain(name)):
-                return place
-        return None
+        pairs = zip(("", *parts), parts, strict=False)
+        return next((place for pair in pairs if (place := self.asks_name(*pair))), None)
+
+    def asks_name(self, parent: str, name: str) -> Place | None:
+        """Return why a person has to approve a change of what is called so in a folder."""
+        place = asking(parent, name)
+        return place if place and not _opened(self.exempt).fullmatch(plain(name)) else None
 
     def allows_kind(self, name: str) -> bool:
         """Tell whether this kind of file may be opened."""

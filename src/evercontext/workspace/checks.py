@@ -191,7 +191,7 @@ def _data(outcome: Outcome, root: Path, counted: bool) -> dict[str, Any]:
         "changed": [change.path for change in outcome.changes],
         "not_undoable": list(outcome.not_undoable),
         "changed_meanwhile": list(outcome.unsure),
-        "moved_away": list(outcome.moved_away),
+        "moved_away": list(outcome.put_away.places),
     }
 
 
@@ -213,8 +213,7 @@ def _text(outcome: Outcome, run: dict[str, Any]) -> str:
     if run["changed_meanwhile"]:
         names = ", ".join(run["changed_meanwhile"][:20])
         lines.append(f"changed meanwhile, likely by the user: {names}")
-    if run["moved_away"]:
-        lines.append(f"protected, so moved away again: {', '.join(run['moved_away'])}")
+    lines.append(outcome.put_away.text)
     if not outcome.completed.ok and (limits := limitation(outcome.layer)):
         lines.append(limits)
     return "\n".join(line for line in lines if line)

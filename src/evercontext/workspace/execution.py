@@ -7,11 +7,13 @@ from evercontext.files.policy import FilePolicy
 from evercontext.process.listening import ports_of_servers
 from evercontext.settings import Settings, process_environment
 from evercontext.workspace.checks import Checks, check_tools
-from evercontext.workspace.commands import CommandRunner, Recorder
+from evercontext.workspace.commands import CommandRunner, Recorder, Tell
 from evercontext.workspace.requests import HttpPolicy, http_tool
 
 
-def execution_tools(settings: Settings, policy: FilePolicy, recorder: Recorder) -> list[Tool]:
+def execution_tools(
+    settings: Settings, policy: FilePolicy, recorder: Recorder, tell: Tell | None = None
+) -> list[Tool]:
     """Return ``run.lint``, ``run.test``, ``run.format``, ``run_command`` and ``run.http``."""
     runner = CommandRunner(
         settings.root.resolve(),
@@ -20,6 +22,7 @@ def execution_tools(settings: Settings, policy: FilePolicy, recorder: Recorder) 
         settings.sandbox,
         policy,
         recorder,
+        tell=tell,
     )
     checks = Checks(settings.lint_cmd, settings.test_cmd, settings.format_cmd)
     configured = {settings.port, settings.router_port, settings.evaluator_port}
