@@ -91,6 +91,7 @@ TESTED_THROUGH = {
     "process/bubblewrap.py": "process/test_sandbox.py",
     "process/confine.py": "process/test_sandbox.py",
     "process/landlock.py": "process/test_sandbox.py",
+    "process/certificates.py": "models/test_openai.py",
     "process/ending.py": "hostile/test_crowds.py",
     "process/launcher.py": "process/test_sandbox.py",
     "process/mounts.py": "process/test_sandbox.py",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evercontext.events.redact import LONGEST, MASK, Redactor, secret_values
+from evercontext.events.redact import LONGEST, MARGIN, MASK, Redactor, secret_values
 
 # Without brackets a secret cannot be formed again across the mask itself.
 SECRET = st.text(st.characters(exclude_characters="[]"), min_size=8, max_size=40)
@@ -115,3 +115,21 @@ def test_a_line_says_what_its_value_says(secret: str, around: str) -> None:
 )
 def test_a_password_is_a_secret_by_each_of_its_names(name: str) -> None:
     assert secret_values({name: "hunter2hunter2", "PWD": "/home/me/project"}) == ["hunter2hunter2"]
+
+
+@pytest.mark.parametrize("text", ["eyJ-" * 60_000, "eyJa." * 50_000, "-----BEGIN A" * 20_000])
+def test_no_text_takes_the_square_of_its_length(text: str) -> None:
+    """X8: sixty kilobytes took a second, and the event loop waited."""
+    assert Redactor().line({"text": text}) == json.dumps({"text": text}, separators=(",", ":"))
+
+
+def test_a_token_is_masked_wherever_its_word_begins() -> None:
+    token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.abc-DEF_1"
+    for before in ("", "x ", "jwt-", "id_", "a.", "鍵"):
+        assert token not in Redactor().masked(before + token)
+
+
+def test_a_secret_across_the_cut_is_masked() -> None:
+    text = "a" * (LONGEST - 10) + " sk-" + "b" * 40 + "c" * 1000
+    assert "sk-" not in Redactor().text(text)
+    assert Redactor().text("a" * (LONGEST + MARGIN + 5)).endswith("more characters]")

@@ -37,3 +37,9 @@ def test_one_name_alone_is_a_symbol(text: str, symbol: str | None) -> None:
 @pytest.mark.parametrize("text", ["tests of the cart", "カートのtestはどこ", "カートのテスト"])
 def test_whoever_asks_for_tests_gets_tests(text: str) -> None:
     assert understand(text).asks_tests
+
+
+@pytest.mark.parametrize("text", ["Aa" + "A" * 60 + "_", "a" + "A" * 60 + "_", "a_" * 900 + "é"])
+def test_no_question_takes_for_ever(text: str) -> None:
+    """X8: forty letters in a search froze every client."""
+    assert understand(text).text == text

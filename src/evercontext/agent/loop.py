@@ -45,6 +45,7 @@ from evercontext.errors import (
 )
 from evercontext.events.log import EventLog
 from evercontext.tools.toolbox import Toolbox
+from evercontext.tools.truncate import bounded
 
 MOST_CALLS = 50
 """Calls in one reply; a model that asks for more is confused, and none of them is made."""
@@ -277,7 +278,10 @@ class Loop:
             model=name,
             turn=self.meter.turns,
             text=reply.text,
-            calls=tuple({"name": c.name, "arguments": c.arguments} for c in reply.tool_calls),
+            calls=tuple(
+                {"name": call.name, "arguments": bounded(call.arguments)}
+                for call in reply.tool_calls[:MOST_CALLS]
+            ),
             stop=reply.stop,
             input_tokens=reply.usage.input_tokens,
             output_tokens=reply.usage.output_tokens,

@@ -10,6 +10,7 @@ from typing import Any
 
 from evercontext.catalog.card import Card
 from evercontext.errors import ServerProblem
+from evercontext.process.certificates import certificates
 
 SECONDS = 5.0
 LARGEST_ANSWER = 4 * 1024 * 1024
@@ -45,9 +46,10 @@ class CloudSearch:
         import httpx2
 
         headers = {"authorization": f"Bearer {self.token}"} if self.token else {}
+        trusted = await certificates()
         try:
             async with (
-                httpx2.AsyncClient(follow_redirects=False, timeout=None) as client,
+                httpx2.AsyncClient(follow_redirects=False, timeout=None, verify=trusted) as client,
                 client.stream("POST", self.url, json=asked, headers=headers) as answer,
             ):
                 if answer.status_code != 200:

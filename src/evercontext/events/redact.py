@@ -12,6 +12,8 @@ Clean = Callable[[str], str]
 """Returns a text without its secrets."""
 LONGEST = 262_144
 """Characters of one string that are kept; the rest is cut with a mark."""
+MARGIN = 16_384
+"""Characters behind the cut that are looked at too: a secret may lie across it."""
 
 # Shapes of well-known credentials. A false positive costs a word in a log, a miss costs a key.
 # Words end in ASCII here: Japanese is written up to a key without a space.
@@ -22,7 +24,9 @@ _SHAPES = re.compile(
     | \b(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{20,} | \bgithub_pat_[A-Za-z0-9_]{20,}
     | \bglpat-[A-Za-z0-9_\-]{16,} | \bxox[abprs]-[A-Za-z0-9\-]{10,} | \bhf_[A-Za-z0-9]{20,}
     | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b | \bAIza[A-Za-z0-9_\-]{30,} | \bnpm_[A-Za-z0-9]{30,}
-    | \beyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*
+    # Looked for where a word begins: from every eyJ of a long one on it would take the square.
+    | (?<![A-Za-z0-9_\-])(?=[A-Za-z0-9_\-]*+\.eyJ[A-Za-z0-9_\-]{8,}+\.)
+      (?:[A-Za-z0-9_\-]*?[_\-])??eyJ[A-Za-z0-9_\-]{8,}+\.eyJ[A-Za-z0-9_\-]{8,}+\.[A-Za-z0-9_\-]*
     | (?<=[Bb]earer[ ])[A-Za-z0-9._~+/\-]{12,}=*
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
@@ -102,9 +106,10 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Return the text without secrets, cut where it is longer than a log keeps."""
-        text = self.masked(text)
-        if len(text) > LONGEST:
-            return f"{text[:LONGEST]}… [{len(text) - LONGEST} more characters]"
+        size = len(text)
+        text = self.masked(text[: LONGEST + MARGIN])
+        if size > LONGEST + MARGIN or len(text) > LONGEST:
+            return f"{text[:LONGEST]}… [{max(size - LONGEST, 1)} more characters]"
         return text
 
     def value(self, value: Any) -> Any:

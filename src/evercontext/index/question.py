@@ -20,8 +20,9 @@ _SYMBOL = re.compile(
     r"[A-Za-z_$][\w$]*(?:(?:::|\\|->|\.|#|:)[A-Za-z_$][\w$]*)+|_\w+|[A-Za-z]\w*[A-Z_]\w*|[A-Z]\w*",
     re.ASCII,
 )
+# No repetition inside another: forty letters of a question would take for ever.
 _EMBEDDED = re.compile(
-    r"\b(?:[A-Za-z]+(?:_[A-Za-z0-9]+)+|[A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+|[a-z]+(?:[A-Z][A-Za-z0-9]*)+"
+    r"\b(?:[A-Za-z]+(?:_[A-Za-z0-9]+)+|[A-Z][a-z0-9]+[A-Z][A-Za-z0-9]*|[a-z]+[A-Z][A-Za-z0-9]*"
     r"|[A-Z]{2,}[a-z][A-Za-z0-9]*)\b",
     re.ASCII,
 )

@@ -12,6 +12,7 @@ from evercontext.domain.event import Evidence
 from evercontext.domain.tool import Arguments, Caller, Run, Tool, ToolResult
 from evercontext.errors import ConfigError, GatewayUnreachable
 from evercontext.events.log import EventLog
+from evercontext.process.certificates import certificates
 
 if TYPE_CHECKING:
     import httpx2
@@ -68,8 +69,9 @@ class RemoteIndex:
     async def _post(self, route: str, arguments: Arguments, trace_id: str) -> dict[str, Any]:
         import httpx2
 
+        trusted = await certificates(trust_env=False)
         if self._client is None:
-            self._client = httpx2.AsyncClient(timeout=_SECONDS, trust_env=False)
+            self._client = httpx2.AsyncClient(timeout=_SECONDS, trust_env=False, verify=trusted)
         headers = {"x-trace-id": trace_id}
         if self._token:
             headers["authorization"] = f"Bearer {self._token}"

@@ -35,11 +35,14 @@ from evercontext.index.ranking import Ranked, rank
 from evercontext.index.reading import Reader, Unfit
 from evercontext.index.trust import why_strange
 from evercontext.index.walker import Walker
+from evercontext.process.workers import think
 from evercontext.retrieval.postings import Floats
 from evercontext.retrieval.tokens import STOP_WORDS, fold, has_cjk, runs
 from evercontext.retrieval.vectors import StaticVectors, load_static_vectors
 
 FILE = "index.db"
+_LONG = 64
+"""A character of a question is as much work as so many of a plain text."""
 LOOK_EVERY = 1.0
 """Seconds in which the tree is not looked at again."""
 
@@ -194,7 +197,7 @@ class CodeIndex:
         fresh: bool = True,
     ) -> Answer:
         """Return the chunks that answer best; ``fresh=False`` takes the index as it is."""
-        question = _checked(query, top_k)
+        question = await _understood(query, top_k)
         async with self._busy:
             if fresh:
                 await self._freshen()
@@ -220,7 +223,7 @@ class CodeIndex:
         explain: bool = False,
     ) -> Answer:
         """Return what answers best in the last commit, as it was staged; the files do not count."""
-        question, stale = _checked(query, top_k), False
+        question, stale = await _understood(query, top_k), False
         try:
             async with self._updating:
                 await CommitPass(self.indexer).run()
@@ -294,6 +297,11 @@ async def _own_folder(root: Path) -> Path:
     if reason is not None:
         raise PathRefused(reason, fix=f"Remove {FOLDER}, or keep the index elsewhere")
     return prepare_folder(root)
+
+
+async def _understood(query: str, top_k: int) -> Question:
+    # A long question is taken apart by patterns that take the square of it.
+    return await think(len(query) * _LONG, _checked, query, top_k)
 
 
 def _checked(query: str, top_k: int) -> Question:

@@ -27,6 +27,7 @@ from evercontext.models.lenient_json import arguments_of
 from evercontext.models.printed_calls import PrintedCalls
 from evercontext.models.provider_errors import Provider
 from evercontext.models.vendor_http import lines_of
+from evercontext.process.certificates import certificates
 
 if TYPE_CHECKING:
     import httpx2
@@ -99,7 +100,8 @@ class OllamaModel:
         answer = _Answer(PrintedCalls(request.tools if shown.tools else ()))
         body = self._body(request, shown)
         try:
-            async with self._connected().stream("POST", "/api/chat", json=body) as response:
+            client = await self._connected()
+            async with client.stream("POST", "/api/chat", json=body) as response:
                 if response.status_code >= 400:
                     raise self._refused(response.status_code, await response.aread())
                 async for line in lines_of(response):
@@ -154,7 +156,7 @@ class OllamaModel:
         import httpx2
 
         try:
-            response = await self._connected().request(method, path, json=body)
+            response = await (await self._connected()).request(method, path, json=body)
         except httpx2.HTTPError as error:
             raise self._unreachable(error) from error
         if response.status_code >= 400:
@@ -180,12 +182,15 @@ class OllamaModel:
             return self._provider.unavailable(f"said nothing for {self._timeout:.0f} s")
         return self._provider.unavailable("cut the line")
 
-    def _connected(self) -> httpx2.AsyncClient:
+    async def _connected(self) -> httpx2.AsyncClient:
+        trusted = await certificates()
         if self._client is None:
             import httpx2
 
             waits = httpx2.Timeout(self._timeout, connect=min(5.0, self._timeout))
-            self._client = httpx2.AsyncClient(base_url=self._endpoint, timeout=waits)
+            self._client = httpx2.AsyncClient(
+                base_url=self._endpoint, timeout=waits, verify=trusted
+            )
         return self._client
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from evercontext.errors import ModelProblem
 from evercontext.models.provider_errors import Provider
 from evercontext.models.reach import unreachable
+from evercontext.process.certificates import certificates
 from evercontext.settings import process_environment
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class VendorHttp:
         import httpx2
 
         try:
-            response = await self._connected().request(method, path, json=body)
+            response = await (await self._connected()).request(method, path, json=body)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise self.problem(error) from error
         if response.status_code >= 400:
@@ -87,7 +88,8 @@ class VendorHttp:
         import httpx2
 
         try:
-            async with self._connected().stream("POST", path, json=body) as response:
+            client = await self._connected()
+            async with client.stream("POST", path, json=body) as response:
                 if response.status_code >= 400:
                     raise _refusal(response.status_code, await _some(response), response.headers)
                 yield self._events(response)
@@ -148,7 +150,8 @@ class VendorHttp:
             return self._provider.unavailable(f"has no valid address: {self._provider.address}")
         return self._provider.unavailable("cannot be reached, or cut the line")
 
-    def _connected(self) -> httpx2.AsyncClient:
+    async def _connected(self) -> httpx2.AsyncClient:
+        trusted = await certificates()
         if self._client is None:
             import httpx2
 
@@ -157,6 +160,7 @@ class VendorHttp:
                 headers=self._headers,
                 timeout=httpx2.Timeout(self._seconds, connect=min(_CONNECT, self._seconds)),
                 follow_redirects=True,
+                verify=trusted,
             )
         return self._client
 

@@ -39,7 +39,7 @@ from evercontext.tools.approval import Gate, Question
 from evercontext.tools.diff import describe
 from evercontext.tools.hooks import Hooks
 from evercontext.tools.schema import check_arguments
-from evercontext.tools.truncate import truncate
+from evercontext.tools.truncate import bounded, truncate
 
 _COMPARING = Workers("comparing", threads=2, waiting=1_000_000)
 """For changes that are made already: none of them may go unrecorded because many wait."""
@@ -178,7 +178,7 @@ class Toolbox:
     async def _announce(self, tool: Tool, arguments: Arguments, caller: Caller) -> str:
         body = Step(
             tool=tool.name,
-            arguments=arguments,
+            arguments=bounded(arguments),
             effects=_names(tool.effects),
             door=caller.door,
             mode=caller.mode,
@@ -198,7 +198,7 @@ class Toolbox:
     ) -> ToolResult:
         body = Step(
             tool=name[:80],
-            arguments=arguments if isinstance(arguments, dict) else {},
+            arguments=bounded(arguments) if isinstance(arguments, dict) else {},
             effects=(),
             door=caller.door,
             mode=caller.mode,

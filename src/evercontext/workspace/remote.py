@@ -22,6 +22,7 @@ from evercontext.files.io import digest, encode
 from evercontext.files.listing import Entry, Listing
 from evercontext.files.search import Found
 from evercontext.files.tree import FileText, WriteMode, Written
+from evercontext.process.certificates import certificates
 
 if TYPE_CHECKING:
     import httpx2
@@ -173,7 +174,7 @@ class RemoteWorkspace:
     ) -> tuple[int, bytes]:
         import httpx2
 
-        client = self._opened()
+        client = await self._opened()
         for attempt in (1, 2):
             try:
                 async with client.stream("POST", url, content=body, headers=headers) as response:
@@ -186,13 +187,13 @@ class RemoteWorkspace:
                 raise self._unreachable(error) from error
         raise AssertionError("the second attempt returns or raises")
 
-    def _opened(self) -> httpx2.AsyncClient:
+    async def _opened(self) -> httpx2.AsyncClient:
         import httpx2
 
+        # Plain HTTP has no use for certificates.
+        trusted = await certificates() if self._url.startswith("https:") else False
         if self._client is None:
-            # Making a TLS context costs more than a call, and plain HTTP has no use for one.
-            verify = self._url.startswith("https:")
-            self._client = httpx2.AsyncClient(timeout=SECONDS, verify=verify)
+            self._client = httpx2.AsyncClient(timeout=SECONDS, verify=trusted)
         return self._client
 
     def _unreachable(self, error: Exception) -> GatewayUnreachable:

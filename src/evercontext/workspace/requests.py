@@ -12,6 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from evercontext.domain.tool import Arguments, Caller, Effect, Tool, ToolResult
 from evercontext.errors import InvalidArguments, PolicyError, ToolProblem, ToolTimeout
+from evercontext.process.certificates import certificates
 from evercontext.workspace.outcomes import plain
 from evercontext.workspace.schema import choice, integer, parameters, string
 
@@ -87,9 +88,12 @@ async def _request(target: Target, arguments: Arguments) -> ToolResult:
     if body:
         headers["content-type"] = arguments.get("content_type", "application/json")
     method = arguments.get("method", "GET")
+    trusted = await certificates(trust_env=False)
     try:
         async with (
-            httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=None) as client,
+            httpx2.AsyncClient(
+                trust_env=False, follow_redirects=False, timeout=None, verify=trusted
+            ) as client,
             client.stream(method, target.url, content=body, headers=headers) as response,
         ):
             received = await _bounded(response)

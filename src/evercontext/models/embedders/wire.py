@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from evercontext.domain.backoff import Backoff, persist
 from evercontext.errors import BadReply, ModelProblem
 from evercontext.models.provider_errors import Provider
+from evercontext.process.certificates import certificates
 
 if TYPE_CHECKING:
     import httpx2
@@ -64,7 +65,7 @@ class EmbeddingWire:
         import httpx2
 
         try:
-            answer = await self._connected().post(path, json=body)
+            answer = await (await self._connected()).post(path, json=body)
         except httpx2.TimeoutException as error:
             raise self._provider.unavailable(f"said nothing for {self._seconds:.0f} s") from error
         except httpx2.HTTPError as error:
@@ -84,13 +85,17 @@ class EmbeddingWire:
         message = str(said.get("message", "")) if isinstance(said, dict) else str(said)
         return self._provider.refused(status, message, kind=kind, headers=headers)
 
-    def _connected(self) -> httpx2.AsyncClient:
+    async def _connected(self) -> httpx2.AsyncClient:
+        trusted = await certificates()
         if self._client is None:
             import httpx2
 
             waits = httpx2.Timeout(self._seconds, connect=min(5.0, self._seconds))
             self._client = httpx2.AsyncClient(
-                base_url=self._base, timeout=waits, headers=self._headers
+                base_url=self._base,
+                timeout=waits,
+                headers=self._headers,
+                verify=trusted,
             )
         return self._client
 

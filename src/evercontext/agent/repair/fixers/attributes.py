@@ -27,7 +27,7 @@ _TYPE = re.compile(r"type object '(\w+)' has no attribute '(\w+)'")
 _MODULE = re.compile(r"module '([\w.]+)' has no attribute '(\w+)'")
 _MYPY = re.compile(r'"(?:type\[)?"?(\w+)"?\]?" has no attribute "(\w+)"')
 _NAME = re.compile(r"cannot import name '(\w+)' from '([\w.]+)' \((.+)\)")
-_KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
+_KEYWORD = re.compile(r"(?<![\w.])([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
 _PLAIN_MODULES = ("math", "json", "string", "random", "itertools", "functools", "collections", "re",
                   "datetime", "statistics", "operator", "os", "os.path", "shutil", "textwrap",
                   "hashlib", "base64", "time", "sys", "csv", "copy", "enum", "decimal")  # fmt: skip

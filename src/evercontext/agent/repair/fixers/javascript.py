@@ -14,7 +14,7 @@ from evercontext.agent.repair.protection import is_protected
 from evercontext.workspace.failures.failure import Failure, inside
 
 SUFFIXES = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx")
-_UNDEFINED = re.compile(r"(?:ReferenceError: )?([A-Za-z_$][\w$]*) is not defined")
+_UNDEFINED = re.compile(r"(?:ReferenceError: )?(?<![\w$])([A-Za-z_$][\w$]*) is not defined")
 _NO_EXPORT = re.compile(r"module '([^']+)' does not provide an export named '([\w$]+)'")
 _NO_MODULE = re.compile(r"Cannot find module '([^']+)'")
 _NO_METHOD = re.compile(r"\.([A-Za-z_$][\w$]*) is not a function")
