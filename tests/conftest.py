@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from evercontext.models.embedded import openmp
 from evercontext.models.embedded.weights import MINILM, is_pulled, stored_at
 from evercontext.settings import rows
+from tests.loop_watch import LoopWatch
 
 _KEPT = frozenset({"NO_COLOR"})
 """Settings that only change how things look."""
@@ -119,6 +120,19 @@ def pytest_sessionfinish() -> None:
     """End the database server, where a test of this process needed one."""
     if (used := sys.modules.get("tests.postgres")) is not None:
         used.stop()
+
+
+WATCH = LoopWatch()
+WATCH.start()
+
+
+@pytest.fixture(autouse=True)
+def _loop_is_free() -> Iterator[None]:
+    """Fail a test in which a callback of ours held an event loop: others would have waited."""
+    WATCH.taken()
+    yield
+    stalls = WATCH.taken()
+    assert not stalls, f"held the event loop: {'; '.join(stalls)}"
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from tests import loop_watch
+from tests.conftest import WATCH
+
+SPIN = """
+def spin(seconds):
+    import time
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+"""
+
+
+def spinning(place: Path) -> Callable[[float], None]:
+    """A function that takes processor time, written in a file at ``place``."""
+    names: dict[str, Callable[[float], None]] = {}
+    exec(compile(SPIN, str(place), "exec"), names)
+    return names["spin"]
+
+
+OURS = Path(__file__).parent.parent / "src" / "evercontext" / "example.py"
+
+
+async def test_a_callback_of_ours_that_takes_long_is_seen() -> None:
+    spinning(OURS)(10 * loop_watch.LIMIT)
+    # Only the end of a callback is judged.
+    await _next_callback()
+    assert [stall.split()[0] for stall in WATCH.taken()] == ["example.py:spin"]
+
+
+async def test_what_a_test_does_is_its_own_affair() -> None:
+    spinning(Path(__file__))(10 * loop_watch.LIMIT)
+    await _next_callback()
+    assert WATCH.taken() == []
+
+
+async def test_waiting_is_not_working() -> None:
+    names: dict[str, Callable[[], None]] = {}
+    exec(compile("def wait():\n import time\n time.sleep(0.3)", str(OURS), "exec"), names)
+    names["wait"]()
+    await _next_callback()
+    assert WATCH.taken() == []
+
+
+async def _next_callback() -> None:
+
+    await asyncio.sleep(0)
