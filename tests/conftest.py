@@ -81,6 +81,8 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
         monkeypatch.setenv(name.lower(), _DEAD_PROXY)
     monkeypatch.setenv("NO_PROXY", _NO_PROXY)
     monkeypatch.setenv("no_proxy", _NO_PROXY)
+    # Never the keyring of whoever runs the tests.
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("EC_HOME", str(home / ".nebula"))
     # Tests run beside each other and beside a server of the developer's.

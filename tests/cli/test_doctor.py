@@ -35,9 +35,9 @@ def test_a_machine_that_is_ready(tmp_path: Path, quiet: dict[str, str]) -> None:
     model = script(tmp_path / "s.jsonl", {"text": "hi"})
     code, found = examined(cwd=tmp_path, env=quiet | {"EC_MODEL_NAME": model})
     assert code == 0
-    names = ["python", "git", "model", "sandbox", "home", "database", "root", "terminal", "disk"]
-    assert list(found)[:9] == names
-    assert len(found) == 12
+    names = ["python", "install", "git", "model", "keys", "sandbox", "home", "database", "root"]
+    assert list(found)[:11] == [*names, "terminal", "disk"]
+    assert len(found) == 14
     assert "EC_MODEL_NAME" in found["model"]["text"]
     assert {found[name]["state"] for name in ("python", "git", "model", "home")} == {"ok"}
     assert all(check["fix"] or check["state"] == "ok" for check in found.values())
@@ -48,14 +48,14 @@ def test_what_is_needed_and_broken_exits_1(tmp_path: Path, quiet: dict[str, str]
     code, found = examined(cwd=tmp_path, env=quiet)
     assert code == 1
     assert found["model"]["state"] == "bad"
-    assert "run: " in found["model"]["fix"]
+    assert "evercontext setup" in found["model"]["fix"]
 
 
 def test_text_says_how_to_fix(tmp_path: Path, quiet: dict[str, str]) -> None:
     ended = evercontext("doctor", cwd=tmp_path, env=quiet)
     lines = ended.out.splitlines()
     at = next(number for number, line in enumerate(lines) if line.startswith("bad   model"))
-    assert "run: " in lines[at + 1]
+    assert "evercontext setup" in lines[at + 1]
 
 
 def test_a_damaged_database_is_found_and_left_alone(tmp_path: Path, quiet: dict[str, str]) -> None:

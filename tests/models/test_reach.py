@@ -26,7 +26,7 @@ def test_the_proxy_on_the_way(environment: dict[str, str], way: tuple[str, str] 
 
 def test_what_is_said() -> None:
     assert unreachable(API, {"ALL_PROXY": "http://me:pw@p:1"}) == (
-        "api.openai.com could not be reached through the proxy p:1, which ALL_PROXY names"
+        "api.openai.com cannot be reached through the proxy p:1 that ALL_PROXY names"
     )
     assert "HTTPS_PROXY would name one" in unreachable(API, {})
-    assert unreachable("http://localhost:11434", {}) == "localhost:11434 could not be reached"
+    assert unreachable("http://localhost:11434", {}) == "localhost:11434 cannot be reached"

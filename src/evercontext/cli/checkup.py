@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from evercontext import __version__
 from evercontext.errors import EverContextError, StoreGone
-from evercontext.settings import Settings, process_environment
+from evercontext.settings import KEY_FILE, STORED, Settings, masked, process_environment
+from evercontext.settings.installation import this_installation
+from evercontext.settings.keys import KEYRING
 
 State = Literal["ok", "warn", "bad"]
 
@@ -61,8 +64,11 @@ async def _git(settings: Settings) -> Check:
 
 async def _model(settings: Settings) -> Check:
     from evercontext.app import available_models, choose_model
+    from evercontext.app.setup import missing_model
 
     try:
+        if problem := await missing_model(settings):
+            return Check("model", "bad", problem.message, problem.fix)
         choice = await choose_model(settings)
         listed = {model.name: model for model in await available_models(settings)}
     except EverContextError as error:
@@ -71,6 +77,24 @@ async def _model(settings: Settings) -> Check:
     if known and not known.ready:
         return Check("model", "bad", f"{said} is not ready", known.note)
     return Check("model", "ok", said)
+
+
+async def _keys(settings: Settings) -> Check:
+    lines = []
+    for provider, name in STORED.items():
+        value = getattr(settings, name)
+        origin = settings.origins[name]
+        lines.append(f"{provider} {masked(value)} ({origin})" if value else f"{provider} none")
+    text = ", ".join(lines)
+    problems = [notice for notice in settings.notices if KEY_FILE in notice or KEYRING in notice]
+    if problems:
+        return Check("keys", "warn", f"{text}; {problems[0]}", "Run: evercontext setup")
+    return Check("keys", "ok", text)
+
+
+async def _install(settings: Settings) -> Check:
+    here = this_installation()
+    return Check("install", "ok", f"{__version__} by {here.way}; newer: {here.upgrade()}")
 
 
 async def _sandbox(settings: Settings) -> Check:
@@ -221,7 +245,7 @@ async def _disk(settings: Settings) -> Check:
 
 
 _CHECKS: tuple[Examine, ...] = (
-    _python, _git, _model, _sandbox, _home, _database, _root, _terminal, _disk
+    _python, _install, _git, _model, _keys, _sandbox, _home, _database, _root, _terminal, _disk
 )  # fmt: skip
 
 

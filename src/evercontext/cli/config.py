@@ -12,12 +12,15 @@ from evercontext.cli.options import confirm, json_option, root_option, settings_
 from evercontext.cli.terminal import Screen, clip, columns_of, one_line, pad, visible
 from evercontext.errors import NotFound, UsageError
 from evercontext.settings import (
+    KEY_FILE,
     PROJECT_FILE,
+    STORED,
     TRUST_FILE,
     USER_FILE,
     Settings,
     is_trusted,
     keep,
+    masked,
     read_project_file,
     rows,
     trust,
@@ -29,7 +32,8 @@ def command() -> None:
     """See and change settings; trust a project's file.
 
     A value comes from a flag, else the environment, else the project's evercontext.toml, else
-    your own config.json, else its default.
+    your own config.json, else its default. Keys come from the environment, else from where
+    `evercontext setup` stored them.
     """
 
 
@@ -54,7 +58,7 @@ def _as_objects(settings: Settings) -> list[dict[str, Any]]:
     return [
         {
             "name": row.name,
-            "value": settings.shown(row.name),
+            "value": _value(settings, row.name),
             "origin": settings.origins[row.name],
             "environment": row.metadata["env"],
             "help": row.metadata["help"],
@@ -63,12 +67,19 @@ def _as_objects(settings: Settings) -> list[dict[str, Any]]:
     ]
 
 
+def _value(settings: Settings, name: str) -> str:
+    """A key shows enough of itself to be told from another."""
+    shown = settings.shown(name)
+    is_key = name in STORED.values() and getattr(settings, name)
+    return f"{shown} {masked(getattr(settings, name))}" if is_key else shown
+
+
 def _table(settings: Settings, screen: Screen, *, origin: bool) -> list[str]:
     width = max(len(row.name) for row in rows())
     widest = 32 if origin else max(screen.width - width - 2, 32)
     lines = []
     for row in rows():
-        value = clip(one_line(settings.shown(row.name)), widest)
+        value = clip(one_line(_value(settings, row.name)), widest)
         came = settings.origins[row.name]
         shown = screen.paint(value, *(() if came == "default" else ("green",)))
         line = f"{row.name.ljust(width)}  {shown}"
@@ -137,6 +148,7 @@ def path(as_json: bool, root: str | None, allow_wide_root: bool | None) -> None:
         "user settings": settings.home / USER_FILE,
         "project settings": settings.root / PROJECT_FILE,
         "trusted files": settings.home / TRUST_FILE,
+        "stored keys": settings.home / KEY_FILE,
         "database": settings.database,
         "traces": settings.traces,
     }

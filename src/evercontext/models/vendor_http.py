@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from evercontext.errors import ModelProblem
+from evercontext.errors import ModelProblem, ModelUnavailable
 from evercontext.models.provider_errors import Provider
 from evercontext.models.reach import unreachable
 from evercontext.process.certificates import certificates
@@ -143,7 +143,9 @@ class VendorHttp:
 
         if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
             where = unreachable(self._provider.address, process_environment())
-            return self._provider.unavailable(f"cannot be reached: {where}")
+            return ModelUnavailable(
+                f"{self._provider.name}: {where}", fix="Check the network and the address"
+            )
         if isinstance(error, httpx2.TimeoutException):
             return self._provider.unavailable(f"said nothing for {self._seconds:.0f} s")
         if isinstance(error, httpx2.InvalidURL | httpx2.UnsupportedProtocol):

@@ -1,10 +1,9 @@
-"""Where settings come from: flags, environment, project file, user file, defaults."""
+"""Where settings come from: flags, environment, project file, user file, stored keys, defaults."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import os
 import tomllib
 from collections.abc import Mapping
@@ -13,6 +12,8 @@ from typing import Any
 
 from evercontext.errors import ConfigError, UsageError
 from evercontext.settings.hooks import Hook, parse_hooks, unknown_events
+from evercontext.settings.json_file import read_json, replace_json
+from evercontext.settings.keys import KEY_FILE, STORED, exposed, read_key
 from evercontext.settings.projects import Project
 from evercontext.settings.schema import Settings, rows
 
@@ -43,11 +44,12 @@ class _Loader:
         self.values: dict[str, Any] = {}
         self.origins: dict[str, str] = {}
         self.notices: list[str] = []
+        self.home = self._place("home", Path.home() / ".nebula")
 
     def load(self) -> Settings:
-        home = self._place("home", Path.home() / ".nebula")
+        home = self.home
         root = self._place("root", self.cwd)
-        user = _read_json(home / USER_FILE)
+        user = read_json(home / USER_FILE)
         project = self._project_values(root / PROJECT_FILE, home, user)
         for row in rows():
             self._take(row, user, project)
@@ -73,10 +75,26 @@ class _Loader:
             self._set(row, project[name], PROJECT_FILE)
         elif name in user and not row.metadata["secret"]:
             self._set(row, user[name], USER_FILE)
-        else:
+        elif not self._take_stored(row):
             self.origins[name] = "default"
             if name in user:
-                self._notice(f"{name} in {USER_FILE} is ignored: keys belong in the environment")
+                where = "`evercontext setup`" if name in STORED.values() else "the environment"
+                self._notice(f"{name} in {USER_FILE} is ignored: a secret belongs in {where}")
+
+    def _take_stored(self, row: dataclasses.Field[Any]) -> bool:
+        """Take the key that ``evercontext setup`` has stored; tell whether there is one."""
+        provider = next((p for p, setting in STORED.items() if setting == row.name), None)
+        stored = read_key(self.home, provider) if provider else None
+        if stored is None:
+            return False
+        if stored.problem:
+            self._notice(f"{stored.problem}; run `evercontext setup`")
+        if stored.key is None:
+            return False
+        if stored.origin == KEY_FILE and exposed(self.home):
+            self._notice(f"{self.home / KEY_FILE} can be read by others: chmod 600 it")
+        self._set(row, stored.key, stored.origin)
+        return True
 
     def _merge_hooks(self, row: dataclasses.Field[Any], own: Any, brought: Any) -> None:
         """A project adds hooks: it cannot take away those by which the user guards himself."""
@@ -179,62 +197,43 @@ def _parse_toml(content: bytes, path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is not valid TOML: {problem}", fix="Correct the file") from None
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    if path.exists() and not path.is_file():
-        # A pipe would keep us waiting for ever.
-        raise ConfigError(f"{path} is not a plain file", fix="Move it away, or set EC_HOME")
-    try:
-        values = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return {}
-    except OSError as problem:
-        raise ConfigError(
-            f"cannot read {path}: {problem.strerror}", fix="Check its permissions, or set EC_HOME"
-        ) from None
-    except (ValueError, RecursionError) as problem:
-        raise ConfigError(
-            f"{path} is not valid JSON: {problem}",
-            fix="Correct the file, or move it away to start afresh",
-        ) from None
-    if not isinstance(values, dict):
-        raise ConfigError(f"{path} must hold one JSON object", fix="Correct the file")
-    return values
-
-
 def keep(home: Path, name: str, value: Any) -> None:
     """Keep a value in the user file (N14). Keys of providers are refused."""
     row = next((row for row in rows() if row.name == name), None)
     if row is None or row.metadata["secret"] or name in {"home", "root"}:
-        raise ConfigError(f"{name} cannot be kept in {USER_FILE}", fix="Use the environment")
+        fix = "Use the environment"
+        if name in STORED.values():
+            fix += ", or run: evercontext setup"
+        raise ConfigError(f"{name} cannot be kept in {USER_FILE}", fix=fix)
     try:
         row.metadata["parse"](value)
     except (ValueError, TypeError) as problem:
         raise ConfigError(f"{name}: {problem}") from None
-    _replace_json(home / USER_FILE, _read_json(home / USER_FILE) | {name: value})
+    replace_json(home / USER_FILE, read_json(home / USER_FILE) | {name: value})
+
+
+def forget(home: Path, name: str) -> None:
+    """Remove a value from the user file."""
+    values = read_json(home / USER_FILE)
+    if values.pop(name, None) is not None:
+        replace_json(home / USER_FILE, values)
 
 
 def is_trusted(home: Path, content: bytes) -> bool:
     """True if this exact content was trusted before."""
-    return hashlib.sha256(content).hexdigest() in _read_json(home / TRUST_FILE)
+    return hashlib.sha256(content).hexdigest() in read_json(home / TRUST_FILE)
 
 
 def trust(home: Path, content: bytes, what: str) -> None:
     """Trust this exact content from now on; one changed byte voids it."""
-    known = _read_json(home / TRUST_FILE)
-    _replace_json(home / TRUST_FILE, known | {hashlib.sha256(content).hexdigest(): what})
+    known = read_json(home / TRUST_FILE)
+    replace_json(home / TRUST_FILE, known | {hashlib.sha256(content).hexdigest(): what})
 
 
 def untrust(home: Path, content: bytes) -> bool:
     """Forget that this content was trusted; tell whether it was."""
-    known = _read_json(home / TRUST_FILE)
+    known = read_json(home / TRUST_FILE)
     was = known.pop(hashlib.sha256(content).hexdigest(), None)
     if was is not None:
-        _replace_json(home / TRUST_FILE, known)
+        replace_json(home / TRUST_FILE, known)
     return was is not None
-
-
-def _replace_json(path: Path, values: Mapping[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fresh = path.with_suffix(f".{os.getpid()}.tmp")
-    fresh.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    fresh.replace(path)

@@ -8,12 +8,12 @@ import json
 from pathlib import Path
 
 from evercontext.errors import ConfigError, missing_library
+from evercontext.settings.installation import install_hint
 from evercontext.storage.sqlite import SqliteStore
 from evercontext.storage.store import OpenReport, Store
 
 _SCHEMES = ("postgresql://", "postgres://")
 _SECRET = ("password", "sslpassword")
-_INSTALL = "Run: pip install 'evercontext[postgres]'"
 
 
 async def open_store(path: Path, url: str | None = None) -> Store:
@@ -68,11 +68,12 @@ def _check(url: str) -> None:
     try:
         import psycopg as psycopg
     except ModuleNotFoundError:
-        raise ConfigError("EC_DATABASE_URL needs the PostgreSQL driver", fix=_INSTALL) from None
+        fix = install_hint("postgres")
+        raise ConfigError("EC_DATABASE_URL needs the PostgreSQL driver", fix=fix) from None
     except ImportError as error:
         # psycopg without the extra's binary looks for the system's library.
         reason = missing_library(error) or str(error).strip().splitlines()[-1]
         raise ConfigError(
             f"the PostgreSQL driver cannot be loaded: {getattr(reason, 'message', reason)}",
-            fix=_INSTALL,
+            fix=install_hint("postgres"),
         ) from error

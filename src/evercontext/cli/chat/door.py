@@ -54,7 +54,11 @@ def command(**given: Any) -> int:
     """
     if given["fork"] and not (given["last"] or given["resume"]):
         raise UsageError("--fork copies a session", fix="Name it with -r, or say -c")
-    settings = settings_of(
+    return int(run_until_stopped(_chat(given)))
+
+
+def _settings(given: dict[str, Any]) -> Settings:
+    return settings_of(
         given["root"],
         allow_wide_root=given["allow_wide_root"],
         model_name=given["model"],
@@ -65,15 +69,16 @@ def command(**given: Any) -> int:
         repair_rounds=given["repair_rounds"],
         max_budget_usd=given["max_budget_usd"],
     )
-    return int(run_until_stopped(_chat(settings, given)))
 
 
-async def _chat(settings: Settings, given: dict[str, Any]) -> Outcome:
+async def _chat(given: dict[str, Any]) -> Outcome:
     from evercontext.access.permissions import UNREAD, StoredRules, open_permissions
     from evercontext.app import EverContext
     from evercontext.cli.chat.dialogue import Dialogue
     from evercontext.cli.chat.past import leave
+    from evercontext.cli.first_run import with_model
 
+    settings = await with_model(lambda: _settings(given))
     async with EverContext.open(settings) as app:
         talk = await _conversation(app, given)
         screen = Screen(sys.stdout, no_color=settings.no_color)
@@ -124,7 +129,7 @@ async def _talk(dialogue: Dialogue) -> Outcome:
     if keyboard.interactive:
         ask = await ask_everywhere(dialogue.app, here, lambda text: _told(dialogue, text))
     dialogue.gate = Gate(dialogue.permissions, ask)
-    stop = dialogue.app.events.subscribe(_without_secrets(view))
+    stop = dialogue.app.events.subscribe(_without_secrets(dialogue.app, view))
     try:
         return await dialogue.run(obey)
     finally:
@@ -216,11 +221,11 @@ def _editor(dialogue: Dialogue) -> Keyboard:
     return editor
 
 
-def _without_secrets(view: Callable[[Any], None]) -> Callable[[Any], None]:
+def _without_secrets(app: EverContext, view: Callable[[Any], None]) -> Callable[[Any], None]:
+    from evercontext.app.redaction import redactor as redactor_of
     from evercontext.domain.event import Event
-    from evercontext.events.redact import Redactor, secret_values
 
-    redactor = Redactor(secret_values(process_environment()))
+    redactor = redactor_of(app.settings)
     return lambda event: view(Event.from_json(redactor.value(event.to_json())))
 
 

@@ -24,8 +24,8 @@ from evercontext.errors import (
     missing_library,
 )
 from evercontext.models.embedded import openmp
+from evercontext.settings.installation import install_hint
 
-INSTALL = "Run: pip install 'evercontext[embedded]'"
 _END: dict[str, Any] = {}
 
 
@@ -97,7 +97,7 @@ class Runtime:
 
     def _load(self) -> Any:
         if importlib.util.find_spec("xllamacpp") is None:
-            raise ModelUnknown("the embedded model needs its runtime", fix=INSTALL)
+            raise ModelUnknown("the embedded model needs its runtime", fix=install_hint("embedded"))
         # Before the runtime: the command that brings the file also brings what the runtime lacks.
         self._verify(self._path)
         llama = _llama(self._path.parent)

