@@ -159,7 +159,7 @@ def _outage(problem: Exception) -> ModelUnavailable | None:
     """Return the outage that a client's error tells of: overload, a server's error, a cut line."""
     status = getattr(problem, "status_code", None)
     if isinstance(status, int):
-        headers = getattr(getattr(problem, "response", None), "headers", None)
+        headers = getattr(getattr(problem, "response", problem), "headers", None)
         refusal = Provider("anthropic", "").refused(status, str(problem), headers=headers)
         return refusal if isinstance(refusal, ModelUnavailable) else None
     names = {kind.__name__ for kind in type(problem).__mro__}
