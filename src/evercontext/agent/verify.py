@@ -6,6 +6,7 @@ says.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -99,7 +100,8 @@ class Checker:
 
     async def look(self, caller: Caller) -> Findings:
         """Run them all and say what each found."""
-        runs = [run for kind in self.kinds() for run in await self._run(kind, caller)]
+        kinds = await asyncio.to_thread(self.kinds)  # looks at the project's files
+        runs = [run for kind in kinds for run in await self._run(kind, caller)]
         verdicts = [verdict for verdict, _ in runs]
         red = [run for verdict, run in runs if verdict == "red"]
         order: tuple[Verdict, ...] = ("red", FEWER, "verified")

@@ -30,7 +30,15 @@ def open_hooks(
     root = settings.root.resolve()
     told = [f"{name}={root}" for name in ("EVERCONTEXT_PROJECT_DIR", "CLAUDE_PROJECT_DIR")]
     policy = agent_policy(settings.allow_ext, settings.max_bytes)
-    cage = CommandRunner(root, environment, settings.home, settings.sandbox, policy, recorder)
+    cage = CommandRunner(
+        root,
+        environment,
+        settings.home,
+        settings.sandbox,
+        policy,
+        recorder,
+        readable=settings.sandbox_read,
+    )
 
     async def run_hook(hook: Hook, stdin: bytes, caller: Caller) -> Ran:
         argv = ("env", *told, *SHELL, hook.command)

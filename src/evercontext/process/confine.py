@@ -34,6 +34,10 @@ NEW_LISTENER = 8
 FILE_RIGHTS = 0b1100_0000_0000_0111  # the Landlock rights that make sense on a file
 
 
+class NotStarted(Exception):
+    """The sandbox is closed, and the program does not start in it."""
+
+
 def check(result: int, what: str) -> int:
     """Return what a system call returned, or raise: an unfinished cage must not run anything."""
     if result < 0:
@@ -141,7 +145,10 @@ def become(plan: Plan, to_parent: socket.socket) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
-    os.execvp(plan["argv"][0], plan["argv"])  # noqa: S606
+    try:
+        os.execvp(plan["argv"][0], plan["argv"])  # noqa: S606
+    except OSError as error:
+        raise NotStarted(f"cannot run {plan['argv'][0]}: {error.strerror}") from error
 
 
 def make_groups(plan: Plan) -> None:

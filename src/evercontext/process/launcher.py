@@ -17,7 +17,13 @@ import socket
 import sys
 import time
 
-from evercontext.process.confine import become, become_reaper, make_groups, remove_groups
+from evercontext.process.confine import (
+    NotStarted,
+    become,
+    become_reaper,
+    make_groups,
+    remove_groups,
+)
 from evercontext.process.metadata import Answers
 from evercontext.process.mounts import enclose
 from evercontext.process.tree import end_all, excess
@@ -74,6 +80,8 @@ def start(plan: Plan, control: socket.socket) -> tuple[int, socket.socket, int]:
         try:
             control.close()
             become(plan, theirs)
+        except NotStarted as error:
+            os.write(failed, str(error).encode()[:4000])
         except BaseException as error:  # noqa: BLE001 - whatever it is, nothing may run uncaged
             os.write(failed, f"{type(error).__name__}: {error}".encode()[:4000])
         os._exit(126)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from evercontext.errors import NoSandbox, ProcessProblem, ProcessTimeout
 from evercontext.process.child import Cage, Child, start
+from evercontext.process.system import READ_FIX
 
 MAX_OUTPUT = 1024 * 1024
 LINGER = 0.3
@@ -98,7 +99,9 @@ async def run(
     assert code is not None
     report = child.report
     if report and report.failed:
-        raise NoSandbox(f"the cage could not be closed: {report.failed}")
+        if report.failed.startswith("cannot run "):
+            raise ProcessProblem(report.failed, fix=READ_FIX)
+        raise NoSandbox(f"the sandbox could not be closed: {report.failed}")
     return Completed(
         tuple(argv),
         code,

@@ -6,8 +6,10 @@ Two layers, each enough alone: bubblewrap (namespaces) with seccomp, or Landlock
 from __future__ import annotations
 
 import contextlib
+import itertools
 import marshal
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -32,6 +34,12 @@ ELSEWHERE = (
 )
 """For systems where nothing can be installed that would help, such as macOS."""
 NO_NEW_ENTRIES = "nothing can be created in a directory that holds .git or another protected name"
+MOST_NAMED = 3
+_SCRATCH = "evercontext-"
+_PACKAGE = Path(__file__).parents[1]
+"""Our own code: some of it runs in a project's own Python."""
+_MISSED = re.compile(r"ermission denied|o such file|not found|EACCES|ENOENT|rrno (?:2|13)\b")
+_ABSOLUTE = re.compile(r"(?<![\w.~/-])/[^\s\"'`:;,()\[\]<>]+")
 MOUNTS_FIX = "Install bubblewrap, or allow unprivileged user namespaces"
 
 
@@ -79,7 +87,7 @@ class Sandbox:
     @contextlib.contextmanager
     def enter(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Iterator[Launch]:
         """Yield how to start ``argv`` in this cage; what it needs lives until the end."""
-        _find(argv[0], cwd, env)
+        self._check_seen(_find(argv[0], cwd, env))
         with contextlib.ExitStack() as stack:
             scratch = stack.enter_context(_scratch())
             filter_fd = _memory_file(stack, self._filter().program())
@@ -155,7 +163,10 @@ class Sandbox:
         own = () if self.read_only else landlock.subtrees(self.root, (*protected, *hidden))
         hidden_inside = any(self.root in path.parents for path in hidden)
         return landlock.Ruleset(
-            readable=(*self._seen(), *system.PROC, *landlock.subtrees(self.root, hidden)),
+            readable=(
+                *(tree for place in self._seen() for tree in landlock.subtrees(place, hidden)),
+                *(*system.PROC, *landlock.subtrees(self.root, hidden)),
+            ),
             writable=(*own, *self.writable, scratch.resolve()),
             devices=system.DEVICES,
             listable=(self.root,) if hidden_inside else (),
@@ -170,10 +181,41 @@ class Sandbox:
             return None
         return protected, hidden
 
+    def sees(self, path: Path) -> bool:
+        """Tell whether a command may read what really lies there."""
+        if self.layer is Layer.NONE:
+            return True
+        real = path.resolve()
+        shown = (self.root, *self._seen(), *system.PROC, *system.DEVICES, *self.writable)
+        if any(map(real.is_relative_to, shown)):
+            return True
+        return any(real.is_relative_to(place.resolve()) for place in shown)
+
+    def unseen(self, output: str) -> tuple[str, ...]:
+        """Return paths that a failed command missed, and that it may not read.
+
+        Whether they exist is not looked at: a command must not find that out by asking for them.
+        """
+        lines = (line for line in output.splitlines() if _MISSED.search(line))
+        paths = dict.fromkeys(path for line in lines for path in _ABSOLUTE.findall(line))
+        scratch = str(Path(tempfile.gettempdir(), _SCRATCH))
+        missed = (p for p in paths if not p.startswith(scratch) and not self.sees(Path(p)))
+        return tuple(itertools.islice(missed, MOST_NAMED))
+
+    def _check_seen(self, program: Path) -> None:
+        """Refuse what could not start, with the reason: itself, or the Python beside it."""
+        beside = program.parent / "python"
+        virtual = (program.parents[1] / "pyvenv.cfg").exists() and beside.exists()
+        for path in (program, beside) if virtual else (program,):
+            if not self.sees(path):
+                raise NoSandbox(f"commands may not read {path.resolve()}", fix=system.READ_FIX)
+
     def _seen(self) -> tuple[Path, ...]:
         home = system.toolchains(self.home) if self.home else ()
-        ours = (Path(sys.prefix), Path(sys.base_prefix))
-        return (*system.readable(), *ours, *home, *self.readable)
+        ours = (Path(sys.prefix), Path(sys.base_prefix), _PACKAGE)
+        shown = (*system.readable(), *ours, *home)
+        own = (path for path in self.readable if not any(map(path.is_relative_to, shown)))
+        return (*shown, *own)
 
     def _environment(self, env: Mapping[str, str], scratch: Path) -> dict[str, str]:
         if self.layer is Layer.NONE:
@@ -247,7 +289,7 @@ def _landlock() -> Finding:
 @lru_cache(maxsize=1)
 def mounts_refused() -> str | None:
     """Say why the Landlock layer can have no mounts of its own here; nothing where it can."""
-    with tempfile.TemporaryDirectory(prefix=f"evercontext-{os.getpid()}-") as place:
+    with tempfile.TemporaryDirectory(prefix=f"{_SCRATCH}{os.getpid()}-") as place:
         try:
             done = subprocess.run(
                 mounts.command_line(place), capture_output=True, timeout=PROBE_SECONDS, check=False
@@ -271,10 +313,11 @@ def limitation(layer: Layer) -> str | None:
     return f"sandbox: {NO_NEW_ENTRIES}. {MOUNTS_FIX}"
 
 
-def _find(program: str, cwd: Path, env: Mapping[str, str]) -> None:
+def _find(program: str, cwd: Path, env: Mapping[str, str]) -> Path:
     where = str(cwd / program) if "/" in program else program
-    if shutil.which(where, path=env.get("PATH")) is None:
-        raise ProgramMissing(f"program not found: {program}", fix="Install it or add it to PATH")
+    if found := shutil.which(where, path=env.get("PATH")):
+        return Path(found)
+    raise ProgramMissing(f"program not found: {program}", fix="Install it or add it to PATH")
 
 
 def _existing(paths: tuple[Path, ...]) -> tuple[Path, ...]:
@@ -300,7 +343,7 @@ def _memory_file(stack: contextlib.ExitStack, content: bytes) -> int:
 @contextlib.contextmanager
 def _scratch() -> Iterator[Path]:
     """Yield an empty directory that is the command's temporary directory and home."""
-    path = Path(tempfile.mkdtemp(prefix=f"evercontext-{os.getpid()}-"))
+    path = Path(tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-"))
     try:
         (path / "home").mkdir()
         yield path

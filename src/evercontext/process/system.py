@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import lru_cache
 from pathlib import Path
+
+READ_FIX = "Add its folder to sandbox_read: evercontext config set sandbox_read FOLDER[:FOLDER]"
 
 _ETC = """
     alternatives bash.bashrc bash_completion.d ca-certificates ca-certificates.conf crypto-policies
@@ -42,7 +45,8 @@ _TOOLCHAINS = """
     .local/share/mise .local/share/pipx .local/pipx .bun/bin .deno/bin go .m2/repository
     .nuget/packages .gradle/wrapper .rbenv .gem/ruby .gem/specs .opam .ghcup .elan .juliaup
     .dotnet/dotnet .dotnet/host .dotnet/packs .dotnet/sdk .dotnet/shared .dotnet/tools
-    .npm/_cacache .cache/uv
+    .npm/_cacache .cache/uv .cache/pypoetry/virtualenvs .virtualenvs .local/share/virtualenvs
+    .local/share/pypoetry/venv .local/share/hatch/env .conda/envs
 """
 
 
@@ -71,8 +75,14 @@ def private_places(temporary: Path, home: Path | None) -> dict[str, str]:
     }
     places = {name: str(temporary / place) for name, place in inside.items()}
     places["TMPDIR"] = str(temporary)
+    places["PYTEST_ADDOPTS"] = f"-o cache_dir={shlex.quote(places['XDG_CACHE_HOME'])}/pytest"
     places["PYTHONDONTWRITEBYTECODE"] = "1"  # a cache elsewhere would hide the one that is there
     if home is not None:
-        real = {"RUSTUP_HOME": ".rustup", "CARGO_HOME": ".cargo", "GOPATH": "go"}
+        real = {
+            "RUSTUP_HOME": ".rustup",
+            "CARGO_HOME": ".cargo",
+            "GOPATH": "go",
+            "POETRY_VIRTUALENVS_PATH": ".cache/pypoetry/virtualenvs",
+        }
         places |= {name: str(home / at) for name, at in real.items() if (home / at).is_dir()}
     return places

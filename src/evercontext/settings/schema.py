@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,6 +69,14 @@ def _path(value: Any) -> Path:
 def _names(value: Any) -> tuple[str, ...]:
     items = value if isinstance(value, list | tuple) else _text(value).replace(";", ",").split(",")
     return tuple(name for item in items if (name := _text(item).strip()))
+
+
+def _folders(value: Any) -> tuple[Path, ...]:
+    items = value if isinstance(value, list | tuple) else _text(value).split(os.pathsep)
+    paths = tuple(_path(item) for item in items if item)
+    if any(not path.is_absolute() or path == Path("/") for path in paths):
+        raise ValueError("expected folders that begin with / or ~, and not / itself")
+    return paths
 
 
 def _extensions(value: Any) -> tuple[str, ...]:
@@ -282,6 +291,13 @@ class Settings:
         "auto, bubblewrap, landlock, or none (commands run uncaged)",
         _one_of("auto", "bubblewrap", "landlock", "none"),
         project=Project.NEVER,
+    )
+    sandbox_read: tuple[Path, ...] = _setting(
+        "EC_SANDBOX_READ",
+        (),
+        "Folders outside the project that commands may read, separated by `:`",
+        _folders,
+        project=Project.TRUSTED,
     )
     lint_cmd: str | None = _setting(
         "EC_LINT_CMD", None, "Command that lints", project=Project.TRUSTED

@@ -6,6 +6,7 @@ exit code and the counts, never from words.
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 from evercontext.domain.tool import Arguments, Caller, Effect, FileChange, Tool, ToolResult
 from evercontext.errors import InvalidArguments, PathEscape
 from evercontext.process.sandbox import limitation
+from evercontext.process.system import READ_FIX
 from evercontext.workspace.commands import CommandRunner, Outcome
 from evercontext.workspace.detection import Command, Kind, Project
 from evercontext.workspace.failures.reading import opaque, read_failures
@@ -57,9 +59,8 @@ def _check(runner: CommandRunner, checks: Checks, kind: Kind) -> Tool:
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
         line = arguments.get("command") or checks.configured(kind)
         paths = _checked_paths(runner.root, arguments.get("paths", []))
-        commands = (
-            [split(line)] if line else Project(runner.root, runner.environment).commands(kind)
-        )
+        project = Project(runner.root, runner.environment)
+        commands = [split(line)] if line else await asyncio.to_thread(project.commands, kind)
         if not commands:
             text = f"no {kind} command found in this project: nothing was checked"
             return ToolResult(text, {"passed": False, "runs": []})
@@ -214,6 +215,9 @@ def _text(outcome: Outcome, run: dict[str, Any]) -> str:
         names = ", ".join(run["changed_meanwhile"][:20])
         lines.append(f"changed meanwhile, likely by the user: {names}")
     lines.append(outcome.put_away.text)
+    if outcome.unseen:
+        names = ", ".join(outcome.unseen)
+        lines.append(f"sandbox: commands may not read {names}. If it is there: {READ_FIX}")
     if not outcome.completed.ok and (limits := limitation(outcome.layer)):
         lines.append(limits)
     return "\n".join(line for line in lines if line)

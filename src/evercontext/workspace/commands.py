@@ -18,6 +18,8 @@ from evercontext.process.environment import filtered
 from evercontext.process.limits import Limits
 from evercontext.process.run import Completed, run
 from evercontext.process.sandbox import Layer, Sandbox, choose
+from evercontext.workspace import interpreters
+from evercontext.workspace.interpreters import environment_of
 from evercontext.workspace.marks import Mark
 from evercontext.workspace.onlookers import rewrites
 from evercontext.workspace.planted import Guarded, Known, PutAway, bounded, guarded
@@ -52,6 +54,8 @@ class Outcome:
     """Protected places that the command made; they are in quarantine."""
     unsure: tuple[str, ...] = ()
     """Files that changed meanwhile, and more likely by somebody else."""
+    unseen: tuple[str, ...] = ()
+    """Paths that a failed command missed and that the sandbox does not show."""
 
 
 Tell = Callable[[str, Caller], None]
@@ -73,6 +77,8 @@ class CommandRunner:
     limits: Limits = field(default_factory=Limits)
     network: bool = False
     tell: Tell | None = None
+    readable: tuple[Path, ...] = ()
+    """Places outside the root that the user shows to commands."""
 
     async def run(
         self,
@@ -91,8 +97,9 @@ class CommandRunner:
         ``installs``: a person approved it to change installed programs, such as node_modules.
         """
         layer = await asyncio.to_thread(choose, self.sandbox)
+        env = await asyncio.to_thread(self._environment)
         places = await asyncio.to_thread(self._survey, layer)
-        cage = self._cage(layer, caller, places, installs=installs)
+        cage = await asyncio.to_thread(self._cage, layer, caller, places, env, installs=installs)
         unsure = shlex.join(argv) if looks_only and not rewrites(argv) else ""
         async with (
             self._recording(caller, unsure) as recorded,
@@ -102,7 +109,7 @@ class CommandRunner:
                 argv,
                 cwd=cwd or self.root,
                 timeout=timeout,
-                env={**filtered(self.environment), "NO_COLOR": "1"},
+                env=env,
                 stdin=stdin,
                 sandbox=cage,
             )
@@ -113,13 +120,25 @@ class CommandRunner:
             recorded.not_undoable if recorded else (),
             cleaned[0] if cleaned else PutAway(),
             recorded.unsure if recorded else (),
+            unseen=() if completed.ok else cage.unseen(completed.text + completed.error_text),
         )
+
+    def _environment(self) -> dict[str, str]:
+        return {**environment_of(self.root, filtered(self.environment)), "NO_COLOR": "1"}
 
     def _survey(self, layer: Layer) -> Guarded:
         look = guarded if layer is Layer.NONE else bounded
         return look(self.root, self.policy, self.environment, self.home)
 
-    def _cage(self, layer: Layer, caller: Caller, places: Guarded, *, installs: bool) -> Sandbox:
+    def _cage(
+        self,
+        layer: Layer,
+        caller: Caller,
+        places: Guarded,
+        env: Mapping[str, str],
+        *,
+        installs: bool,
+    ) -> Sandbox:
         user = self.environment.get("HOME")
         held = places.protected if installs else (*places.protected, *places.environments)
         return Sandbox(
@@ -128,13 +147,15 @@ class CommandRunner:
             read_only=caller.mode is not Mode.AGENT,
             protected=outermost(held),
             hidden=outermost((*hidden_with_targets(self.root, places.hidden), *self._own_home())),
+            readable=(*interpreters.readable(self.root, env), *self.readable),
             home=Path(user) if user else None,
             network=self.network,
             limits=self.limits,
         )
 
     def _own_home(self) -> tuple[Path, ...]:
-        return (self.home,) if self.home.is_relative_to(self.root) else ()
+        shown = (self.root, *self.readable)
+        return (self.home,) if any(map(self.home.is_relative_to, shown)) else ()
 
     @contextlib.asynccontextmanager
     async def _clean_after(

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from evercontext.files.small import small_text
+from evercontext.workspace.interpreters import environment_of
+
 Kind = Literal["lint", "test", "format"]
 Command = tuple[str, ...]
 
-_SYNTAX_ONLY = ("-m", "compileall", "-q", "-x", r"(^|/)(\.venv|venv|node_modules|\.git)/", ".")
+_SYNTAX = Path(__file__).with_name("syntax.py")
 _CHECK = {"lint": ("check", "."), "format": ("format", ".")}
 _GO: dict[Kind, Command] = {
     "lint": ("go", "vet", "./..."),
@@ -48,26 +51,15 @@ class Project:
         return commands
 
     def program(self, name: str) -> str | None:
-        """Return the program of the project's own environment, or of PATH."""
-        for folder in self._environments():
-            if (folder / name).is_file():
-                return str(folder / name)
-        return shutil.which(name, path=self.environment.get("PATH"))
-
-    def _environments(self) -> Iterable[Path]:
-        yield self.root / ".venv/bin"
-        yield self.root / "venv/bin"
-        if active := self.environment.get("VIRTUAL_ENV"):
-            yield Path(active, "bin")
+        """Return the program that a command of this project would start."""
+        path = environment_of(self.root, self.environment).get("PATH", "")
+        return shutil.which(name, path=path)
 
     def _has(self, *patterns: str) -> bool:
         return any(next(self.root.glob(pattern), None) for pattern in patterns)
 
     def _text(self, name: str) -> str:
-        try:
-            return (self.root / name).read_text("utf-8", "replace")[:200_000]
-        except OSError:
-            return ""
+        return small_text(self.root, name) or ""
 
     def _python(self, kind: Kind) -> Command | None:
         if not self._has("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "*.py", "*/*.py"):
@@ -79,7 +71,9 @@ class Project:
         if not self._has("tests", "test", "test_*.py", "*_test.py", "*/test_*.py", "conftest.py"):
             return None
         if pytest := self.program("pytest"):
-            return (pytest, "-q")
+            # By the same Python, which then finds the modules of the root, too.
+            same = python and Path(python).parent == Path(pytest).parent
+            return (python, "-m", "pytest", "-q") if python and same else (pytest, "-q")
         return (python, "-m", "unittest", "discover") if python else None
 
     def _python_style(self, kind: Kind, python: str | None) -> Command | None:
@@ -89,7 +83,7 @@ class Project:
         if ruff := self.program("ruff"):
             return (ruff, *_CHECK[kind])
         if kind == "lint" and python:
-            return (python, *_SYNTAX_ONLY)
+            return (python, str(_SYNTAX), ".")
         return None
 
     def _node(self, kind: Kind) -> Command | None:

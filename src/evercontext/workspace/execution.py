@@ -23,6 +23,7 @@ def execution_tools(
         policy,
         recorder,
         tell=tell,
+        readable=settings.sandbox_read,
     )
     checks = Checks(settings.lint_cmd, settings.test_cmd, settings.format_cmd)
     configured = {settings.port, settings.router_port, settings.evaluator_port}
