@@ -129,6 +129,7 @@ TESTED_THROUGH = {
     "tools/truncate.py": "tools/test_toolbox.py",
     "workspace/conflict.py": "workspace/test_tools.py",
     "workspace/nearest.py": "workspace/test_edits.py",
+    "workspace/syntax.py": "workspace/test_interpreters.py",
     "workspace/reading.py": "workspace/test_tools.py",
     "workspace/schema.py": "workspace/test_tools.py",
     "workspace/writing.py": "workspace/test_tools.py",
@@ -145,6 +146,38 @@ SQL_FROM_PARTS = {
     "memory/orchestrator.py": "column lists and conditions of fixed words; values are parameters",
     "memory/store.py": "column lists and conditions of fixed words; values are parameters",
 }
+OPENERS = {
+    "our own data, inside the package": """
+        agent/briefing.py agent/compaction.py agent/repair/briefing.py catalog/everyday.py
+        cli/chat/words.py context/tokens.py evaluation/writer.py index/languages.py
+        index/ranking.py models/embedders/word_pieces.py retrieval/japanese.py
+        retrieval/word_table.py server/console/assets.py storage/migrate.py
+    """,
+    "our own files, in the user's home folder": """
+        app/resumption.py catalog/server_log.py catalog/server_state.py evaluation/versions.py
+        events/ledger.py events/log.py events/segments.py models/embedded/openmp.py
+        models/embedded/registry.py models/embedded/weights.py storage/connect.py
+        storage/outbox.py storage/recover.py storage/sqlite.py
+    """,
+    "our own index folder, which index/trust.py has looked at": """
+        index/announce.py index/crew.py index/folder.py index/lease.py index/snapshot.py
+    """,
+    "a path that the user typed or set for this; a pipe is welcome": """
+        cli/evaluate.py cli/plan_file.py cli/sessions.py cli/tools.py evaluation/template.py
+        models/scripted.py
+    """,
+    "the terminal, and nothing in its place": "cli/ask.py cli/failure.py cli/main.py",
+    "the kernel's own files, and those of the supervisor": """
+        process/child.py process/confine.py process/launcher.py process/listening.py
+        process/metadata.py process/mounts.py process/owner.py process/tree.py
+    """,
+    "writes a new file beside the one it replaces": "server/mcp_install.py",
+    "evercontext.toml: below `files` in the layers, and bounded in the same way": """
+        settings/sources.py
+    """,
+    "runs in the sandbox, as a program of its own": "workspace/syntax.py",
+}
+"""Who opens files without the package `files`, and what they are. None is in the user's tree."""
 VAGUE_NAMES = re.compile(r"(?:^|_)(?:utils?|helpers?|common|core|misc|managers?)\.py$")
 MACHINE_PATHS = re.compile(r"(?<![\w.~/-])/(?:work|root|Users|mnt/data)/[\w.-]+")
 SECRETS = re.compile(
@@ -379,3 +412,56 @@ def test_built_sql_is_recognised(line: str) -> None:
 )
 def test_plain_sql_is_not_taken_for_built_sql(line: str) -> None:
     assert list(_built_sql(ast.parse(line))) == []
+
+
+def test_only_the_package_files_opens_the_users_tree() -> None:
+    """S6, X9: bounded and never waiting, so `evercontext.files.small` or a `Tree` reads it."""
+    known = {name for names in OPENERS.values() for name in names.split()}
+    opening = {
+        path.relative_to(SOURCE).as_posix(): lines
+        for path in python_files(SOURCE)
+        if SOURCE / "files" not in path.parents and (lines := list(_opens(tree(path))))
+    }
+    assert {name: lines for name, lines in opening.items() if name not in known} == {}
+    assert known - opening.keys() == set()
+
+
+def _opens(module: ast.Module) -> Iterator[int]:
+    """Yield the lines that open a file, by whichever name."""
+    for call in (node for node in ast.walk(module) if isinstance(node, ast.Call)):
+        match call.func:
+            case ast.Name(id="open") | ast.Attribute(attr="read_text" | "read_bytes"):
+                yield call.lineno
+            case ast.Attribute(value=ast.Name(id="os" | "io"), attr="open"):
+                yield call.lineno
+            case ast.Attribute(attr="open") if _has_mode(call):
+                yield call.lineno
+
+
+def _has_mode(call: ast.Call) -> bool:
+    """Tell a file's `open` from that of a store or a project."""
+    if any(keyword.arg in ("encoding", "mode") for keyword in call.keywords):
+        return True
+    first = call.args[0] if call.args else None
+    mode = first.value if isinstance(first, ast.Constant) else None
+    return isinstance(mode, str) and re.fullmatch(r"[rwxabt+]{1,3}", mode) is not None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "open(path)",
+        "path.read_text('utf-8')",
+        "(root / name).read_bytes()",
+        "os.open(path, os.O_RDONLY)",
+        "path.open('rb')",
+        "path.open(encoding='utf-8')",
+    ],
+)
+def test_an_opened_file_is_recognised(line: str) -> None:
+    assert list(_opens(ast.parse(line))) == [1]
+
+
+@pytest.mark.parametrize("line", ["Root.open(path)", "await Store.open(url)", "editor.open()"])
+def test_other_things_that_open_are_not_taken_for_files(line: str) -> None:
+    assert list(_opens(ast.parse(line))) == []

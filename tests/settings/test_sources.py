@@ -15,7 +15,7 @@ from evercontext.errors import ConfigError, UsageError
 from evercontext.settings.projects import Project, fewer, higher, lower, off, on
 
 TIGHTER = (fewer, lower, higher, off, on)
-VALUES = ("true", "false", "0", "1", "0.1", "99999999", '"1"', '"none"', '["x"]',
+VALUES = ("true", "false", "0", "1", "0.1", "99999999", '"1"', '"none"', '["x"]', '["/srv/x"]',
           '{ PreToolUse = [{ command = "touch x" }] }')  # fmt: skip
 
 

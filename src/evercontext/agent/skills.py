@@ -5,6 +5,7 @@ A project's skill is listed and never loaded until exactly what its folder holds
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import os
 import stat
@@ -153,7 +154,8 @@ def skill_tool(found: Skills) -> Tool:
     """The tool that gives a model one skill."""
 
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
-        return ToolResult(found.load(arguments["name"], arguments.get("file")))
+        name, file = arguments["name"], arguments.get("file")
+        return ToolResult(await asyncio.to_thread(found.load, name, file))
 
     return Tool(
         name=TOOL,

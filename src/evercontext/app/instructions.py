@@ -5,8 +5,10 @@ A project inside a larger repository obeys the larger one's AGENTS.md too, up to
 
 from __future__ import annotations
 
-import stat
+from contextlib import suppress
 from pathlib import Path
+
+from evercontext.files.small import small_bytes
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
 LONGEST = 32_000
@@ -33,11 +35,9 @@ def _above(root: Path) -> list[Path]:
 
 
 def _read(folder: Path) -> str:
-    for path in (folder / name for name in NAMES):
-        try:
-            if stat.S_ISREG(path.lstat().st_mode):
-                with path.open(encoding="utf-8") as file:
-                    return file.read(LONGEST).strip()
-        except (OSError, UnicodeDecodeError):
-            continue
+    for name in NAMES:
+        content = None if (folder / name).is_symlink() else small_bytes(folder, name)
+        with suppress(UnicodeDecodeError):
+            if content is not None:
+                return content.decode("utf-8")[:LONGEST].strip()
     return ""

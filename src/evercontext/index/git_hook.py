@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evercontext.errors import ConfigError
+from evercontext.files.small import small_bytes
 from evercontext.index.folder import FOLDER
 from evercontext.process.run import run
 from evercontext.settings import process_environment
@@ -176,9 +177,11 @@ def _without(text: str) -> str:
 
 
 def _read(file: Path) -> str | None:
+    real = file.resolve()  # a link to a hook elsewhere is the user's own
+    content = small_bytes(real.parent, real.name)
     try:
-        return file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError):
+        return None if content is None else content.decode("utf-8")
+    except UnicodeDecodeError:
         return None
 
 

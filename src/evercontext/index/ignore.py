@@ -6,13 +6,13 @@ can put it into a repository.
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from evercontext.files.small import first_bytes
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -46,13 +46,8 @@ class IgnoreFile:
     @classmethod
     def read(cls, file: Path) -> IgnoreFile | None:
         """Return the rules of a file; ``None`` if there is none that may be read."""
-        try:
-            if not stat.S_ISREG(os.lstat(file).st_mode):
-                return None
-            with file.open("rb") as opened:
-                return _parsed(opened.read(_LARGEST))
-        except OSError:
-            return None
+        content = None if file.is_symlink() else first_bytes(file.parent, file.name, _LARGEST)
+        return None if content is None else _parsed(content)
 
     def verdict(self, path: str) -> bool | None:
         """Return True for what is ignored, False for what is taken back, ``None`` for neither."""

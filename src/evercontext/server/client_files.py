@@ -8,10 +8,10 @@ from typing import Any
 
 from evercontext.catalog.server_table import ServerConfig, read_config
 from evercontext.errors import ConfigError, UsageError
+from evercontext.files.small import small_bytes
 from evercontext.server import jsonc
-from evercontext.server.mcp_install import CLIENTS, NAME
+from evercontext.server.mcp_install import CLIENTS, LARGEST, NAME
 
-LARGEST = 8 * 1024 * 1024
 _KEYS = ("mcpServers", "mcp_servers", "servers")
 
 
@@ -51,9 +51,11 @@ def _files(source: str, root: Path, home: Path) -> list[Path]:
 
 def _entries(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > LARGEST:
-            raise ConfigError(f"{path} is larger than {LARGEST} bytes")
-        text = path.read_bytes().decode("utf-8-sig")
+        real = path.resolve()
+        data = small_bytes(real.parent, real.name, LARGEST)
+        if data is None:
+            raise ValueError(f"not a plain file of at most {LARGEST} bytes")
+        text = data.decode("utf-8-sig")
         content = tomllib.loads(text) if path.suffix == ".toml" else jsonc.parse(text)
     except (OSError, ValueError, RecursionError) as problem:
         raise ConfigError(f"cannot read {path} ({problem})", fix="Correct the file") from None

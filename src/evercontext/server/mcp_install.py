@@ -17,9 +17,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evercontext.errors import Changed, ConfigError
+from evercontext.files.small import small_bytes
 from evercontext.server import jsonc
 
 NAME = "evercontext"
+LARGEST = 8 * 1024 * 1024
+"""Bytes of a client's file."""
 Scope = Literal["project", "user"]
 
 
@@ -148,11 +151,17 @@ def apply(edit: Edit) -> None:
 
 
 def _read(path: Path) -> str | None:
-    try:
-        return path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
+    real = path.resolve()  # a link into somebody's dotfiles
+    content = small_bytes(real.parent, real.name, LARGEST)
+    if content is None:
+        if os.path.lexists(path):
+            raise ConfigError(
+                f"{path} is not a plain file of at most {LARGEST} bytes that we may read"
+            )
         return None
-    except (OSError, UnicodeDecodeError) as problem:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as problem:
         raise ConfigError(f"cannot read {path} ({problem})", fix="Correct the file") from None
 
 

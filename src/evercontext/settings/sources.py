@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import os
+import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +22,8 @@ from evercontext.settings.schema import Settings, rows
 PROJECT_FILE = "evercontext.toml"
 USER_FILE = "config.json"
 TRUST_FILE = "trust.json"
+LARGEST = 1 << 20
+"""Bytes of a project file."""
 
 
 def load(
@@ -172,12 +176,21 @@ def _never(row: dataclasses.Field[Any]) -> bool:
 
 def read_project_file(path: Path) -> bytes | None:
     """Return the project file's bytes; a link or anything but a plain file does not count."""
-    if path.is_symlink() or not path.is_file():
-        return None
     try:
-        return path.read_bytes()
+        # Never to be waited for: a pipe of that name may have no writer.
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as problem:
+        if problem.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO):
+            return None
         raise ConfigError(f"cannot read {path}: {problem.strerror}") from None
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        return None
+    with os.fdopen(file, "rb") as opened:
+        content = opened.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise ConfigError(f"{path} is larger than {LARGEST} bytes", fix="Shorten or remove it")
+    return content
 
 
 def project_hooks(content: bytes, root: Path) -> tuple[Hook, ...]:

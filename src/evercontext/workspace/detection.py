@@ -56,7 +56,9 @@ class Project:
         return shutil.which(name, path=path)
 
     def _has(self, *patterns: str) -> bool:
-        return any(next(self.root.glob(pattern), None) for pattern in patterns)
+        # A pipe or a device of that name tells nothing of the project.
+        found = (path for pattern in patterns for path in self.root.glob(pattern))
+        return any(path.is_file() or path.is_dir() for path in found)
 
     def _text(self, name: str) -> str:
         return small_text(self.root, name) or ""

@@ -1,0 +1,80 @@
+"""Files of a project that we obey, as somebody hostile makes them: nothing waits for them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import evercontext
+from tests.journeys.story import script, write
+
+NAMES = """
+    package.json pyproject.toml setup.cfg go.mod Cargo.toml Makefile AGENTS.md CLAUDE.md .mcp.json
+    .gitignore .evercontextignore .agents/skills/a/SKILL.md .git/hooks/post-commit
+    .venv/pyvenv.cfg evercontext.toml
+"""
+
+
+def make_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def make_endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def make_huge(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 1 << 40)
+
+
+def make_closed(path: Path) -> None:
+    path.write_text("[")
+    path.chmod(0)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    root.mkdir()
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    for name in NAMES.split():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+    return root
+
+
+@pytest.mark.parametrize("make", [make_pipe, make_endless, make_huge, make_closed, Path.mkdir])
+def test_a_task_ends_whatever_the_projects_files_are(
+    project: Path, tmp_path: Path, make: object
+) -> None:
+    """S6, X9: no file that a project brings keeps a run waiting or fills the memory."""
+    # One that cannot be read, or is too large, stops everything with its name, as a broken one.
+    told = make in (make_huge, make_closed)
+    for name in NAMES.split()[: -1 if told else None]:
+        make(project / name)  # type: ignore[operator]
+    model = script(tmp_path / "script.jsonl", write("a.txt", "x\n"), {"text": "done"})
+    ended = evercontext("run", "--task", "write", "--model", model, cwd=project)
+    assert (project / "a.txt").read_text() == "x\n", ended.err
+    assert ended.code in (0, 4), ended.err
+    ended = evercontext("fix", cwd=project)
+    assert "nothing was checked" in ended.out, (ended.out, ended.err)
+    ended = evercontext("index", cwd=project)
+    assert ended.code == 0, ended.err
+
+
+def test_a_huge_settings_file_is_named(project: Path) -> None:
+    make_huge(project / "evercontext.toml")
+    ended = evercontext("fix", cwd=project)
+    assert ended.code == 1, ended.err
+    assert "evercontext.toml is larger than" in ended.err
+
+
+@pytest.mark.parametrize("make", [make_pipe, make_endless, Path.mkdir])
+def test_a_clients_file_that_is_none_is_refused_at_once(project: Path, make: object) -> None:
+    make(project / ".mcp.json")  # type: ignore[operator]
+    ended = evercontext("mcp", "install", "claude", "--yes", cwd=project)
+    assert ended.code != 0
+    assert ".mcp.json is not a plain file" in ended.err, ended.err
