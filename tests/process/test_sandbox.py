@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 
 from evercontext.errors import NoSandbox, ProgramMissing
+from evercontext.process import seccomp
 from evercontext.process.limits import Limits
 from evercontext.process.run import Completed, run
 from evercontext.process.sandbox import Layer, available, choose, mounts_refused
+from tests.cli.command import EVERCONTEXT
 from tests.process.probes import PROBES
 from tests.process.world import ENVIRONMENT, World, made
 
@@ -370,6 +372,48 @@ async def test_a_cage_that_cannot_be_closed_runs_nothing(world: World) -> None:
     with pytest.raises(NoSandbox, match="could not be closed"):
         await run(["touch", "src/ran"], cwd=world.root, timeout=20, sandbox=sandbox)
     assert not (world.root / "src/ran").exists()
+
+
+OLD_KERNEL = """
+import os, sys
+from evercontext.process import confine, seccomp
+from evercontext.process.seccomp import ABSENT, NEW_NAMESPACES, REFUSE, Rule, Test
+seccomp.CALLS["landlock_create_ruleset"] = (444, 444)
+rules = [
+    Rule("landlock_create_ruleset", ABSENT),
+    Rule("unshare", REFUSE),
+    Rule("clone", REFUSE, (Test(0, NEW_NAMESPACES, 0, equal=False),)),
+]
+confine.check(confine.prctl(confine.PR_SET_NO_NEW_PRIVS, 1), "no_new_privs")
+confine.filter_calls(seccomp.assemble(rules, os.uname().machine), listen=False)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Run something as on a kernel without Landlock and without namespaces for everybody."""
+
+
+@pytest.mark.skipif(not seccomp.supported(), reason="no filter for this processor")
+def test_without_any_layer_commands_are_refused_and_doctor_says_what_to_install(
+    tmp_path: Path,
+) -> None:
+    """S9: the same words at each entrance, and nothing runs."""
+    (tmp_path / "project").mkdir()
+    marker = tmp_path / "project/ran"
+    old = [sys.executable, "-c", OLD_KERNEL, EVERCONTEXT]
+
+    def ask(*arguments: str) -> str:
+        done = subprocess.run(
+            [*old, *arguments], cwd=marker.parent, capture_output=True, text=True, check=False
+        )
+        return done.stdout + done.stderr
+
+    said = ask("fix", "--no-test", "--lint-cmd", f"touch {marker}")
+    assert "no sandbox for commands works here" in said
+    assert "the kernel has no Landlock" in said
+    assert not marker.exists()
+    lines = ask("doctor").splitlines()
+    row = next(number for number, line in enumerate(lines) if line.startswith("warn  sandbox"))
+    assert "commands are refused" in lines[row]
+    assert "bubblewrap" in lines[row + 1]
 
 
 def test_the_choice_names_what_is_missing() -> None:

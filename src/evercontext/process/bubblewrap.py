@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 WRITABLE = stat.S_IFDIR | 0o222
-FIX = "Install it, for example: apt install bubblewrap"
+FIX = (
+    "Install bubblewrap (apt, dnf or pacman: the package bubblewrap), or use Linux 6.12 or later "
+    "with Landlock"
+)
 
 
 def program() -> str | None:

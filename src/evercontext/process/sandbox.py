@@ -40,6 +40,10 @@ _PACKAGE = Path(__file__).parents[1]
 """Our own code: some of it runs in a project's own Python."""
 _MISSED = re.compile(r"ermission denied|o such file|not found|EACCES|ENOENT|rrno (?:2|13)\b")
 _ABSOLUTE = re.compile(r"(?<![\w.~/-])/[^\s\"'`:;,()\[\]<>]+")
+NOT_LINUX = "needs Linux on x86_64 or aarch64"
+ELSEWHERE_FIX = (
+    "Work on Linux, a container or virtual machine too; EC_SANDBOX=none runs without one"
+)
 MOUNTS_FIX = "Install bubblewrap, or allow unprivileged user namespaces"
 
 
@@ -250,7 +254,7 @@ def _bubblewrap() -> Finding:
     layer = Layer.BUBBLEWRAP
     program = bubblewrap.program()
     if sys.platform != "linux" or not seccomp.supported():
-        return Finding(layer, False, "needs Linux on x86_64 or aarch64")
+        return Finding(layer, False, NOT_LINUX, ELSEWHERE_FIX)
     if program is None:
         return Finding(layer, False, "bubblewrap is not installed", bubblewrap.FIX)
     options = ["--unshare-all", "--cap-drop", "ALL", "--ro-bind", "/", "/", "--proc", "/proc"]
@@ -263,17 +267,18 @@ def _bubblewrap() -> Finding:
         return Finding(layer, False, f"bubblewrap does not start: {error}")
     if done.returncode == 0:
         return Finding(layer, True, "namespaces and seccomp; private loopback")
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no reason given"]
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
     fix = "Allow unprivileged user namespaces, or update bubblewrap (0.8 or later)"
-    return Finding(layer, False, said[0][:200], fix)
+    reason = lines[-1].removeprefix("bwrap: ").split(", likely because")[0]
+    return Finding(layer, False, reason[:120], fix)
 
 
 @lru_cache(maxsize=1)
 def _landlock() -> Finding:
     layer = Layer.LANDLOCK
     version = landlock.version()
-    if not seccomp.supported():
-        return Finding(layer, False, "needs Linux on x86_64 or aarch64")
+    if sys.platform != "linux" or not seccomp.supported():
+        return Finding(layer, False, NOT_LINUX, ELSEWHERE_FIX)
     if version == 0:
         return Finding(layer, False, "the kernel has no Landlock", bubblewrap.FIX)
     if version < landlock.NEEDED:
