@@ -157,8 +157,11 @@ OPENERS = {
         app/resumption.py catalog/server_log.py catalog/server_state.py evaluation/versions.py
         events/ledger.py events/log.py events/segments.py models/embedded/openmp.py
         models/embedded/registry.py models/embedded/weights.py storage/connect.py
-        storage/outbox.py storage/recover.py storage/sqlite.py
+        settings/json_file.py storage/outbox.py storage/recover.py storage/sqlite.py
+        workspace/marks.py
     """,
+    "the record of how we were installed": "settings/installation.py",
+    "directories only, by descriptor; and a list in the quarantine": "workspace/planted.py",
     "our own index folder, which index/trust.py has looked at": """
         index/announce.py index/crew.py index/folder.py index/lease.py index/snapshot.py
     """,
