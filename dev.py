@@ -58,7 +58,7 @@ def main() -> int:
 def command_line() -> argparse.ArgumentParser:
     """The command line of this script."""
     parser = argparse.ArgumentParser(prog="dev.py", description="Try and check EverContext.")
-    commands = parser.add_subparsers(required=True, metavar="try|check|lock|update")
+    commands = parser.add_subparsers(required=True, metavar="try|check|lock|update|package")
     first = commands.add_parser("try", help="install, fetch the small model, let it write a file")
     first.add_argument("folder", nargs="?", default="hello", help="scratch folder (%(default)s)")
     first.add_argument("--task", default=TASK, help="what to ask for (%(default)s)")
@@ -71,6 +71,10 @@ def command_line() -> argparse.ArgumentParser:
         "update", help="write locks/ with the newest of everything, then check"
     )
     fourth.set_defaults(command=update)
+    fifth = commands.add_parser(
+        "package", help="build wheel and sdist, install them by pip, pipx, uv tool and uvx"
+    )
+    fifth.set_defaults(command=package)
     for checking in (second, fourth):
         checking.add_argument(
             "parts", nargs="*", metavar="PART", help=f"some of: {', '.join(PARTS)}"
@@ -81,6 +85,12 @@ def command_line() -> argparse.ArgumentParser:
             "--pytest", action="append", default=[], metavar="ARG", help="for pytest"
         )
     return parser
+
+
+def package(_: argparse.Namespace) -> int:
+    """Build what would be published and install it in every way; needs a package registry."""
+    install("check")
+    return run_inside(["python", "scripts/package.py"])
 
 
 def try_it(arguments: argparse.Namespace) -> int:
