@@ -28,11 +28,6 @@ from evercontext.process.child import Launch
 from evercontext.process.limits import Limits
 
 PROBE_SECONDS = 10
-ELSEWHERE = (
-    "Files, search and chat work without it; commands need Linux on x86_64 or aarch64 with Landlock"
-    " (6.12) or bubblewrap, or EC_SANDBOX=none, which runs them unprotected"
-)
-"""For systems where nothing can be installed that would help, such as macOS."""
 NO_NEW_ENTRIES = "nothing can be created in a directory that holds .git or another protected name"
 MOST_NAMED = 3
 _SCRATCH = "evercontext-"
@@ -240,7 +235,7 @@ def choose(wanted: str = "auto") -> Layer:
                 return layer
             failed.append(finding)
     why = "; ".join(f"{finding.layer}: {finding.why}" for finding in failed) or wanted
-    fix = next((finding.fix for finding in failed if finding.fix), ELSEWHERE)
+    fix = next((finding.fix for finding in failed if finding.fix), ELSEWHERE_FIX)
     raise NoSandbox(f"no sandbox for commands works here ({why})", fix=fix)
 
 
