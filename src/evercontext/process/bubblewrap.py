@@ -27,6 +27,7 @@ class View:
     readable: tuple[Path, ...]
     writable: tuple[Path, ...]
     protected: tuple[Path, ...]
+    reopened: tuple[Path, ...]
     hidden: tuple[Path, ...]
     scratch: Path
     """A directory of ours that becomes ``/tmp``."""
@@ -43,6 +44,7 @@ class View:
             *_mounts("--ro-bind-try", self.readable),
             *_mounts("--bind", self.writable),
             *_mounts("--ro-bind", self.protected),
+            *_mounts("--bind", self.reopened),
             *self._masks(),
             *("--remount-ro", "/", "--seccomp", str(filter_fd), "--chdir", str(cwd), "--"),
         ]

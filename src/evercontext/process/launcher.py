@@ -114,8 +114,8 @@ def main(plan_fd: int, control_fd: int) -> None:
     make_groups(plan)
     try:
         if plan["mounts"]:
-            protected, hidden = plan["mounts"]
-            enclose(protected, hidden, plan["scratch"])
+            protected, hidden, reopened = plan["mounts"]
+            enclose(protected, hidden, plan["scratch"], reopened)
     except OSError as error:  # nothing may run unheld
         remove_groups(plan)
         control.sendall(f"126\n\n{type(error).__name__}: {error}".encode())

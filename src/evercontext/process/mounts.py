@@ -32,12 +32,22 @@ BOOT = (
 )
 
 
-def enclose(protected: list[str], hidden: list[str], scratch: str) -> None:
-    """Enter a mount namespace where these places are read-only, or empty and closed."""
+def enclose(
+    protected: list[str], hidden: list[str], scratch: str, reopened: list[str] | None = None
+) -> None:
+    """Enter a mount namespace where these places are read-only, or empty and closed.
+
+    ``reopened`` lie inside protected ones and stay as they are.
+    """
     _enter()
     check(LIBC.mount(None, b"/", None, ctypes.c_ulong(PRIVATE | RECURSIVE), None), "private mounts")
+    # A copy of what lies below a read-only mount would be read-only, too: these come first.
+    copies = [(place, _copy(place)) for place in reopened or ()]
     for place in protected:
         _cover(place, place)
+    for place, copy in copies:
+        if copy is not None:
+            _put(copy, place)
     if hidden:
         _mask(hidden, scratch)
     os.chdir(os.getcwd())  # where we stand may be covered now: stand on the cover
@@ -73,15 +83,30 @@ def _mask(hidden: list[str], scratch: str) -> None:
 
 def _cover(source: str, place: str) -> None:
     """Mount a read-only copy of ``source`` on ``place``; a link is followed at neither."""
-    flags = CLONE | os.O_CLOEXEC | NOFOLLOW | BELOW
-    copy = call(OPEN_TREE, HERE, os.fsencode(source), flags)
-    if copy < 0 and ctypes.get_errno() == errno.ENOENT:
+    copy = _copy(source)
+    if copy is None:
         return  # removed meanwhile; what takes its name is put away after the command
-    check(copy, f"mount of {source}")
     try:
         read_only = struct.pack("=QQQQ", READ_ONLY, 0, 0, 0)
         done = call(SET_ATTRIBUTES, copy, b"", ITSELF | BELOW, read_only, len(read_only))
         check(done, f"read-only {source}")
+    except BaseException:
+        os.close(copy)
+        raise
+    _put(copy, place)
+
+
+def _copy(source: str) -> int | None:
+    """Return a mount of ``source`` that is nowhere yet; nothing if it is gone."""
+    flags = CLONE | os.O_CLOEXEC | NOFOLLOW | BELOW
+    copy = call(OPEN_TREE, HERE, os.fsencode(source), flags)
+    if copy < 0 and ctypes.get_errno() == errno.ENOENT:
+        return None
+    return check(copy, f"mount of {source}")
+
+
+def _put(copy: int, place: str) -> None:
+    try:
         moved = call(MOVE_MOUNT, copy, b"", HERE, os.fsencode(place), FROM_DESCRIPTOR)
         check(moved, f"mount on {place}")
     finally:

@@ -72,6 +72,8 @@ class Sandbox:
     """Plan mode: no byte of the project changes."""
     protected: tuple[Path, ...] = ()
     """Inside the root; may be read and never written."""
+    reopened: tuple[Path, ...] = ()
+    """Inside protected places; written all the same."""
     hidden: tuple[Path, ...] = ()
     """Secrets: neither read nor written."""
     readable: tuple[Path, ...] = ()
@@ -108,6 +110,7 @@ class Sandbox:
             self,
             root=self.root.resolve(),
             protected=_existing(self.protected),
+            reopened=_existing(self.reopened),
             hidden=_existing(self.hidden),
         )
 
@@ -143,6 +146,7 @@ class Sandbox:
             readable=(*self._seen(), *((self.root,) if self.read_only else ())),
             writable=(*own, *self.writable),
             protected=() if self.read_only else self.protected,
+            reopened=() if self.read_only else self.reopened,
             hidden=self.hidden,
             scratch=scratch,
             network=self.network,
@@ -166,19 +170,22 @@ class Sandbox:
                 *(tree for place in self._seen() for tree in landlock.subtrees(place, hidden)),
                 *(*system.PROC, *landlock.subtrees(self.root, hidden)),
             ),
-            writable=(*own, *self.writable, scratch.resolve()),
+            writable=(*own, *self._reopened(), *self.writable, scratch.resolve()),
             devices=system.DEVICES,
             listable=(self.root,) if hidden_inside else (),
             network=self.network,
         )
 
-    def mounts(self) -> tuple[list[str], list[str]] | None:
-        """Return what Landlock needs mounts for: read-only places and masked ones, if any."""
+    def _reopened(self) -> tuple[Path, ...]:
+        return () if self.read_only else self.reopened
+
+    def mounts(self) -> tuple[list[str], list[str], list[str]] | None:
+        """Return what Landlock needs mounts for: read-only places, masked and reopened ones."""
         protected = [] if self.read_only else [str(path) for path in self.protected]
         hidden = [str(path) for path in self.hidden]
         if not self.own_mounts or not (protected or hidden) or mounts_refused():
             return None
-        return protected, hidden
+        return protected, hidden, [str(path) for path in self._reopened()]
 
     def sees(self, path: Path) -> bool:
         """Tell whether a command may read what really lies there."""

@@ -20,6 +20,7 @@ from evercontext.process.system import READ_FIX
 from evercontext.workspace.commands import CommandRunner, Outcome
 from evercontext.workspace.detection import Command, Kind, Project
 from evercontext.workspace.failures.reading import opaque, read_failures
+from evercontext.workspace.generated import HINT, READ_ONLY, installs
 from evercontext.workspace.onlookers import only_looks
 from evercontext.workspace.outcomes import counts, plain, tail
 from evercontext.workspace.schema import integer, parameters, string, strings
@@ -97,7 +98,11 @@ def _run_command(runner: CommandRunner) -> Tool:
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
         line = arguments["command"]
         outcome = await runner.run(
-            ("sh", "-c", line), caller, timeout=_seconds(arguments), looks_only=only_looks(line)
+            ("sh", "-c", line),
+            caller,
+            timeout=_seconds(arguments),
+            looks_only=only_looks(line),
+            installs=caller.approved and installs(line),
         )
         return _result([outcome], runner.root, counted=False)
 
@@ -193,6 +198,7 @@ def _data(outcome: Outcome, root: Path, counted: bool) -> dict[str, Any]:
         "not_undoable": list(outcome.not_undoable),
         "changed_meanwhile": list(outcome.unsure),
         "moved_away": list(outcome.put_away.places),
+        "touched": {one.folder: one.files for one in outcome.touched},
     }
 
 
@@ -214,13 +220,26 @@ def _text(outcome: Outcome, run: dict[str, Any]) -> str:
     if run["changed_meanwhile"]:
         names = ", ".join(run["changed_meanwhile"][:20])
         lines.append(f"changed meanwhile, likely by the user: {names}")
-    lines.append(outcome.put_away.text)
+    if outcome.touched:
+        lines.append("changed, and not in the journal:")
+        lines += [f"  {one.text}" for one in outcome.touched]
+    lines += [outcome.put_away.text, _refusal(outcome)]
     if outcome.unseen:
         names = ", ".join(outcome.unseen)
         lines.append(f"sandbox: commands may not read {names}. If it is there: {READ_FIX}")
     if not outcome.completed.ok and (limits := limitation(outcome.layer)):
         lines.append(limits)
     return "\n".join(line for line in lines if line)
+
+
+def _refusal(outcome: Outcome) -> str:
+    """Say why a command could not write among installed programs, if that may be what failed."""
+    said = "" if outcome.completed.ok else _said(outcome)
+    if not READ_ONLY.search(said):
+        return ""
+    names = sorted({PurePosixPath(path).name for path in outcome.held})
+    named = [name for name in names if name in said]
+    return f"[{HINT.format(names=' and '.join(named))}]" if named else ""
 
 
 def _ending(outcome: Outcome) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shlex
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -19,6 +20,7 @@ from evercontext.process.limits import Limits
 from evercontext.process.run import Completed, run
 from evercontext.process.sandbox import Layer, Sandbox, choose
 from evercontext.workspace import interpreters
+from evercontext.workspace.generated import Touched, opened_caches, touched
 from evercontext.workspace.interpreters import environment_of
 from evercontext.workspace.marks import Mark
 from evercontext.workspace.onlookers import rewrites
@@ -56,6 +58,10 @@ class Outcome:
     """Files that changed meanwhile, and more likely by somebody else."""
     unseen: tuple[str, ...] = ()
     """Paths that a failed command missed and that the sandbox does not show."""
+    touched: tuple[Touched, ...] = ()
+    """What changed among installed programs and build results; it is not in the journal."""
+    held: tuple[str, ...] = ()
+    """The folders of installed programs that the command could only read."""
 
 
 Tell = Callable[[str, Caller], None]
@@ -100,11 +106,15 @@ class CommandRunner:
         env = await asyncio.to_thread(self._environment)
         places = await asyncio.to_thread(self._survey, layer)
         cage = await asyncio.to_thread(self._cage, layer, caller, places, env, installs=installs)
+        held = () if installs else places.environments
         unsure = shlex.join(argv) if looks_only and not rewrites(argv) else ""
         async with (
             self._recording(caller, unsure) as recorded,
             self._clean_after(layer, caller, places.known, timeout) as cleaned,
+            self._opened(caller, held) as reopened,
         ):
+            since = time.time_ns()
+            cage = replace(cage, reopened=reopened)
             completed = await run(
                 argv,
                 cwd=cwd or self.root,
@@ -113,14 +123,19 @@ class CommandRunner:
                 stdin=stdin,
                 sandbox=cage,
             )
+        done = cleaned[0] if cleaned else PutAway()
+        fresh = (path for path in done.environments if path not in held or layer is Layer.NONE)
+        counted = (*done.built, *fresh, *reopened)
         return Outcome(
             completed,
             layer,
             recorded.changes if recorded else (),
             recorded.not_undoable if recorded else (),
-            cleaned[0] if cleaned else PutAway(),
+            done,
             recorded.unsure if recorded else (),
             unseen=() if completed.ok else cage.unseen(completed.text + completed.error_text),
+            touched=await asyncio.to_thread(touched, self.root, counted, since),
+            held=tuple(str(path.relative_to(self.root)) for path in held),
         )
 
     def _environment(self) -> dict[str, str]:
@@ -129,6 +144,19 @@ class CommandRunner:
     def _survey(self, layer: Layer) -> Guarded:
         look = guarded if layer is Layer.NONE else bounded
         return look(self.root, self.policy, self.environment, self.home)
+
+    @contextlib.asynccontextmanager
+    async def _opened(
+        self, caller: Caller, held: Sequence[Path]
+    ) -> AsyncIterator[tuple[Path, ...]]:
+        if caller.mode is not Mode.AGENT:
+            yield ()
+            return
+        caches = opened_caches(held)
+        try:
+            yield await asyncio.to_thread(caches.__enter__)
+        finally:
+            await asyncio.shield(asyncio.to_thread(caches.__exit__, None, None, None))
 
     def _cage(
         self,

@@ -24,6 +24,7 @@ from evercontext.files.names import printable
 from evercontext.files.policy import FilePolicy
 from evercontext.files.protected import ENVIRONMENTS, is_obeyed, is_secret, plain
 from evercontext.files.walking import Folder, Identity, make_usable, walk
+from evercontext.workspace.generated import BUILT
 
 MOST_GUARDED = 1_000
 """Places that a sandbox holds without making every command slow."""
@@ -215,6 +216,10 @@ class PutAway:
     quarantine: Path | None = None
     unclean: tuple[str, ...] = ()
     """Places that could not be looked at, or not be moved."""
+    built: tuple[Path, ...] = ()
+    """Folders of build results."""
+    environments: tuple[Path, ...] = ()
+    """Folders of installed programs."""
 
     @property
     def text(self) -> str:
@@ -251,6 +256,8 @@ class Cleaner:
     _unclean: list[str] = field(default_factory=list)
     _quarantine: Path | None = None
     _hooks_here: bool = False
+    _built: list[Path] = field(default_factory=list)
+    _environments: list[Path] = field(default_factory=list)
 
     def put_away(self) -> PutAway:
         """Do it; what could not be done is said."""
@@ -261,11 +268,22 @@ class Cleaner:
         for place in obeyed:
             self._named(place)
         moved, unclean = tuple(sorted(self._moved)), (*walked.unseen, *self._unclean)
-        return PutAway(moved, self._compiled, self._quarantine, tuple(map(printable, unclean)))
+        return PutAway(
+            moved,
+            self._compiled,
+            self._quarantine,
+            tuple(map(printable, unclean)),
+            tuple(self._built),
+            tuple(self._environments),
+        )
 
     def _folder(self, folder: Folder) -> Iterable[str]:
         names, last = folder.names, folder.parts[-1] if folder.parts else ""
-        if folder.parts and ("pyvenv.cfg" in names or folder.identity in self.known.own):
+        here = self.root.joinpath(*folder.parts)
+        if folder.parts and "pyvenv.cfg" in names:
+            self._environments.append(here)
+            return ()
+        if folder.parts and folder.identity in self.known.own:
             return ()
         gone: set[str] = set()
         for name in names:
@@ -285,11 +303,10 @@ class Cleaner:
             self._sweep(folder)
         if last in SKIPPED:
             return ()
-        below = (n for n in folder.directories if kind(self.policy, last, n) is None)
-        return [n for n in below if n not in gone and not self._is_ours(folder, n)]
-
-    def _is_ours(self, folder: Folder, name: str) -> bool:
-        return self.home == self.root.joinpath(*folder.parts, name)
+        kinds = {n: kind(self.policy, last, n) for n in folder.directories if n not in gone}
+        self._environments += [here / n for n, what in kinds.items() if what == "installed"]
+        self._built += [here / n for n in kinds if n in BUILT]
+        return [n for n, what in kinds.items() if what is None and here / n != self.home]
 
     def _planted(self, folder: Folder, name: str) -> bool:
         path = "/".join((*folder.parts, name))
