@@ -124,3 +124,54 @@ async def test_plan_mode_may_look_and_not_commit(git: Git, tmp_path: Path) -> No
     result = await Toolbox(git_tools(git), events).call("git_log", {"count": 1}, CALLER)
     assert "first" in result.text
     events.close()
+
+
+async def test_only_commits_are_shown(git: Git, place: Path) -> None:
+    """X17: the id of a file, four digits of it are enough, shows no secret."""
+    (place / ".env").write_text("KEY=canary\n")
+    (place / ".ssh").mkdir()
+    (place / ".ssh/config").write_text("canary\n")
+    shell(place, "git", "add", "-f", ".")
+    shell(place, "git", "commit", "-q", "-m", "oops")
+    shell(place, "git", "tag", "-a", "v1", "-m", "one")
+    blob = shell(place, "git", "rev-parse", "HEAD:.env").strip()
+    tree = shell(place, "git", "rev-parse", "HEAD:.ssh").strip()
+    for revision in (blob, blob[:7], f"{tree}:config", tree):
+        with pytest.raises(ProcessProblem, match="no commit"):
+            await git.show(revision)
+        with pytest.raises((ProcessProblem, PathRefused)):
+            await git.diff(revision=revision)
+    assert "oops" in await git.show("v1")
+    assert "one" in await git.show("v1:a.txt")
+    assert await git.diff(revision="HEAD~1..HEAD") == ""
+
+
+async def test_no_filter_and_no_submodule_starts_anything(
+    git: Git, place: Path, tmp_path: Path
+) -> None:
+    """X25: a hostile configuration, in the repository and in a submodule's."""
+    evil = f"touch {tmp_path / 'ran'}; cat"
+    other = tmp_path / "other"
+    other.mkdir()
+    shell(other, "git", "init", "-q", "-b", "main")
+    named = ("git", "-c", "user.name=t", "-c", "user.email=t@example.invalid")
+    shell(other, *named, "commit", "-q", "--allow-empty", "-m", "x")
+    shell(place, *named, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add",
+          str(other), "sub")  # fmt: skip
+    (place / ".gitattributes").write_text("*.txt filter=evil.One diff=evil\n")
+    shell(place, "git", "add", ".")
+    shell(place, *named, "commit", "-q", "-m", "second")
+    for key in ("clean", "smudge", "process"):
+        shell(place, "git", "config", f"filter.evil.One.{key}", evil)
+    shell(place, "git", "config", "filter.evil.One.required", "true")
+    shell(place, "git", "config", "diff.evil.textconv", evil)
+    shell(place, "git", "config", "diff.evil.command", evil)
+    shell(place / "sub", "git", "config", "core.fsmonitor", evil)
+    (place / "a.txt").write_text("two\n")
+    assert "a.txt" in await git.status()
+    assert "+two" in await git.diff()
+    assert "first" in await git.log()
+    await git.show("HEAD")
+    assert not (tmp_path / "ran").exists()
+    subprocess.run(["git", "status"], cwd=place, check=False, capture_output=True)
+    assert (tmp_path / "ran").exists(), "the configuration would have run something"

@@ -63,6 +63,8 @@ class Resolved:
     """The git directory, and the one it has in common with other work trees."""
     sources: Mapping[Path, Stamp]
     """The files that this was read from, as they were."""
+    filters: frozenset[str] = frozenset()
+    """The names of programs that git would pass files through."""
 
     @property
     def current(self) -> bool:
@@ -85,7 +87,8 @@ def resolve(top: Path, environment: Mapping[str, str]) -> Resolved | None:
         reading.read(file, inside=file.parent in (common, directory))
     for key, value in _from_environment(environment):
         reading.take(key, value, top)
-    return Resolved(reading.places, (directory, common), reading.sources)
+    filters = frozenset(reading.filters)
+    return Resolved(reading.places, (directory, common), reading.sources, filters)
 
 
 class GitGuard:
@@ -182,6 +185,7 @@ class _Reading:
     environment: Mapping[str, str]
     sources: dict[Path, Stamp] = field(default_factory=dict)
     places: dict[Path, str] = field(default_factory=dict)
+    filters: set[str] = field(default_factory=set)
 
     def note(self, file: Path) -> None:
         self.sources[file] = _stamp(file)
@@ -199,7 +203,9 @@ class _Reading:
     def take(self, key: str, value: str, folder: Path) -> None:
         """Take one setting into account; included files are relative to ``folder``."""
         section, _, name = key.partition(".")
-        name = name.rpartition(".")[2]
+        filtered, _, name = name.rpartition(".")
+        if section == "filter":
+            self.filters.add(filtered)
         if section in ("include", "includeif") and name == "path":
             self.read(self._path(value, folder), inside=False)
         elif key == "core.hookspath":

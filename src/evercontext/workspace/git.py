@@ -2,18 +2,20 @@
 
 Every call is an argument list that ends with ``--end-of-options`` or ``--``; revisions and paths
 are checked before; what a repository's configuration would execute (hooks, monitors, external
-diffs) is switched off.
+diffs, filters, whatever a submodule configures) is switched off.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evercontext.domain.tool import Arguments, Caller, Effect, Tool, ToolResult
-from evercontext.errors import PathRefused
+from evercontext.errors import PathRefused, ProcessProblem
 from evercontext.files.failures import explained
+from evercontext.files.gitdirs import enclosing, resolve
 from evercontext.files.names import parse
 from evercontext.files.tree import Tree
 from evercontext.process.child import Cage
@@ -30,8 +32,14 @@ _NOTHING_RUNS = (
     "commit.gpgSign=false",
     "log.showSignature=false",
     "protocol.allow=never",
+    "diff.submodule=short",
+    "status.submoduleSummary=false",
+    "submodule.recurse=false",
 )
 _DIFF = ("--no-ext-diff", "--no-textconv", "--no-color")
+_OUTER = "--ignore-submodules=dirty"
+"""To look into a submodule, git starts itself there, with that one's settings."""
+_RANGE = re.compile(r"(\.{2,3})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +52,19 @@ class Git:
 
     async def status(self) -> str:
         """Return branch and changed files, one per line."""
-        return await self._run("status", "--short", "--branch", "--", ".")
+        return await self._run("status", "--short", "--branch", _OUTER, "--", ".")
 
     async def diff(
         self, paths: Sequence[str] = (), *, revision: str | None = None, staged: bool = False
     ) -> str:
         """Return the changes against the index, the last commit (staged) or a revision."""
-        since = [] if revision is None else ["--end-of-options", check_revision(revision)]
+        since = [] if revision is None else ["--end-of-options", await self._commits(revision)]
         what = [*(["--cached"] if staged else []), *since, "--"]
         names = await self._run(
-            "diff", "--name-only", "--relative", "-z", *what, *self._paths(paths)
+            "diff", "--name-only", "--relative", "-z", _OUTER, *what, *self._paths(paths)
         )
         visible = self._visible(names)
-        return await self._run("diff", *_DIFF, *what, *visible) if visible else ""
+        return await self._run("diff", *_DIFF, _OUTER, *what, *visible) if visible else ""
 
     async def log(self, count: int = 20, path: str = ".") -> str:
         """Return the latest commits, one per line."""
@@ -67,8 +75,9 @@ class Git:
 
     async def show(self, revision: str) -> str:
         """Return one commit with its changes, or ``revision:path`` as it was then."""
-        what = ["--end-of-options", check_revision(revision)]
-        commit, colon, path = revision.partition(":")
+        commit, colon, path = check_revision(revision).partition(":")
+        commit = await self._commit(commit)
+        what = ["--end-of-options", commit]
         if colon:
             there = f"{commit}:{self._path(path)}"
             return await self._run("show", *_DIFF, "--end-of-options", there)
@@ -87,13 +96,44 @@ class Git:
         await self._run(*done, stdin=message.encode("utf-8", "replace"))
         return await self.log(1)
 
+    async def _commit(self, revision: str) -> str:
+        """Return the commit that a revision means: the id of a file or folder would show it."""
+        named = f"{check_revision(revision)}^{{commit}}"
+        try:
+            found = await self._run("rev-parse", "--verify", "--quiet", "--end-of-options", named)
+        except ProcessProblem:
+            raise ProcessProblem(
+                f"no commit {revision[:80]!r}", fix="Give a branch, a tag or a commit"
+            ) from None
+        return found.split()[-1]
+
+    async def _commits(self, revision: str) -> str:
+        """As ``_commit``, for two with dots between them, too."""
+        parts = _RANGE.split(check_revision(revision))
+        return "".join(
+            [p if not p or _RANGE.fullmatch(p) else await self._commit(p) for p in parts]
+        )
+
+    def _unfiltered(self) -> dict[str, str]:
+        """Return the variables that switch off the filters of this repository."""
+        top = next(enclosing(self.tree.root.path), None)
+        found = resolve(top, self.environment) if top else None
+        off = {"clean": "", "smudge": "", "process": "", "required": "false"}
+        names = sorted(found.filters) if found else []
+        pairs = [(f"filter.{name}.{key}", value) for name in names for key, value in off.items()]
+        variables = {"GIT_CONFIG_COUNT": str(len(pairs))}
+        for number, (key, value) in enumerate(pairs):
+            variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+        return variables
+
     async def _run(self, *arguments: str, stdin: bytes = b"") -> str:
         settings = [part for setting in _NOTHING_RUNS for part in ("-c", setting)]
+        unfiltered = await asyncio.to_thread(self._unfiltered)
         done = await run(
             ["git", *settings, *_PLAIN, *arguments],
             cwd=self.tree.root.path,
             timeout=_SECONDS,
-            env={**filtered(self.environment), "GIT_TERMINAL_PROMPT": "0"},
+            env={**filtered(self.environment), "GIT_TERMINAL_PROMPT": "0", **unfiltered},
             stdin=stdin,
             sandbox=self.cage,
         )
