@@ -2,15 +2,16 @@
 
 Each callback's own processor time is counted, not the clock's: a busy machine changes nothing. A
 thread looks on every few milliseconds and charges the time to whoever is at work: the innermost
-frame that lies in ``src/evercontext`` or in ``tests``. What a test does itself is its own affair;
-so are imports, which a process makes once, and collections of garbage, whose size depends on all
-the tests before.
+frame that lies in ``src/evercontext`` or in ``tests``. What a test does itself, or calls without
+awaiting it, is its own affair; so are imports, which a process makes once, and collections of
+garbage, whose size depends on all the tests before.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import sys
 import threading
 import time
@@ -30,6 +31,7 @@ _EVERY = 0.008
 _HERE = str(Path(__file__).parent)
 _OURS = str(Path(__file__).parent.parent / "src" / "evercontext")
 _IMPORTS = "<frozen importlib._bootstrap>"
+_ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 class _Turn:
@@ -129,15 +131,19 @@ class LoopWatch:
 def _at_work(frame: FrameType | None) -> str | None:
     """Name the function of ours that is at work, if it is one and does not import."""
     ours: str | None = None
+    awaited = False
     while frame is not None and not _is_watch(frame):
         file, name = frame.f_code.co_filename, frame.f_code.co_name
-        if file == _IMPORTS or (ours is None and file.startswith(_HERE)):
+        if file == _IMPORTS:
             return None
+        if file.startswith(_HERE) and not awaited:
+            return None  # the test itself called a plain function
         if file.startswith(_OURS):
             place = f"{file[len(_OURS) + 1 :]}:{name}"
             if place in ALLOWED:
                 return None
             ours = ours or place
+            awaited = awaited or bool(frame.f_code.co_flags & _ASYNC)
         frame = frame.f_back
     return ours
 

@@ -3,11 +3,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tests import loop_watch
 from tests.conftest import WATCH
 
 SPIN = """
+async def work(seconds):
+    spin(seconds)
+
 def spin(seconds):
     import time
     until = time.thread_time() + seconds
@@ -16,33 +20,35 @@ def spin(seconds):
 """
 
 
-def spinning(place: Path) -> Callable[[float], None]:
+def spinning(place: Path, name: str = "work") -> Callable[[float], Any]:
     """A function that takes processor time, written in a file at ``place``."""
-    names: dict[str, Callable[[float], None]] = {}
+    names: dict[str, Callable[[float], Any]] = {}
     exec(compile(SPIN, str(place), "exec"), names)
-    return names["spin"]
+    return names[name]
 
 
 OURS = Path(__file__).parent.parent / "src" / "evercontext" / "example.py"
 
 
 async def test_a_callback_of_ours_that_takes_long_is_seen() -> None:
-    spinning(OURS)(10 * loop_watch.LIMIT)
+    await spinning(OURS)(10 * loop_watch.LIMIT)
     # Only the end of a callback is judged.
     await _next_callback()
     assert [stall.split()[0] for stall in WATCH.taken()] == ["example.py:spin"]
 
 
 async def test_what_a_test_does_is_its_own_affair() -> None:
-    spinning(Path(__file__))(10 * loop_watch.LIMIT)
+    await spinning(Path(__file__))(10 * loop_watch.LIMIT)
+    spinning(OURS, "spin")(10 * loop_watch.LIMIT)
     await _next_callback()
     assert WATCH.taken() == []
 
 
 async def test_waiting_is_not_working() -> None:
-    names: dict[str, Callable[[], None]] = {}
-    exec(compile("def wait():\n import time\n time.sleep(0.3)", str(OURS), "exec"), names)
-    names["wait"]()
+    names: dict[str, Callable[[], Any]] = {}
+    waiting = "async def wait():\n import time\n time.sleep(0.3)"
+    exec(compile(waiting, str(OURS), "exec"), names)
+    await names["wait"]()
     await _next_callback()
     assert WATCH.taken() == []
 
