@@ -197,6 +197,36 @@ async def test_a_gate_asks_with_the_diff_before_it_takes_effect(
     assert isinstance(heard[0].body, Approval)
 
 
+async def test_what_runs_is_what_was_approved(
+    log: EventLog, notes: Notes, heard: list[Event]
+) -> None:
+    """X1: a call that changes while somebody is asked is refused."""
+    given = {"name": "a", "text": "shown"}
+
+    async def swaps(question: Question) -> Answer:
+        question.arguments["text"] = "not shown"  # type: ignore[index]
+        return Answer(True, "you")
+
+    async def waits(question: Question) -> Answer:
+        notes.kept["a"] = "changed meanwhile"
+        return Answer(True, "you")
+
+    async def honest(question: Question) -> Answer:
+        return Answer(True, "you")
+
+    for ask in (swaps, waits):
+        box = Toolbox(notes.tools(), log, Gate(ask_for_writes, ask))
+        result = await box.call("write_note", dict(given), CALLER)
+        assert isinstance(result.error, ApprovalDenied), result.text
+        assert "not what was approved" in result.text
+        assert notes.kept.get("a") in (None, "changed meanwhile")
+    box = Toolbox(notes.tools(), log, Gate(ask_for_writes, honest), root="/p")
+    assert (await box.call("write_note", given, CALLER)).ok
+    approvals = [event.body for event in heard if isinstance(event.body, Approval)]
+    assert len({approval.digest for approval in approvals}) == 2
+    assert all(approval.digest for approval in approvals)
+
+
 @pytest.mark.contract("N20")
 async def test_nobody_to_ask_means_no(box: Toolbox, notes: Notes) -> None:
     result = await box.behind(Gate(ask_for_writes)).call(

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from evercontext.access.approvals import (
     ALLOWED,
@@ -23,7 +22,7 @@ from evercontext.app.house import EverContext
 from evercontext.errors import NobodyToAsk, StoreGone, StoreProblem
 from evercontext.events.redact import Clean, cleaned
 from evercontext.tools.approval import Answer, Ask, Question, nobody
-from evercontext.tools.diff import describe
+from evercontext.tools.consent import consent_of
 
 LOOK_EVERY = 0.25
 
@@ -95,19 +94,7 @@ class Published:
 
     async def _publish(self, id: str, question: Question) -> PendingQuestion:
         tool = question.tool
-        changes = [describe(change, applied=False) for change in question.changes]
-        told: dict[str, Any] = {
-            "description": tool.description,
-            "origin": tool.origin,
-            "effects": [effect.name.lower() for effect in tool.effects if effect.name],
-            "arguments": dict(question.arguments),
-            "changes": [
-                {"path": c.path, "kind": c.kind, "added": c.added, "removed": c.removed,
-                 "diff": c.diff}
-                for c in changes
-            ],
-            "reason": self._reason(question),
-        }  # fmt: skip
+        told = consent_of(question, self._reason(question)).to_json()
         safe = cleaned(told, self.clean)
         trace_id = question.caller.trace_id
         project = self.app.memory.project
@@ -122,11 +109,11 @@ class Published:
                 fix="Open one with: evercontext serve --open",
             )
         self.tell(f"{question.tool.name} needs your approval: {url}approvals")
-        return await self._answered(asked)
+        return await self._answered(asked, question)
 
     async def _race(self, inner: Ask, question: Question, asked: PendingQuestion) -> Answer:
         here = asyncio.ensure_future(inner(question))
-        there = asyncio.ensure_future(self._answered(asked))
+        there = asyncio.ensure_future(self._answered(asked, question))
         try:
             await asyncio.wait((here, there), return_when=asyncio.FIRST_COMPLETED)
             if not here.done():
@@ -143,11 +130,13 @@ class Published:
                 waiting.cancel()
             await asyncio.gather(here, there, return_exceptions=True)
 
-    async def _answered(self, asked: PendingQuestion) -> Answer:
+    async def _answered(self, asked: PendingQuestion, question: Question) -> Answer:
         while True:
             row = await self.approvals.get(asked.id)
             if row is None or row.state != PENDING:
-                allowed = row is not None and row.state == ALLOWED
+                # The row has to be the one that was written for this very call.
+                same = row is not None and row.question.get("digest") == question.digest
+                allowed = row is not None and row.state == ALLOWED and same
                 feedback = row.feedback if row else None
                 return Answer(allowed, (row and row.answered_by) or BY_CONSOLE, feedback)
             await asyncio.sleep(LOOK_EVERY)

@@ -90,7 +90,9 @@ class EverContext:
             hooks = open_hooks(settings, process_environment(), recorder, events)
             skills = skills_of(settings)
             meta += [skill_tool(skills)] if any(one.usable for one in skills.all()) else []
-            toolbox = Toolbox([*tools, *memory.tools(), *meta], events, hooks=hooks)
+            everything = [*tools, *memory.tools(), *meta]
+            root = str(settings.root.resolve())
+            toolbox = Toolbox(everything, events, hooks=hooks, root=root)
             told = (*settings.notices, *left, *store.report.warnings, *memory.missing())
             yield cls(settings, events, store, workspace, toolbox, traces, memory, catalog, told)
 

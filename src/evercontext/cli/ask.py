@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from evercontext.access.floor import reason_to_ask
-from evercontext.cli.render import describe_diff, painted_diff, whole_call
+from evercontext.cli.consent import show_all
 from evercontext.cli.terminal import Screen
 from evercontext.tools.approval import Answer, Ask, Gate, Question, ask_for_writes, nobody
-from evercontext.tools.diff import describe
+from evercontext.tools.consent import consent_of
 
 _TERMINAL = Path("/dev/tty")
 _BY = "you"
@@ -48,17 +48,20 @@ class TerminalAsk:
         command = str(question.arguments.get("command", ""))
         # What undo cannot bring back is asked for each time, whatever was answered before.
         caution = question.tool.caution
-        again = reason_to_ask(command) or (caution and caution(question.arguments))
-        if tool in self._allowed and not again:
+        reason = reason_to_ask(command, question.root) if command else None
+        reason = reason or (caution(question.arguments) if caution else None)
+        if tool in self._allowed and not reason:
             return Answer(True, f"{_BY}, for this run")
         self._pause()
-        self._show(question)
+        consent = consent_of(question, reason)
+        if not await show_all(self._screen, consent, self._more):
+            return await self._no()
         while True:
-            self._screen.write(f"  1 yes   2 yes to every {tool} in this run   4 no > ")
-            match await read_line(self._descriptor):
+            every = "" if reason else f"2 yes to every {consent.tool} in this run   "
+            match await self._more(f"  1 yes   {every}4 no > "):
                 case "1" | "y" | "yes":
                     return Answer(True, _BY)
-                case "2":
+                case "2" if not reason:
                     self._allowed.add(tool)
                     return Answer(True, f"{_BY}, for this run")
                 case "4" | "n" | "no":
@@ -67,16 +70,9 @@ class TerminalAsk:
                     self._screen.line()
                     return Answer(False, _BY)
 
-    def _show(self, question: Question) -> None:
-        first, *more = whole_call(question.tool.name, question.arguments)
-        self._screen.line(f"  {first} needs your approval", "bold")
-        for line in more:
-            self._screen.line(f"  {line}")
-        for change in question.changes:
-            diff = describe(change, applied=False)
-            self._screen.line(f"    {describe_diff(diff)}", "bold")
-            for line in painted_diff(self._screen, diff.diff)[2:]:
-                self._screen.line(f"    {line}")
+    async def _more(self, prompt: str) -> str | None:
+        self._screen.write(prompt)
+        return await read_line(self._descriptor)
 
     async def _no(self) -> Answer:
         self._screen.write("  What should it do instead? (empty: just no) > ")

@@ -260,17 +260,6 @@ def subject(arguments: Mapping[str, Any]) -> str:
     return one_line(_telling(arguments)[:300])
 
 
-def whole_call(tool: str, arguments: Mapping[str, Any]) -> list[str]:
-    """A call that somebody has to judge: nothing cut, and no two lines made into one.
-
-    A cut could hide a second command, and a line break that is not shown ends a comment.
-    """
-    first, *more = visible(_telling(arguments)).split("\n")
-    if not more:
-        return [f"{one_line(tool)} {first}".rstrip()]
-    return [one_line(tool), *(f"  {line}" for line in (first, *more))]
-
-
 def _telling(arguments: Mapping[str, Any]) -> str:
     for name in ("path", "directory", "command", "query", "url"):
         if isinstance(arguments.get(name), str | list | tuple):
@@ -377,14 +366,15 @@ def painted_diff(screen: Screen, diff: str) -> list[str]:
     lines = diff.rstrip("\n").split("\n")
     everywhere = all(line.endswith("\r") for line in lines[2:] if line[:1] in ("+", "-", " "))
     end = "\r" if not screen.is_terminal else "" if everywhere else "\\x0d"
-    return [screen.paint(_line_of_diff(line, end), *_diff_style(line)) for line in lines]
+    return [screen.paint(_line_of_diff(line, end), *diff_style(line)) for line in lines]
 
 
 def _line_of_diff(line: str, end: str) -> str:
     return visible(line[:-1]) + end if line.endswith("\r") else visible(line)
 
 
-def _diff_style(line: str) -> tuple[str, ...]:
+def diff_style(line: str) -> tuple[str, ...]:
+    """How a line of a diff is painted."""
     if line.startswith(("+++", "---")):
         return ("bold",)
     if line.startswith("@@"):

@@ -6,33 +6,15 @@ retitle the window, write to the clipboard or hide what was done.
 
 from __future__ import annotations
 
-import re
 import shutil
 import textwrap
 from typing import TextIO
 
+from evercontext.domain.visible import visible as visible
 from evercontext.settings import process_environment
 
-# C0 and C1 controls but newline and tab, direction overrides, separators, byte order marks,
-# lone surrogates, and the invisible tag characters that can smuggle ASCII.
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
-)
 _STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}
 _NARROWEST, _WIDEST = 40, 120
-
-
-def visible(text: str) -> str:
-    """Return the text with every control character written out, such as ``\\x1b``."""
-    return _HIDDEN.sub(_escaped, text.replace("\r\n", "\n"))
-
-
-def _escaped(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def one_line(text: str) -> str:

@@ -139,6 +139,8 @@ class Approval(Body):
     allowed: bool
     by: str
     feedback: str | None = None
+    digest: str | None = None
+    """Of the call that was asked about: the tool, its effects and arguments, and the root."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ the same as in the terminal.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -25,9 +26,11 @@ from evercontext.app.conversations import open_conversation
 from evercontext.domain.event import Event, Step, StepResult, TextPiece
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Mode
+from evercontext.domain.visible import exact
 from evercontext.errors import EverContextError
 from evercontext.settings import Settings, load
 from evercontext.tools.approval import Answer, Gate, Question
+from evercontext.tools.consent import consent_of
 
 _LONGEST = 8_000
 _MODES = {Mode.AGENT: "Changes files, and asks first", Mode.PLAN: "Reads and plans"}
@@ -176,8 +179,11 @@ class _Asking:
                 tool_call_id=f"ask-{question.caller.trace_id}-{tool.name}",
                 title=tool.name if not reason else f"{tool.name}: {reason}",
                 content=[
-                    helpers.tool_diff_content(change.path, change.after or "", change.before)
-                    for change in question.changes
+                    *(
+                        helpers.tool_diff_content(change.path, change.after or "", change.before)
+                        for change in question.changes
+                    ),
+                    helpers.tool_content(helpers.text_block(_consent_text(question, reason))),
                 ],
                 raw_input=dict(arguments),
             ),
@@ -189,6 +195,21 @@ class _Asking:
                 await self.stored.add(rule)
             self.permissions.stored = await self.stored.all()
         return Answer(chosen in ("once", "always"), "you, in the editor")
+
+
+def _consent_text(question: Question, reason: str | None) -> str:
+    """All that is asked about, in one block that an editor shows as it is.
+
+    The editor draws the diffs itself; they are repeated where they hold something hidden.
+    """
+    texts = [text for change in question.changes for text in (change.before, change.after) if text]
+    hidden = any(exact(text) != text for text in texts)
+    shown = consent_of(question, reason).lines()
+    lines = "\n".join(line.text for line in shown if hidden or line.kind != "diff")
+    # The fence is longer than any run of backticks inside.
+    longest = max((len(run) for run in re.findall("`+", lines)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{lines}\n{fence}"
 
 
 def _options(always: str) -> list[schema.PermissionOption]:

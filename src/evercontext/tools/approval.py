@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from evercontext.domain.tool import Arguments, Caller, FileChange, Tool
 from evercontext.errors import NobodyToAsk
 
 Verdict = Literal["allow", "ask", "deny"]
+
+
+def digest_of(tool: Tool, arguments: Arguments, root: str) -> str:
+    """Name one call: the tool, what it may do, all its arguments, and where."""
+    call = {
+        "tool": tool.name,
+        "origin": tool.origin,
+        "effects": tool.effects.value,
+        "arguments": arguments,
+        "root": root,
+    }
+    return hashlib.sha256(json.dumps(call, sort_keys=True, default=str).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +34,13 @@ class Question:
     arguments: Arguments
     changes: tuple[FileChange, ...]
     caller: Caller
+    root: str = ""
+    digest: str = field(init=False)
+    """Of the call as it was when it was asked about; what runs must have the same."""
+
+    def __post_init__(self) -> None:
+        """Take the digest now: the arguments could be changed while somebody thinks."""
+        object.__setattr__(self, "digest", digest_of(self.tool, self.arguments, self.root))
 
 
 @dataclass(frozen=True, slots=True)

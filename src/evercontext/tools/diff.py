@@ -13,12 +13,14 @@ _CONTEXT = 3
 _HUNK = re.compile(r"@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
 
 
-def describe(change: FileChange, *, applied: bool = True) -> Diff:
-    """Return the diff event of one change."""
+def describe(
+    change: FileChange, *, applied: bool = True, longest: int | None = _LONGEST_DIFF
+) -> Diff:
+    """Return the diff event of one change; ``longest`` ``None``: nothing is cut."""
     lines = list(_unified(change))
     body = "".join(lines)
-    if len(body) > _LONGEST_DIFF:
-        body = body[:_LONGEST_DIFF] + "\n… diff cut …\n"
+    if longest is not None and len(body) > longest:
+        body = body[:longest] + "\n… diff cut …\n"
     return Diff(
         path=change.path,
         kind=_kind(change),

@@ -35,7 +35,7 @@ from evercontext.errors import (
 )
 from evercontext.events.log import EventLog
 from evercontext.process.workers import Workers
-from evercontext.tools.approval import Gate, Question
+from evercontext.tools.approval import Gate, Question, digest_of
 from evercontext.tools.diff import describe
 from evercontext.tools.hooks import Hooks
 from evercontext.tools.schema import check_arguments
@@ -54,12 +54,14 @@ class Toolbox:
         events: EventLog,
         gate: Gate | None = None,
         hooks: Hooks | None = None,
+        root: str = "",
     ) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self._aliases = {alias: tool for tool in self._tools.values() for alias in tool.aliases}
         self._events = events
         self._gate = gate or Gate()
         self.hooks = hooks
+        self._root = root
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._tools.values())
@@ -71,17 +73,18 @@ class Toolbox:
 
     def behind(self, gate: Gate) -> Toolbox:
         """The same tools behind another gate."""
-        return Toolbox(self._tools.values(), self._events, gate, self.hooks)
+        return Toolbox(self._tools.values(), self._events, gate, self.hooks, self._root)
 
     def along_with(self, more: Iterable[Tool]) -> Toolbox:
         """A toolbox of these tools and some more, behind the same gate."""
-        return Toolbox([*self._tools.values(), *more], self._events, self._gate, self.hooks)
+        tools = [*self._tools.values(), *more]
+        return Toolbox(tools, self._events, self._gate, self.hooks, self._root)
 
     def only(self, names: Iterable[str]) -> Toolbox:
         """A toolbox of fewer tools, for models that choose badly among many."""
         wanted = set(names)
         kept = [tool for tool in self if tool.name in wanted]
-        return Toolbox(kept, self._events, self._gate, self.hooks)
+        return Toolbox(kept, self._events, self._gate, self.hooks, self._root)
 
     def offered(self, mode: Mode, style: Shown = "any") -> list[Tool]:
         """The tools a caller in this mode is shown; plan mode is not even shown the others."""
@@ -119,7 +122,7 @@ class Toolbox:
             if self.hooks:
                 given, must_ask = await self.hooks.before(tool, arguments, caller)
                 arguments = arguments if given is arguments else await check_arguments(tool, given)
-            changes, approved = await self._consent(tool, arguments, caller, must_ask)
+            changes, digest = await self._consent(tool, arguments, caller, must_ask)
         except EverContextError as error:
             return self._refused(tool.name, arguments, caller, error)
         if tool.leads_on:
@@ -131,8 +134,11 @@ class Toolbox:
         started = time.monotonic()
         if caller.mode is Mode.DRY_RUN and tool.writes:
             result = _would(tool, changes)
+        elif digest is not None and digest != digest_of(tool, arguments, self._root):
+            result = ToolResult.failed(_changed(tool))
         else:
-            result = await _run(tool, arguments, caller.on_the_way(self, step, approved))
+            inside = caller.on_the_way(self, step, digest is not None)
+            result = await _run(tool, arguments, inside)
         if self.hooks:
             about = dataclasses.replace(caller, parent=step)
             result = await self.hooks.after(tool, arguments, result, about)
@@ -149,8 +155,11 @@ class Toolbox:
 
     async def _consent(
         self, tool: Tool, arguments: Arguments, caller: Caller, must_ask: bool
-    ) -> tuple[tuple[FileChange, ...], bool]:
-        """Return what the call would change, once it is allowed to, and if a person allowed it."""
+    ) -> tuple[tuple[FileChange, ...], str | None]:
+        """Return what the call would change, once it is allowed to.
+
+        With it goes the digest of the call, if a person allowed it.
+        """
         verdict = self._gate.policy(tool, arguments, caller)
         if verdict == "deny":
             raise ApprovalDenied(f"a rule denies {tool.name}")
@@ -159,15 +168,26 @@ class Toolbox:
         changes: tuple[FileChange, ...] = ()
         if tool.preview and (asks or (dry and tool.writes)):
             changes = await tool.preview(arguments, caller)
-        if asks:
-            await self._ask(Question(tool, arguments, changes, caller))
-        return changes, asks
+        if not asks:
+            return changes, None
+        question = Question(tool, arguments, changes, caller, self._root)
+        await self._ask(question)
+        # What was shown is what is done: a file may have changed while somebody looked at it.
+        if tool.preview and await tool.preview(arguments, caller) != changes:
+            raise _changed(tool)
+        return changes, question.digest
 
     async def _ask(self, question: Question) -> None:
         answer = await self._gate.ask(question)
         name, caller = question.tool.name, question.caller
         self._events.emit(
-            Approval(tool=name, allowed=answer.allowed, by=answer.by, feedback=answer.feedback),
+            Approval(
+                tool=name,
+                allowed=answer.allowed,
+                by=answer.by,
+                feedback=answer.feedback,
+                digest=question.digest,
+            ),
             trace_id=caller.trace_id,
             parent=caller.parent,
         )
@@ -254,6 +274,11 @@ def _refuse_by_mode(tool: Tool, caller: Caller) -> None:
     if caller.mode is Mode.PLAN and tool.writes:
         raise ModeRefused(f"{tool.name} changes things and plan mode changes nothing",
                           fix="Put it into the plan; agent mode will do it")  # fmt: skip
+
+
+def _changed(tool: Tool) -> ApprovalDenied:
+    text = f"{tool.name} is not what was approved: it changed while somebody was asked"
+    return ApprovalDenied(text, fix="Look at it anew and call it again")
 
 
 def _would(tool: Tool, changes: tuple[FileChange, ...]) -> ToolResult:

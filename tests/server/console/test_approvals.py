@@ -53,7 +53,7 @@ def test_a_run_waits_for_the_console_and_goes_on(
         assert asked["tool"] == "write_file"
         assert asked["question"]["changes"][0]["path"] == "asked.py"
         assert not (world.root / "asked.py").exists()
-        yes = {"nonce": asked["nonce"], "allowed": True}
+        yes = {"nonce": asked["nonce"], "digest": asked["question"]["digest"], "allowed": True}
         stale = visit.post(f"approvals/{asked['id']}", {**yes, "nonce": "x" * 32})
         assert stale.status_code == 409
         assert visit.post(f"approvals/{asked['id']}", yes).status_code == 200
@@ -70,7 +70,12 @@ def test_a_tool_is_allowed_for_the_whole_run(visit: Visit, served: Served, world
     turns = [write("one.py", "x\n"), write("two.py", "x\n"), {"text": "both"}]
     with asking(world, served, *turns) as run:
         asked = waiting(visit)
-        yes = {"nonce": asked["nonce"], "allowed": True, "for_run": True}
+        yes = {
+            "nonce": asked["nonce"],
+            "digest": asked["question"]["digest"],
+            "allowed": True,
+            "for_run": True,
+        }
         assert visit.post(f"approvals/{asked['id']}", yes).status_code == 200
         out, err = run.communicate(timeout=120)
     assert (run.returncode, out) == (0, "both\n"), err
@@ -102,7 +107,7 @@ def test_the_terminal_asks_too_and_the_console_may_be_first(
     with Person(world.root, *arguments, **_place(world)) as person:
         person.sees("write_file", "needs your approval", "1 yes")
         asked = waiting(visit)
-        yes = {"nonce": asked["nonce"], "allowed": True}
+        yes = {"nonce": asked["nonce"], "digest": asked["question"]["digest"], "allowed": True}
         assert visit.post(f"approvals/{asked['id']}", yes).status_code == 200
         person.sees("answered in the console: yes", "written")
     assert (world.root / "tty.py").exists()
@@ -121,7 +126,7 @@ def test_the_chat_goes_on_after_an_answer_in_the_console(
         person.says("first")
         person.sees("chat-1.py would be created", "4 >")
         asked = waiting(visit)
-        yes = {"nonce": asked["nonce"], "allowed": True}
+        yes = {"nonce": asked["nonce"], "digest": asked["question"]["digest"], "allowed": True}
         assert visit.post(f"approvals/{asked['id']}", yes).status_code == 200
         person.sees("answered in the console: yes", "First done.")
         person.says("second")
@@ -143,7 +148,7 @@ def test_the_question_of_a_killed_run_does_not_wait(
         asked = waiting(visit)
         run.kill()
         run.wait()
-    yes = {"nonce": asked["nonce"], "allowed": True}
+    yes = {"nonce": asked["nonce"], "digest": asked["question"]["digest"], "allowed": True}
     assert visit.post(f"approvals/{asked['id']}", yes).status_code == 409
     assert visit.get("approvals")["pending"] == []
     assert visit.get("approvals")["settled"][0]["state"] == "withdrawn"

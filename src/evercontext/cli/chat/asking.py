@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evercontext.access.permissions import Permissions, StoredRules
-from evercontext.access.rules import EDIT, Rule, is_edit, rules_for
+from evercontext.access.rules import EDIT, Rule, is_edit, reason_for_no_rules, rules_for
 from evercontext.cli.chat.keyboard import Keyboard
 from evercontext.cli.chat.view import ChatView
-from evercontext.cli.render import describe_diff, painted_diff, whole_call
+from evercontext.cli.consent import show_all
 from evercontext.cli.terminal import Screen, one_line
 from evercontext.tools.approval import Answer, Question
-from evercontext.tools.diff import describe
+from evercontext.tools.consent import consent_of
 
 _BY = "you"
 
@@ -30,7 +30,8 @@ class ChatAsk:
         """Show what would change and wait for an answer."""
         self.view.pause()
         reason = self.permissions.floor(question.tool, question.arguments)
-        self._show(question, reason)
+        if not await show_all(self.screen, consent_of(question, reason), self._more):
+            return await self._no()
         always = () if reason else rules_for(question.tool, question.arguments)
         keys = self._offer(question, always)
         while True:
@@ -54,18 +55,8 @@ class ChatAsk:
                     self.screen.line("  no", "red")
                     return Answer(False, _BY, feedback)
 
-    def _show(self, question: Question, reason: str | None) -> None:
-        first, *more = whole_call(question.tool.name, question.arguments)
-        self.screen.line(f"  {first} needs your approval", "bold")
-        for line in more:
-            self.screen.line(f"  {line}")
-        if reason:
-            self.screen.line(f"  every time, because {one_line(reason)}", "yellow")
-        for change in question.changes:
-            diff = describe(change, applied=False)
-            self.screen.line(f"    {describe_diff(diff)}", "bold")
-            for line in painted_diff(self.screen, diff.diff)[2:]:
-                self.screen.line(f"    {line}")
+    async def _more(self, prompt: str) -> str | None:
+        return await self.keyboard.answer(prompt, " 4")
 
     def _offer(self, question: Question, always: tuple[Rule, ...]) -> str:
         self.screen.line("  1  yes, once")
@@ -74,6 +65,8 @@ class ChatAsk:
             like = "every file change" if is_edit(question.tool) else f"allow {one_line(texts)}"
             self.screen.line(f"  2  yes, and in this session: {like}")
             self.screen.line(f"  3  always in this project: allow {one_line(texts)}")
+        elif why := reason_for_no_rules(question.tool, question.arguments):
+            self.screen.line(f"     only once: {one_line(why)}", "dim")
         self.screen.line("  4  no, and say what to do instead")
         return "1234" if always else "14"
 

@@ -203,6 +203,8 @@ class Editor:
         keys.add("escape")(self._on_escape)
         keys.add("c-d", filter=empty)(self._on_ctrl_d)
         keys.add("s-tab")(self._on_shift_tab)
+        paged = Condition(lambda: bool(self._question and " " in self._question.keys))
+        keys.add(" ", filter=paged & empty)(self._on_digit)
         for key in "1234":
             keys.add(key, filter=asked & empty)(self._on_digit)
         return keys

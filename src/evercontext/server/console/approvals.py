@@ -53,6 +53,8 @@ async def answer(ask: Ask) -> dict[str, Any]:
     known = await approvals.get(ask.parts[0])
     if known is None or known.project_path != ask.app.memory.project:
         raise NotFound("there is no such question")
+    if allowed and ask.text("digest", most=100) != known.question.get("digest"):
+        raise StoreConflict("this is not the call that was shown")
     for_run = allowed and ask.body.get("for_run") is True and not known.question.get("reason")
     by = BY_CONSOLE_FOR_RUN if for_run else BY_CONSOLE
     given = {"allowed": allowed, "by": by, "feedback": feedback}

@@ -3,12 +3,12 @@ import { h } from "./dom.js";
 
 const MOST = 3000;
 
-export function diffLines(text) {
+export function diffLines(text, most = MOST) {
   const lines = String(text ?? "").replace(/\n$/, "").split("\n");
   const rows = [];
   let old = 0;
   let fresh = 0;
-  for (const line of lines.slice(0, MOST)) {
+  for (const line of lines.slice(0, most)) {
     const hunk = /^@@ -(\d+)(?:,\d+)? \+(\d+)/.exec(line);
     if (line.startsWith("--- ") || line.startsWith("+++ ")) continue;
     if (hunk) {
@@ -22,7 +22,7 @@ export function diffLines(text) {
       fresh += 1;
     }
   }
-  if (lines.length > MOST) rows.push(h("div", {}, h("span", {}, "…"), h("span", {}, String(lines.length - MOST))));
+  if (lines.length > most) rows.push(h("div", {}, h("span", {}, "…"), h("span", {}, String(lines.length - most))));
   return h("div", { class: "diff", tabindex: "0", role: "group", "aria-label": "diff" }, rows);
 }
 
@@ -31,9 +31,9 @@ function one(kind, mark, text) {
 }
 
 /** A file's change as a panel. */
-export function diffPanel(change, extra = null) {
+export function diffPanel(change, extra = null, most = MOST) {
   return h("section", { class: "panel" },
     h("header", {}, h("h3", { class: "mono" }, change.path), extra,
       h("span", { class: "chip ok" }, `+${change.added}`), h("span", { class: "chip bad" }, `−${change.removed}`)),
-    diffLines(change.diff));
+    diffLines(change.diff, most));
 }

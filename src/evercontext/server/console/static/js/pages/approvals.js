@@ -35,7 +35,7 @@ function card(one, reload) {
   const answer = async (allowed, forRun = false) => {
     for (const act of acts) act.disabled = true;
     try {
-      await post(`approvals/${part(one.id)}`, { nonce: one.nonce, allowed, for_run: forRun, feedback: allowed ? "" : why.value.trim() });
+      await post(`approvals/${part(one.id)}`, { nonce: one.nonce, digest: question.digest, allowed, for_run: forRun, feedback: allowed ? "" : why.value.trim() });
       toast(allowed ? t("Allowed: {tool}", { tool: one.tool }) : t("Not allowed: {tool}", { tool: one.tool }));
     } catch (problem) {
       toast(problem.status === 409 ? t("That was answered elsewhere, or the run is over.") : problem.message, true);
@@ -44,21 +44,20 @@ function card(one, reload) {
   };
   const acts = [button(t("No"), () => answer(false), "danger", "cross"), button(t("Yes, once"), () => answer(true), "primary", "check")];
   if (!question.reason) acts.push(button(t("Yes to every {tool} in this run", { tool: one.tool }), () => answer(true, true)));
-  const changed = new Set(question.changes.length ? ["content", "new_content", "old", "new", "edits"] : []);
-  const given = Object.entries(question.arguments).filter(([name]) => !changed.has(name));
-  return h("article", { class: "panel", "data-row": "", "aria-label": t("{tool} needs your approval", { tool: one.tool }) },
+  const given = Object.entries(question.arguments);
+  return h("article", { class: "panel asks", "data-row": "", "aria-label": t("{tool} needs your approval", { tool: one.tool }) },
     h("header", {}, h("h2", {}, t("{tool} needs your approval", { tool: one.tool })), question.effects.map((effect) => chip(t(effect), effect === "read" ? "" : "wait")), question.origin !== "evercontext" ? chip(question.origin, "bad") : null, h("span", { class: "meta" }, ago(one.asked_at))),
     h("div", { class: "body stack" },
       question.reason ? h("p", { class: "notice bad" }, icon("info"), t("Asked every time, because {reason}", { reason: question.reason })) : null,
       question.origin !== "evercontext" ? h("pre", { class: "block", tabindex: "0" }, question.description) : null,
       given.length ? h("dl", { class: "detail-list" }, given.map(argument)) : null,
-      question.changes.map((change) => diffPanel(change, chip(t(change.kind)))),
+      question.changes.map((change) => diffPanel(change, chip(t(change.kind)), Infinity)),
       why,
       h("div", { class: "tools-row" }, acts, h("a", { href: `/console/runs/${part(one.trace_id)}` }, t("See the run")))));
 }
 
 function argument([name, value]) {
-  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  const text = String(value);
   const short = text.length <= 90 && !text.includes("\n");
   return h("div", { class: short ? "short" : "" }, h("dt", {}, name), h("dd", {}, short ? h("code", {}, text) : h("pre", { class: "block", tabindex: "0" }, text)));
 }
