@@ -54,7 +54,7 @@ async def new_link(app: EverContext) -> str:
     if url is None:
         fix = "Start one with: evercontext serve --open"
         raise ConfigError(f"no console runs for {app.memory.project}", fix=fix)
-    return f"{url}?ticket={await consoles.new_ticket()}"
+    return f"{url}?ticket={await consoles.new_ticket(url)}"
 
 
 def show_link(link: str, screen: Screen) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import secrets
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -42,7 +43,7 @@ from evercontext.server.asgi import (
     Send,
     never,
 )
-from evercontext.server.auth import Addresses, Token, is_loopback, require_token_off_loopback
+from evercontext.server.auth import Addresses, Token, require_token_off_loopback
 from evercontext.server.connection import Connection
 from evercontext.server.console.door import PREFIX, ConsoleDoor, is_quiet, open_console
 from evercontext.server.doors import at_the_door
@@ -100,7 +101,10 @@ async def open_gateway(
         stack.enter_context(announced(settings.home, [bound.getsockname()[1]]))
         tools = at_the_door(toolbox, allow_commands=settings.allow_commands)
         limit = body_limit(settings.max_bytes)
-        addresses = Addresses.of(settings.host, bound.getsockname()[1], settings.allowed_hosts)
+        port = bound.getsockname()[1]
+        console_host = _console_host(bound) if house else None
+        names = (*settings.allowed_hosts, *([console_host] if console_host else []))
+        addresses = Addresses.of(settings.host, port, names)
         token = Token.of(settings.token) if settings.token else None
         token_name = "EC_TOKEN" if token else None
         metrics = Metrics(LogFigures(settings.traces).text)
@@ -108,7 +112,10 @@ async def open_gateway(
         who = {"token_name": token_name, "user": settings.user}
         mcp = OnDemand(partial(_open_mcp, tools, events, who, addresses, limit))
         stack.push_async_callback(mcp.close)
-        console = await _open_console(stack, house, bound) if house else None
+        console: ConsoleDoor | None = None
+        if house and console_host:
+            opening = open_console(house, f"http://{console_host}")
+            console = await stack.enter_async_context(opening)
         pages = _below(PREFIX, console, gateway.pages) if console else gateway.pages
         routes = _by_path({**gateway.tools, "/mcp": mcp}, pages)
         bounded = Bounded(ServerErrorMiddleware(routes, handler=answer_crash), limit)
@@ -119,14 +126,17 @@ async def open_gateway(
         yield Listener(app, bound, connection_class(events, token=token is not None), stop)
 
 
-async def _open_console(
-    stack: AsyncExitStack, house: EverContext, bound: socket.socket
-) -> ConsoleDoor | None:
+def _console_host(bound: socket.socket) -> str | None:
+    """The name and port of this console alone; ``None`` where there can be no console.
+
+    Its cookie goes over plain HTTP, which is good enough inside one machine only. Browsers know
+    that every name below ``localhost`` is this machine.
+    """
     host, port = bound.getsockname()[:2]
-    # Its cookie goes over plain HTTP, which is good enough inside one machine only.
-    if not is_loopback(host):
+    if host not in ("127.0.0.1", "::1"):
         return None
-    return await stack.enter_async_context(open_console(house, address_of(bound), port))
+    name = f"ec-{secrets.token_hex(8)}.localhost"
+    return name if port == 80 else f"{name}:{port}"
 
 
 async def _open_mcp(

@@ -8,10 +8,13 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -70,6 +73,12 @@ def cookies(browser: Browser, served: Served) -> Any:
     return state
 
 
+def console_of(served: Served) -> str:
+    """Where this console is: at a name of its own."""
+    parts = urlsplit(served.link)
+    return f"http://{parts.netloc}"
+
+
 class Desk:
     """One page, and everything that went wrong on it."""
 
@@ -87,7 +96,7 @@ class Desk:
 
     def go(self, path: str) -> Page:
         """Open a page and wait until it is drawn."""
-        self.page.goto(f"{self.served.url}/console/{path}")
+        self.page.goto(f"{console_of(self.served)}/console/{path}")
         self.page.wait_for_selector("html[data-ready]")
         self.page.wait_for_load_state("load")
         return self.page
@@ -418,8 +427,50 @@ def test_axe_finds_nothing(
 def test_without_a_link_it_is_locked(browser: Browser, served: Served, world: World) -> None:
     context = browser.new_context()
     page = context.new_page()
-    page.goto(f"{served.url}/console/runs")
+    page.goto(f"{console_of(served)}/console/runs")
     page.get_by_role("heading", name="This console is locked").wait_for()
     page.goto(new_link(world))
     page.get_by_role("heading", name="Runs").wait_for()
     context.close()
+
+
+def test_another_local_server_gets_nothing_to_replay(
+    browser: Browser, served: Served, world: World
+) -> None:
+    """X7: a cookie goes to every port of a host; the console's host is its own alone."""
+    received: list[str] = []
+
+    class Thief(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            received.append(self.headers.get("cookie", ""))
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<p>hello</p>")
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    thief = ThreadingHTTPServer(("127.0.0.1", 0), Thief)
+    threading.Thread(target=thief.serve_forever, daemon=True).start()
+    context = browser.new_context()
+    try:
+        page = context.new_page()
+        page.goto(new_link(world))
+        page.wait_for_selector("html[data-ready]")
+        (cookie,) = context.cookies()
+        for host in ("127.0.0.1", "localhost", "ec-0000000000000000.localhost"):
+            page.goto(f"http://{host}:{thief.server_port}/console/")
+            page.get_by_text("hello").wait_for()
+        assert len(received) >= 3
+        assert not any(cookie["value"] in text for text in received)
+        replayed = {"cookie": received[0] or "none=none"}
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            ask = urllib.request.Request(f"{served.url}/console/api/me", headers=replayed)
+            urllib.request.build_opener(urllib.request.ProxyHandler({})).open(ask)
+        page.goto(f"{console_of(served)}/console/runs")
+        page.wait_for_selector("html[data-ready]")
+    finally:
+        context.close()
+        thief.shutdown()
+        thief.server_close()

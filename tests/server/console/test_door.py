@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import signal
 import socket
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -29,26 +30,42 @@ def _raw(served: Served, path: str, *headers: str, method: str = "GET") -> bytes
 def test_the_link_lets_in_once(served: Served) -> None:
     with Visit(served.url) as first, Visit(served.url) as second:
         assert first.client.get("/console/").status_code == 401
-        came = first.client.get(served.link)
+        came = first.follow(served.link)
         assert came.status_code == 303
         cookie = came.headers["set-cookie"]
         assert "HttpOnly" in cookie
         assert "SameSite=Strict" in cookie
         assert "Path=/console/" in cookie
         assert first.client.get("/console/").status_code == 200
-        again = second.client.get(served.link)
+        again = second.follow(served.link)
         assert again.status_code == 401
         assert "set-cookie" not in again.headers
         assert "evercontext console" in again.text
         assert second.client.get("/console/api/me").status_code == 401
 
 
+def test_the_cookie_counts_only_at_the_consoles_own_name(served: Served, world: World) -> None:
+    """X7: at another name, where every local server gets the cookies, it opens nothing."""
+    link = new_link(world)
+    with Visit(served.url) as one:
+        # Neither is the link good there, nor is it used up.
+        assert one.client.get(f"/console/?{urlsplit(link).query}").status_code == 401
+        assert one.follow(link).status_code == 303
+        assert one.client.get("/console/api/me").status_code == 200
+        for host in ("127.0.0.1", "localhost"):
+            elsewhere = {"host": f"{host}:{urlsplit(served.url).port}"}
+            assert one.client.get("/console/api/me", headers=elsewhere).status_code == 401
+            assert one.client.get("/console/", headers=elsewhere).status_code == 401
+
+
 def test_looking_ahead_does_not_use_a_link_up(served: Served, world: World) -> None:
     link = new_link(world)
     with Visit(served.url) as one:
-        assert one.client.head(link).status_code == 401
-        assert one.client.get(link, headers={"sec-purpose": "prefetch"}).status_code == 401
-        assert one.client.get(link).status_code == 303
+        one.client.headers["host"] = urlsplit(link).netloc
+        path = f"/console/?{urlsplit(link).query}"
+        assert one.client.head(path).status_code == 401
+        assert one.client.get(path, headers={"sec-purpose": "prefetch"}).status_code == 401
+        assert one.follow(link).status_code == 303
 
 
 @pytest.mark.case(55)
@@ -170,7 +187,7 @@ def test_the_console_keeps_its_own_door_and_every_secret(world: World) -> None:
     with serving(world, **secrets) as other, Visit(other.url) as visitor:
         assert visitor.client.post("/read_file", json={"path": "README.md"}).status_code == 401
         assert visitor.client.get("/console/").status_code == 401
-        assert visitor.client.get(other.link).status_code == 303
+        assert visitor.follow(other.link).status_code == 303
         shown = visitor.get("settings")["settings"]
         assert next(one for one in shown if one["name"] == "token")["value"] == "(set)"
         paths = [route.path for route in ROUTES if route.method == "GET" and "*" not in route.path]
@@ -197,7 +214,7 @@ def test_the_console_is_for_this_machine_alone(world: World) -> None:
 @pytest.mark.case(136)
 def test_the_server_ends_while_pages_are_open(world: World) -> None:
     with serving(world) as other, Visit(other.url) as visitor:
-        assert visitor.client.get(other.link).status_code == 303
+        assert visitor.follow(other.link).status_code == 303
         with visitor.stream() as messages:
             assert next(messages).event == "approvals"
             other.process.send_signal(signal.SIGTERM)

@@ -59,10 +59,10 @@ def is_quiet(scope: Scope, status: int) -> bool:
 class ConsoleDoor:
     """Plain ASGI for everything below ``/console/``; Host and Origin were checked before."""
 
-    def __init__(self, app: EverContext, port: int) -> None:
+    def __init__(self, app: EverContext, url: str) -> None:
         self._app = app
         self.watch = Watch(app.settings.traces)
-        self.visitors = Visitors(Consoles(app.store), f"ec_console_{port}")
+        self.visitors = Visitors(Consoles(app.store), url)
         self._readers = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -101,7 +101,7 @@ class ConsoleDoor:
         never = (b"cache-control", b"no-store")
         # A browser that looks ahead, or only asks for the head, must not use the link up.
         looks = scope["method"] == "HEAD" or b"prefetch" in headers.get(b"sec-purpose", b"")
-        if "ticket" in query and not looks:
+        if "ticket" in query and not looks and self.visitors.is_own_name(scope["headers"]):
             cookie = await self.visitors.admit(query["ticket"])
             if cookie:
                 to = [(b"location", PREFIX.encode()), (b"set-cookie", cookie.encode()), never]
@@ -188,14 +188,15 @@ async def _send(send: Send, head: dict[str, Any], body: bytes) -> None:
 
 
 @asynccontextmanager
-async def open_console(app: EverContext, url: str, port: int) -> AsyncIterator[ConsoleDoor]:
+async def open_console(app: EverContext, address: str) -> AsyncIterator[ConsoleDoor]:
     """Make the console of a listener, and say in the store that it is open."""
-    door = ConsoleDoor(app, port)
+    url = address + PREFIX
+    door = ConsoleDoor(app, url)
     consoles = Consoles(app.store)
 
     async def announce() -> None:
         await consoles.sweep()
-        await consoles.announce(url + PREFIX, app.memory.project, app.settings.user)
+        await consoles.announce(url, app.memory.project, app.settings.user)
 
     # Without a database nobody finds the console; it is said there once it is back.
     await app.memory.when_reachable(announce)

@@ -8,6 +8,7 @@ import secrets
 import time
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
+from urllib.parse import urlsplit
 
 from evercontext.access.consoles import Consoles
 from evercontext.errors import ForeignOrigin, Unauthorized
@@ -15,6 +16,7 @@ from evercontext.server.auth import Headers
 
 LONGEST_VISIT = 12 * 3600
 MOST_VISITORS = 32
+COOKIE = "ec_console"
 CSRF = b"x-evercontext-csrf"
 
 
@@ -31,13 +33,14 @@ class Visitors:
     """Those who came in through a link; none of them outlives the server."""
 
     consoles: Consoles
-    cookie: str
-    """Cookies are shared by all ports of a host, so each port has its own name."""
+    url: str
+    """Where this console is. A browser sends a cookie to every port of a host, so each console has
+    a host name of its own that nobody can guess: no other server of the machine gets the cookie."""
     _known: dict[str, Visitor] = field(default_factory=dict)
 
     async def admit(self, ticket: str) -> str | None:
         """Use a ticket up and return the cookie to set; ``None`` if it is not good (any more)."""
-        if not ticket or len(ticket) > 200 or not await self.consoles.redeem(ticket):
+        if not ticket or len(ticket) > 200 or not await self.consoles.redeem(ticket, self.url):
             return None
         secret = secrets.token_urlsafe(32)
         now = time.time()
@@ -46,15 +49,23 @@ class Visitors:
             del self._known[next(iter(self._known))]
         self._known[_digest(secret)] = Visitor(secrets.token_urlsafe(32), now + LONGEST_VISIT)
         rules = f"Path=/console/; HttpOnly; SameSite=Strict; Max-Age={LONGEST_VISIT}"
-        return f"{self.cookie}={secret}; {rules}"
+        return f"{COOKIE}={secret}; {rules}"
+
+    def is_own_name(self, headers: Headers) -> bool:
+        """True if a request calls this console by its own name."""
+        host = urlsplit(self.url).netloc.encode()
+        return any(name == b"host" and value.lower() == host for name, value in headers)
 
     def of(self, headers: Headers) -> Visitor | None:
-        """The visitor whose cookie this request carries."""
+        """The visitor whose cookie this request carries, to this console's own name."""
+        headers = list(headers)
+        if not self.is_own_name(headers):
+            return None
         for name, value in headers:
             if name != b"cookie":
                 continue
             try:
-                given = SimpleCookie(value.decode("latin-1")).get(self.cookie)
+                given = SimpleCookie(value.decode("latin-1")).get(COOKIE)
             except CookieError:
                 continue
             found = self._known.get(_digest(given.value)) if given else None
