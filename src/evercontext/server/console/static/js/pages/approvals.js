@@ -7,7 +7,7 @@ import { t } from "../words.js";
 
 export async function open({ main, bus, onDispose, alive }) {
   const place = h("div", { class: "stack", "aria-live": "polite" });
-  const past = h("div", {});
+  const past = h("div", { class: "past" });
   fill(main, head(t("Approvals"), t("What a run wants to do and may not do without you.")), place, past);
   const cards = new Map();
   const load = async () => {
