@@ -17,8 +17,8 @@ from tests.cli.command import Ended, evercontext
 from tests.journeys.story import call, script
 
 WORKS = {finding.layer: finding for finding in available()}
-SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 BASE = Path(sys.base_prefix, "bin", f"python3.{sys.version_info.minor}")
+SYSTEM_PATH = f"/usr/local/bin:/usr/bin:/bin:{BASE.parent}"
 
 
 @pytest.fixture(params=[Layer.BUBBLEWRAP, Layer.LANDLOCK])
