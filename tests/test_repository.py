@@ -19,6 +19,7 @@ SOURCE = HERE / "src" / "evercontext"
 TESTS = HERE / "tests"
 
 LONG_FILES = {
+    "src/evercontext/agent/task.py": "one task from beginning to end, read in one place",
     "src/evercontext/settings/schema.py": "one row for each setting",
     "src/evercontext/errors.py": "the one tree of errors, drawn and declared in one place",
     "src/evercontext/domain/event.py": "the whole vocabulary of the log, in one place",
@@ -35,8 +36,8 @@ TESTED_THROUGH = {
     "agent/compaction.py": "agent/test_conversation.py",
     "agent/judgement.py": "agent/test_task.py",
     "agent/loop.py": "agent/test_task.py",
-    "agent/own_checks.py": "cli/test_run.py",
     "agent/repetition.py": "agent/test_task.py",
+    "app/baseline.py": "journeys/test_red_before.py",
     "app/calibrations.py": "app/test_house.py",
     "app/equipment.py": "app/test_house.py",
     "app/judging.py": "cli/test_evaluate.py",
@@ -79,6 +80,7 @@ TESTED_THROUGH = {
     "cli/traces.py": "cli/test_trace.py",
     "cli/tree.py": "cli/test_trace.py",
     "domain/backoff.py": "models/test_retry.py",
+    "domain/verdict.py": "journeys/test_verdicts.py",
     "evaluation/tools.py": "server/test_evaluator.py",
     "files/failures.py": "hostile/test_accidents.py",
     "files/listing.py": "hostile/test_files.py",

@@ -37,6 +37,7 @@
     │   │   └── RateLimited       with the time the provider asked for
     │   ├── ModelRefused          the provider rejected the request itself
     │   ├── ContextTooLong        more than the model's window
+    │   ├── AnswerFiltered        withheld by the provider's filter, or declined
     │   └── BadReply              not the JSON the protocol asks for
     ├── InvalidPlan               a plan that does not match the schema
     ├── JudgeProblem              a document could not be judged
@@ -307,6 +308,12 @@ class ContextTooLong(ModelProblem):
     """More tokens than the model's window."""
 
     code = "context_too_long"
+
+
+class AnswerFiltered(ModelProblem):
+    """The provider withheld the answer, or the model declined to give one."""
+
+    code = "answer_filtered"
 
 
 class BadReply(ModelProblem):

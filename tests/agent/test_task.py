@@ -130,9 +130,16 @@ async def test_a_missing_file_is_feedback(house: House) -> None:
 
 @pytest.mark.contract("E35")
 async def test_a_failure_never_made_good_leaves_the_task_undone(house: House) -> None:
-    report = await house.run(read("a.py"), {"text": "all done, trust me"})
+    bad: Turn = {"tool_calls": [{"name": "edit_file", "arguments": {"path": "a.py"}}]}
+    report = await house.run(bad, {"text": "all done, trust me"})
     assert report.outcome is Outcome.FAILED
     assert report.final.exit_code == 1
+
+
+@pytest.mark.contract("E35")
+async def test_what_was_only_looked_for_leaves_nothing_undone(house: House) -> None:
+    report = await house.run(read("a.py"), {"text": "there is no a.py"})
+    assert report.outcome is Outcome.DONE
 
 
 @pytest.mark.contract("E13", "E35")

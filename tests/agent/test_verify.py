@@ -46,11 +46,11 @@ async def checked(
 
 @pytest.mark.contract("E35")
 async def test_a_false_claim_of_success_ends_red(tmp_path: Path) -> None:
-    outcome, verified, seen = await checked(
-        tmp_path, GOOD.replace("2", "3"), [{"tool_calls": [WRITE]}, SAID]
-    )
+    wrong = {"path": "test_it.py", "content": GOOD.replace("2", "3"), "mode": "overwrite"}
+    turns = [{"tool_calls": [{"name": "write_file", "arguments": wrong}]}, SAID]
+    outcome, verified, seen = await checked(tmp_path, GOOD, turns, repair=False)
     assert (outcome, verified) == (Outcome.RED, "red")
-    assert [(check.kind, check.exit_code) for check in seen] == [("test", 1)]
+    assert {(check.kind, check.exit_code, check.verdict) for check in seen} == {("test", 1, "red")}
 
 
 async def test_green_tests_verify(tmp_path: Path) -> None:
@@ -74,7 +74,8 @@ async def test_the_agents_own_run_verifies_nothing(tmp_path: Path) -> None:
 
 async def test_the_users_command_decides(tmp_path: Path) -> None:
     turns = [{"tool_calls": [WRITE]}, SAID]
-    outcome, _, seen = await checked(tmp_path, GOOD, turns, test_cmd="false", lint_cmd="true")
+    command = "sh -c 'test ! -e a.py'"
+    outcome, _, seen = await checked(tmp_path, GOOD, turns, test_cmd=command, lint_cmd="true")
     assert outcome is Outcome.RED
     assert [(check.kind, check.exit_code) for check in seen] == [("lint", 0), ("test", 1)]
 
@@ -120,7 +121,7 @@ async def test_where_every_test_is_skipped_nothing_is_verified(tmp_path: Path) -
     skipped = SKIPPING.replace(BOTH, GOOD)
     outcome, verified, seen = await checked(tmp_path, skipped, [edited("a.py", "x = 1\n"), SAID])
     assert (outcome, verified) == (Outcome.DONE, "not verified")
-    assert seen[0].summary == "1 skipped"
+    assert seen[0].summary == "test: no test ran"
 
 
 @pytest.mark.slow

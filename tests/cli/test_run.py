@@ -34,7 +34,7 @@ def run(root: Path, plan: str, model: str, *more: str) -> Ended:
     return evercontext("run", "--plan", plan, "-m", model, "--no-auto-test", *more, cwd=root)
 
 
-BAD = {"tool_calls": [{"name": "read_file", "arguments": {"path": "nowhere.txt"}}]}
+BAD = {"tool_calls": [{"name": "move_file", "arguments": {"path": "none.txt", "to": "b.txt"}}]}
 
 
 @pytest.mark.contract("E42", "E49", "E52")

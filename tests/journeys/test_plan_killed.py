@@ -95,7 +95,7 @@ async def test_a_rollback_keeps_what_the_user_wrote_meanwhile(tmp_path: Path) ->
     root.mkdir()
     for name in ("mine.txt", "theirs.txt"):
         (root / name).write_text("old\n")
-    bad = {"tool_calls": [call("read_file", path="nowhere.txt")]}
+    bad = {"tool_calls": [call("move_file", path="nowhere.txt", to="x.txt")]}
     model = script(
         tmp_path / "s",
         *part("a", write("mine.txt", "new\n"), write("theirs.txt", "new\n"), bad),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from evercontext.workspace.outcomes import counts, plain, ran, tail
+from evercontext.workspace.outcomes import counts, plain, ran, tail, unproved
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,47 @@ def test_the_tail_says_what_is_missing() -> None:
     assert tail(text).startswith("… [")
     assert tail(text).endswith("line 999")
     assert tail("short") == "short"
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("no tests ran in 0.01s", 5),
+        ("----\nRan 0 tests in 0.000s\n\nOK", 0),
+        ("----\nRan 0 tests in 0.000s\n\nNO TESTS RAN", 5),
+        ("No tests found, exiting with code 0", 0),
+        ("No tests found, exiting with code 1", 1),
+        ("No test files found, exiting with code 1", 1),
+        ("?   \texample.com/a\t[no test files]", 0),
+        ("ok  \texample.com/a\t0.002s [no tests to run]", 0),
+        ("test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out", 0),
+        ("3 skipped in 0.1s", 0),
+        ("/usr/bin/python3: No module named pytest", 1),
+        ("sh: 1: jest: not found", 127),
+        ('npm error Missing script: "test"', 1),
+        ("bwrap: execvp pytest: No such file or directory", 1),
+    ],
+)
+def test_a_check_that_found_nothing_or_could_not_start_proves_nothing(said: str, code: int) -> None:
+    """V1"""
+    assert unproved(said, code, "pytest -q", tests=True)
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("1 passed in 0.1s", 0),
+        ("1 failed in 0.1s", 1),
+        ("1 error in 0.1s", 2),
+        ("?   \ta\t[no test files]\nok  \tb\t0.01s", 0),
+        ("?   \ta\t[no test files]\nFAIL\tb [build failed]", 1),
+        ("ok  \ta\t0.01s [no tests to run]\nok  \tb\t0.01s", 0),
+        ("running 0 tests\ntest result: ok. 0 passed; 0 failed; 0 ignored\n"
+         "test result: ok. 2 passed; 0 failed; 0 ignored", 0),
+        ("E   ModuleNotFoundError: No module named 'shop'\n1 error in 0.1s", 2),
+        ("all is well", 0),
+        ("", 1),
+    ],
+)  # fmt: skip
+def test_a_check_that_ran_is_judged_by_how_it_ended(said: str, code: int) -> None:
+    assert unproved(said, code, "pytest -q", tests=True) is None

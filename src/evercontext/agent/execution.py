@@ -71,6 +71,11 @@ class Following:
         finally:
             await self._let_go()
 
+    async def go_on(self) -> Part | None:
+        """Do what can be done now that some parts are done after all."""
+        self._schedule.recover(id for id, part in self.parts.items() if part.done)
+        return await self.run()
+
     def in_order(self) -> list[Part]:
         """The parts as the plan has them, whichever ended first."""
         return [self.parts[task.id] for task in self.plan.in_order() if task.id in self.parts]

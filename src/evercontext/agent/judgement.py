@@ -9,20 +9,32 @@ from evercontext.errors import EverContextError
 OVERRULED = (Outcome.DONE, Outcome.FAILED, Outcome.LIMIT)
 
 
-def judge(progress: Progress, error: EverContextError | None) -> Outcome:
+def judge(progress: Progress, error: EverContextError | None, *, attended: bool = False) -> Outcome:
     """How it ended. The model's own word that all is well does not decide it.
 
-    A policy refusal makes the run a refused one, however it went on; a last call that failed and
-    was never made good leaves the task undone.
+    A policy refusal makes the run a refused one, however it went on. A call that was to do
+    something, failed, and was never made good leaves the task undone; so does a last command that
+    failed where nothing was changed, unless a person is there to read the answer (``attended``).
+    What was only looked for and not found leaves nothing undone.
     """
     outcome = outcome_of(error) if error else Outcome.DONE
     if progress.refusals and outcome in OVERRULED:
         return Outcome.REFUSED
     if outcome is Outcome.DONE and progress.denied:
         return Outcome.DENIED
-    if outcome is Outcome.DONE and progress.last_call_failed:
+    if outcome is Outcome.DONE and left_undone(progress, attended=attended):
         return Outcome.FAILED
     return outcome
+
+
+def left_undone(progress: Progress, *, attended: bool = False) -> str | None:
+    """Return what a task left undone, or nothing."""
+    if progress.failed_call:
+        return "the last call failed and the task stayed undone"
+    if progress.failed_command and not attended and not any(progress.changed.values()):
+        code = progress.failed_command
+        return f"the last command failed (exit code {code}) and nothing was changed"
+    return None
 
 
 def unsaid(outcome: Outcome, progress: Progress) -> str | None:
@@ -30,7 +42,7 @@ def unsaid(outcome: Outcome, progress: Progress) -> str | None:
     if outcome is Outcome.REFUSED:
         return f"refused by policy: {progress.refusals[-1]}"
     if outcome is Outcome.FAILED:
-        return "the last call failed and the task stayed undone"
+        return left_undone(progress)
     if outcome is Outcome.RED:
         return "finished, but the project's checks are red"
     return "not approved" if outcome is Outcome.DENIED else None

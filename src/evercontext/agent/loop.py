@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evercontext.agent.limits import Meter
-from evercontext.agent.repetition import Repetition
+from evercontext.agent.repetition import FailureStreak, Repetition, exit_code
 from evercontext.context.window import Window, fit
 from evercontext.domain.event import ModelReply, Notice, Retry, TextPiece
 from evercontext.domain.message import Message, ToolCall, tool_result, user
@@ -32,6 +32,7 @@ from evercontext.domain.model import (
 )
 from evercontext.domain.tool import Caller, Shown, Tool, ToolResult
 from evercontext.errors import (
+    AnswerFiltered,
     ApprovalDenied,
     AuditUnavailable,
     BadReply,
@@ -46,10 +47,18 @@ from evercontext.errors import (
 from evercontext.events.log import EventLog
 from evercontext.tools.toolbox import Toolbox
 from evercontext.tools.truncate import bounded
+from evercontext.workspace.onlookers import only_asks
 
 MOST_CALLS = 50
 """Calls in one reply; a model that asks for more is confused, and none of them is made."""
 MOST_FORMAT_ERRORS = 3
+_UNFINISHED = {
+    "length": "Your answer was cut off at the output limit. Go on exactly where it stopped, and"
+    " be brief.",
+    "filtered": "Your answer was withheld by the provider's filter. Go on with the task without"
+    " what was withheld, or say what cannot be done.",
+}
+"""Ways an answer ends that are no end, and what the model is told of them."""
 
 Price = Callable[[str, Usage], float | None]
 Remember = Callable[[Message], Awaitable[None]]
@@ -75,23 +84,33 @@ class Progress:
     refusals: list[str] = field(default_factory=list)
     changed: dict[str, bool] = field(default_factory=dict)
     """Files written; ``False``: only with the content they had."""
+    writes: int = 0
+    """Calls that changed a file."""
     denied: bool = False
-    last_call_failed: bool = False
+    failed_call: bool = False
+    """The last call that was to do something could not be made."""
+    failed_command: int | None = None
+    """How the last command ended, where it ended badly."""
 
     def add(self, other: Progress) -> None:
         """Take in what another loop of the same run has done."""
         self.refusals += other.refusals
         for path, real in other.changed.items():
             self.changed[path] = real or self.changed.get(path, False)
+        self.writes += other.writes
         self.denied = self.denied or other.denied
-        self.last_call_failed = other.last_call_failed
+        self.failed_call = other.failed_call
+        self.failed_command = other.failed_command
 
-    def note(self, call: ToolCall, result: ToolResult) -> None:
-        """Take in one result."""
-        # What the mode forbids is no failure: a plan is all that was asked for.
-        self.last_call_failed = not result.ok and not isinstance(result.error, ModeRefused)
+    def note(self, call: ToolCall, result: ToolResult, *, acts: bool = True) -> None:
+        """Take in one result; ``acts``: the call was to do something, not only to look."""
+        if acts:
+            # What the mode forbids is no failure: a plan is all that was asked for.
+            self.failed_call = not result.ok and not isinstance(result.error, ModeRefused)
+            self.failed_command = exit_code(result) or None
         for change in result.changes:
             real = change.before != change.after
+            self.writes += real
             self.changed[change.path] = real or self.changed.get(change.path, False)
 
 
@@ -137,7 +156,12 @@ class Loop:
     """Set while other loops of the same task run; words are then not streamed, only told whole."""
     _estimated: int = 0
     _repetition: Repetition = field(default_factory=Repetition)
+    _streak: FailureStreak = field(default_factory=FailureStreak)
+    _results: list[ToolResult] = field(default_factory=list)
+    """Of the calls of the newest reply."""
     _format_errors: int = 0
+    _cut: list[str] = field(default_factory=list)
+    """The pieces of an answer that was cut off and is gone on with."""
 
     async def run(self, history: list[Message]) -> str:
         """Go on from ``history`` until the model answers without calls; return that answer."""
@@ -147,11 +171,16 @@ class Loop:
             await self._say(history, reply.as_message())
             self._emit(told)
             if reply.tool_calls:
+                self._cut, self._results = [], []
                 async for message in self._make(reply.tool_calls):
                     await self._say(history, message)
-            elif reply.text.strip() or self.progress.changed:
-                if (more := await self.may_stop(reply.text)) is None:
-                    return reply.text
+                self._streak.note(self._results)
+            elif reply.stop in _UNFINISHED:
+                await self._say(history, self._go_on(reply))
+            elif (answer := "".join([*self._cut, reply.text])).strip() or self.progress.changed:
+                if (more := await self.may_stop(answer)) is None:
+                    return answer
+                self._cut = []
                 await self._say(history, user(more))
             else:
                 await self._say(history, self._nothing_said())
@@ -224,7 +253,8 @@ class Loop:
                 result = await self._call(call)
         except TimeoutError:
             raise self.meter.out_of_time() from None
-        self.progress.note(call, result)
+        self._results.append(result)
+        self.progress.note(call, result, acts=self._acts(call))
         self._stop_if_refused(result)
         nudge = self._repetition.note(call, result)
         return encode(result, nudge)
@@ -241,6 +271,31 @@ class Loop:
             return ToolResult.failed(refusal)
         async with self.beside.turnstile if tool.writes else nullcontext():
             return await self.toolbox.call(call.name, call.arguments, self.caller)
+
+    def _acts(self, call: ToolCall) -> bool:
+        """Tell whether a call was to do something; one for an unknown tool may have been."""
+        try:
+            tool = self.toolbox.find(call.name)
+        except UnknownTool:
+            return True
+        line = call.arguments.get("command")
+        return tool.writes and not (isinstance(line, str) and only_asks(line))
+
+    def _go_on(self, reply: Reply) -> Message:
+        """Return what the model is told of an answer that did not come whole, once."""
+        asked_before = bool(self._cut)
+        self._cut.append(reply.text)
+        if not asked_before:
+            return user(_UNFINISHED[reply.stop])
+        if reply.stop == "filtered":
+            raise AnswerFiltered(
+                "the provider withheld the answer, twice",
+                fix="Say the task in other words, or use another model",
+            )
+        raise LimitReached(
+            "the answer was cut off at the model's output limit, twice",
+            fix="Ask for less at once, or use a model with a larger output",
+        )
 
     def _stop_if_refused(self, result: ToolResult) -> None:
         if isinstance(result.error, AuditUnavailable | NobodyToAsk):

@@ -63,6 +63,8 @@ class Planned:
     """Tasks that were done before and are not done again."""
     interrupted: frozenset[str] = frozenset()
     """Tasks that were begun before and cut off."""
+    red: frozenset[str] = frozenset()
+    """Tasks that came to their end before, with checks that were red."""
     tree: str = ""
     """Hash of the tree that it was made for, where that is known."""
 

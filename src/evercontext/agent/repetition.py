@@ -1,10 +1,11 @@
-"""A model that makes the same call with the same result for ever is told, then stopped."""
+"""A model that goes in circles, or fails at everything it tries, is told, then stopped."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Sequence
 
 from evercontext.domain.message import ToolCall
 from evercontext.domain.tool import ToolResult
@@ -13,6 +14,10 @@ from evercontext.errors import LimitReached
 NUDGE_AT = 3
 STOP_AT = 5
 STOP_FAILURES_AT = 3
+MOST_FAILURES = 10
+"""Calls that may fail in a row, however different they are (the circuit breaker, E42)."""
+LEAST_REPLIES = 3
+"""Replies they must come from: a model that asks for many at once has not seen one fail yet."""
 
 
 class Repetition:
@@ -38,3 +43,38 @@ class Repetition:
         key = hashlib.sha256(what.encode("utf-8", "backslashreplace")).hexdigest()
         self._seen[key] += 1
         return self._seen[key]
+
+
+class FailureStreak:
+    """Counts the calls that failed one after another."""
+
+    def __init__(self) -> None:
+        self._calls = self._replies = 0
+
+    def note(self, reply: Sequence[ToolResult]) -> None:
+        """Take in the results of one reply; raise once too many failed in a row."""
+        failed = 0
+        for result in reversed(reply):
+            if not failing(result):
+                self._calls = self._replies = 0
+                break
+            failed += 1
+        self._calls += failed
+        self._replies += bool(failed)
+        if self._calls >= MOST_FAILURES and self._replies >= LEAST_REPLIES:
+            last = (reply[-1].text.strip().splitlines() or [""])[-1][:200]
+            raise LimitReached(
+                f"stopped: {self._calls} calls in a row failed, the last one with: {last}",
+                fix="Say the task in other words, or use a stronger model",
+            )
+
+
+def failing(result: ToolResult) -> bool:
+    """Tell whether a call failed: it could not be made, or its command ended badly."""
+    return not result.ok or bool(exit_code(result))
+
+
+def exit_code(result: ToolResult) -> int | None:
+    """Return how the command of a call ended, where it ran one."""
+    code = result.data.get("exit_code") if isinstance(result.data, dict) else None
+    return code if isinstance(code, int) else None

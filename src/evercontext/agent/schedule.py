@@ -43,6 +43,13 @@ class Schedule:
         self.running.remove(task)
         (self.done if done else self.lost).add(task.id)
 
+    def recover(self, done: Iterable[str]) -> None:
+        """Take tasks for done after all, so that those that need them can run."""
+        recovered = set(done)
+        self.done |= recovered
+        self.lost -= recovered
+        self.lost -= {task.id for task in self._waiting}
+
     def skipped(self) -> tuple[PlanTask, ...]:
         """The tasks that were never begun."""
         return tuple(self._waiting)

@@ -16,10 +16,20 @@ from evercontext.agent.hooked import HookedTask
 from evercontext.agent.judgement import OVERRULED, judge, unsaid
 from evercontext.agent.limits import LimitHit, Limits, Meter
 from evercontext.agent.loop import Beside, Loop, MayStop, Price, Progress, Remember, forget
-from evercontext.agent.own_checks import all_green
 from evercontext.agent.plan import PlanTask
 from evercontext.agent.planner import MakePlan, Planned, no_planner
-from evercontext.agent.verify import Repair, Repairing, Verdict, Verify, no_checks, no_repair
+from evercontext.agent.verify import (
+    NOTHING_WANTED,
+    Findings,
+    Repair,
+    Repairing,
+    Scope,
+    Verify,
+    no_checks,
+    no_repair,
+    run_own,
+    together,
+)
 from evercontext.context.window import Window
 from evercontext.domain.event import (
     Body,
@@ -34,7 +44,8 @@ from evercontext.domain.event import (
 from evercontext.domain.message import Message, user
 from evercontext.domain.model import Model
 from evercontext.domain.outcome import Outcome, outcome_of
-from evercontext.domain.tool import Caller, Mode
+from evercontext.domain.tool import Caller, Door, Mode
+from evercontext.domain.verdict import GREEN
 from evercontext.errors import Cancelled, EverContextError, Terminated
 from evercontext.events.log import EventLog
 from evercontext.tools.toolbox import Toolbox
@@ -93,7 +104,10 @@ class TaskRun:
     """How the session began that this is the first task of: ``startup``, ``resume``."""
     changed_before: tuple[str, ...] = ()
     """What an earlier run of the same trace had changed."""
-    _verdict: Verdict = "not verified"
+    _findings: Findings = NOTHING_WANTED
+    """What the checks found last."""
+    _own: dict[str, tuple[int, Findings]] = field(default_factory=dict)
+    """What the plan's own checks found, and how many changes there had been."""
     _meter: Meter = field(init=False)
     _mended: Progress = field(default_factory=Progress)
     _kept: list[Part] = field(default_factory=list)
@@ -119,7 +133,7 @@ class TaskRun:
             await self._carry_out(text, began)
             await self._ask_to_stop(began)
             if self._changed() and self.caller.mode is Mode.AGENT:
-                await self._check(text, began)
+                await self._check_all(text, began)
             return await self._end(began, None)
         except EverContextError as error:
             return await self._end(began, error)
@@ -131,15 +145,25 @@ class TaskRun:
         finally:
             stop_hearing()
 
-    async def _check(self, text: str, began: str) -> None:
+    async def _check_all(self, text: str, began: str) -> None:
+        """Run every check that is wanted and has not run since the last change."""
+        writes = self._progress().writes
+        fresh = [found for at, found in self._own.values() if at == writes]
+        stale = tuple(command for command, (at, _) in self._own.items() if at != writes)
+        self._findings = together([await self._check(text, began, stale), *fresh])
+
+    async def _check(self, text: str, began: str, commands: tuple[str, ...]) -> Findings:
+        """Run the checks of the project and these of the plan; repair what is red."""
         caller = dataclasses.replace(self.caller, parent=began)
+        scope = Scope(self._changed(), commands, self.toolbox)
         try:
-            self._verdict = await self._in_time(self.verify(caller))
+            found = await self._in_time(self.verify(caller, scope))
         except LimitHit as hit:
             self._emit(hit.event, began)
             raise
-        if self._verdict != "red":
-            return
+        self._findings = found
+        if found.verdict != "red":
+            return found
 
         async def ask(about: str, toolbox: Toolbox) -> None:
             mending = Progress()
@@ -153,8 +177,10 @@ class TaskRun:
             text, caller, self.toolbox, self._changed(), name, ask,
             seconds_left=lambda: self._meter.seconds_left,
         )  # fmt: skip
-        self._verdict, changed = await self.repair(given)
+        found, changed = await self.repair(given, found)
         self._mended.changed |= dict.fromkeys(changed, True)
+        self._mended.writes += len(changed)
+        return found
 
     async def _carry_out(self, text: str, began: str) -> None:
         """Follow the plan, and make another one as long as it asks for that."""
@@ -186,6 +212,9 @@ class TaskRun:
             asked = self._asked(text, part.task, following) if len(plan.tasks) > 1 else text
             if part.task.id in planned.interrupted:
                 asked = f"{asked}\n\n{CUT_OFF}"
+            if part.task.id in planned.red and await self._is_green(part.task, began):
+                part.outcome = Outcome.DONE
+                return self._tell_end(part.task, part.outcome.word, began)
             if len(plan.tasks) == 1:
                 return await self._do(part, asked, began, text)
             began_part = TaskBegan(id=part.task.id, title=part.task.title)
@@ -199,33 +228,60 @@ class TaskRun:
         width = self.width if self.conversation is None else 1
         self._following = following = Following(plan, do, width, planned.finished)
         failed = await following.run()
+        while await self._repaired(text, following, began):
+            failed = await following.go_on()
         for task in following.skipped():
             self._tell_end(task, "skipped", began)
         return failed
+
+    async def _repaired(self, text: str, following: Following, began: str) -> bool:
+        """Repair what made tasks red; their own checks, run again, decide which are done now."""
+        red = [part for part in following.in_order() if part.outcome is Outcome.RED]
+        if not red or not self._changed() or self.repair is no_repair:
+            return False
+        await self._check(text, began, tuple(c for part in red for c in part.task.checks))
+        for part in red:
+            if await self._is_green(part.task, began):
+                part.outcome = Outcome.DONE
+                self._tell_end(part.task, part.outcome.word, began)
+        return any(part.done for part in red)
 
     def _tell_end(self, task: PlanTask, status: str, began: str) -> None:
         self._emit(TaskEnded(id=task.id, title=task.title, status=status), began)
 
     async def _do(self, part: Part, asked: str, parent: str, text: str) -> None:
-        box, green = self.toolbox, True
+        box, own = self.toolbox, NOTHING_WANTED
         try:
             part.text = await self._converse(asked, "agent", parent, box, part.progress, text, part)
-            if judge(part.progress, None) is Outcome.DONE:
-                green = await self._green(part.task, parent)
+            if self._judge(part.progress, None) is Outcome.DONE:
+                own = await self._own_checks(part.task, parent)
         except EverContextError as error:
             part.error = error
             if isinstance(error, LimitHit):
                 self._emit(error.event, parent)
         # Not before its checks ended: a part that is stopped among them is not done.
-        part.outcome = judge(part.progress, part.error) if green else Outcome.RED
+        red = own.verdict == "red"
+        part.outcome = Outcome.RED if red else self._judge(part.progress, part.error)
 
-    async def _green(self, task: PlanTask, parent: str) -> bool:
+    def _judge(self, progress: Progress, error: EverContextError | None) -> Outcome:
+        return judge(progress, error, attended=self.caller.door is Door.CHAT)
+
+    async def _is_green(self, task: PlanTask, parent: str) -> bool:
+        return (await self._own_checks(task, parent)).verdict in GREEN
+
+    async def _own_checks(self, task: PlanTask, parent: str) -> Findings:
+        """Run the checks that the plan asks for after this task."""
         if not task.checks or self.caller.mode is not Mode.AGENT:
-            return True
+            return NOTHING_WANTED
         caller = dataclasses.replace(self.caller, parent=parent)
         async with self._turnstile:
-            checks = all_green(task.checks, self.toolbox, self.events, caller)
-            return await self._in_time(checks)
+            found = [
+                await self._in_time(run_own([command], self.toolbox, self.events, caller))
+                for command in task.checks
+            ]
+        writes = self._progress().writes
+        self._own |= {c: (writes, one) for c, one in zip(task.checks, found, strict=True)}
+        return together(found)
 
     async def _in_time(self, work: Awaitable[T]) -> T:
         """Wait for work that the clock of the task ends, whoever does it."""
@@ -328,11 +384,15 @@ class TaskRun:
         outcome = outcome_of(error) if error else (failed.outcome if failed else Outcome.DONE)
         if progress.refusals and outcome in OVERRULED:
             outcome = Outcome.REFUSED
-        if outcome is Outcome.DONE and self._verdict == "red":
+        if outcome is Outcome.DONE and self._findings.verdict == "red":
             outcome = Outcome.RED
         changed, back = await self._rolled_back(outcome, began)
         answer = "\n\n".join(part.text for part in parts if part.text)
         meter = self._meter
+        checked = bool(self._changed()) and not back
+        said = str(error) if error else unsaid(outcome, progress)
+        # A person's own "no", or Esc, is no error.
+        chosen = outcome is Outcome.CANCELLED or (outcome is Outcome.DENIED and error is None)
         skipped = len(self._following.skipped()) if self._following else 0
         final = Final(
             status=outcome.word,
@@ -343,9 +403,10 @@ class TaskRun:
             input_tokens=meter.usage.input_tokens,
             output_tokens=meter.usage.output_tokens,
             cost_usd=meter.cost,
-            error=str(error) if error else unsaid(outcome, progress),
+            error=None if chosen else said,
             changed=changed,
-            verified=self._verdict if self._changed() and not back else None,
+            note=said if chosen else (self._findings.reason or None if checked else None),
+            verified=self._findings.verdict if checked else None,
             tasks_done=sum(part.done for part in parts),
             tasks=len(parts) + skipped,
             rolled_back=back,
@@ -379,6 +440,7 @@ class TaskRun:
         for part in self._parts():
             whole.add(part.progress)
         whole.refusals += self._mended.refusals
+        whole.writes += self._mended.writes
         for changed in (self._mended.changed, self._hooked.changed):
             whole.changed |= {path: real for path, real in changed.items() if real}
         return whole

@@ -1,36 +1,31 @@
 """Verification: the harness runs the project's checks after a change.
 
 The model may run them too, as often as it likes; only these runs decide what the end of a task
-says.
+says. ``verified`` means that every check that was named or found ran, and passed, after the last
+change.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from evercontext.domain.event import Verification
 from evercontext.domain.tool import Caller
+from evercontext.domain.verdict import FEWER, WORST_FIRST, Verdict
 from evercontext.events.log import EventLog
 from evercontext.tools.approval import Gate
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.failures.failure import Failure
-from evercontext.workspace.outcomes import ran
+from evercontext.workspace.outcomes import ran, unproved
 
-Verdict = Literal["verified", "verified with fewer tests", "red", "not verified"]
-FEWER: Verdict = "verified with fewer tests"
-GREEN: tuple[Verdict, ...] = ("verified", FEWER)
-_NOT_STARTED = re.compile(r"bwrap: execvp \S+: No such file or directory\s*$")
 _RUNNERS = ("unittest", "pytest", "_pytest", "doctest")
-_NO_TESTS = 5
-"""What pytest says when there was nothing to run."""
+_LONGEST = 200
 
-Verify = Callable[[Caller], Awaitable[Verdict]]
 Earlier = Callable[[tuple[str, ...], Caller], Awaitable[int]]
 """How many tests a command ran before, here; 0 where nobody knows."""
 
@@ -42,7 +37,7 @@ async def never(command: tuple[str, ...], caller: Caller) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the checks found, all together."""
+    """What checks found, all together."""
 
     verdict: Verdict
     failures: tuple[Failure, ...] = ()
@@ -50,6 +45,54 @@ class Findings:
     """Tests that passed, as far as they were counted."""
     output: str = ""
     """The end of what the red ones said."""
+    reason: str = ""
+    """Why the verdict is not ``verified``, in a few words."""
+    before: tuple[Failure, ...] = ()
+    """What was red before the change, too."""
+    wanted: bool = True
+    """False where no check was named or found."""
+
+
+NOTHING_WANTED = Findings("not verified", reason="no check is named or found", wanted=False)
+
+
+def together(findings: Sequence[Findings]) -> Findings:
+    """Join what several checks found; the worst of them decides."""
+    every = [one for one in findings if one.wanted]
+    if not every:
+        return NOTHING_WANTED
+    worst = min(every, key=lambda one: WORST_FIRST.index(one.verdict))
+    reasons = dict.fromkeys(one.reason for one in every if one.verdict == worst.verdict)
+    return Findings(
+        worst.verdict,
+        tuple(failure for one in every for failure in one.failures),
+        sum(one.passed for one in every),
+        "\n\n".join(one.output for one in every if one.output),
+        "; ".join(reason for reason in reasons if reason),
+        tuple(failure for one in every for failure in one.before),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One of the project's checks: ``lint`` or ``test`` of one of its packages."""
+
+    kind: str
+    directory: str = "."
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is to be checked of a task."""
+
+    changed: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    """Checks that the task's plan asks for."""
+    toolbox: Toolbox | None = None
+    """Runs these commands: behind the gate of the task."""
+
+
+Verify = Callable[[Caller, Scope], Awaitable[Findings]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,94 +111,138 @@ class Repairing:
     """Time until the limit of the task, or ``None`` without one."""
 
 
-Repair = Callable[[Repairing], Awaitable[tuple[Verdict, tuple[str, ...]]]]
-"""Returns how the checks end, and the files that the repair left changed."""
+Repair = Callable[[Repairing, Findings], Awaitable[tuple[Findings, tuple[str, ...]]]]
+"""Given what is red, returns how the checks end, and the files that the repair left changed."""
 
 
-async def no_repair(given: Repairing) -> tuple[Verdict, tuple[str, ...]]:
+async def no_repair(given: Repairing, red: Findings) -> tuple[Findings, tuple[str, ...]]:
     """Where nobody asked for repairs, red stays red."""
-    return "red", ()
+    return red, ()
 
 
-async def no_checks(caller: Caller) -> Verdict:
+async def no_checks(caller: Caller, scope: Scope) -> Findings:
     """Where nobody asked for checks, nothing is verified."""
-    return "not verified"
+    return NOTHING_WANTED
+
+
+Kinds = Callable[[Sequence[str]], Sequence[Check]]
+"""Given the changed files, returns the checks that are wanted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checker:
-    """Runs the checks of these kinds (``lint``, ``test``) and writes down how they ended."""
+    """Runs the checks that are wanted and writes down how they ended."""
 
     toolbox: Toolbox
     events: EventLog
-    kinds: Callable[[], Sequence[str]]
+    kinds: Kinds
     """Asked after the change: the task may have brought the first test."""
     earlier: Earlier = never
     root: Path | None = None
     """The project, where it is on this machine."""
+    quiet: bool = False
+    """Nothing is written down: these checks say nothing of the task itself."""
 
-    async def __call__(self, caller: Caller) -> Verdict:
-        """Run them all; one red check makes the whole red."""
-        return (await self.look(caller)).verdict
+    async def __call__(self, caller: Caller, scope: Scope) -> Findings:
+        """Run them all and say what they found."""
+        # Looks at the project's files.
+        wanted = await asyncio.to_thread(self.kinds, scope.changed)
+        findings = [one for check in wanted for one in await self._run(check, caller)]
+        if scope.commands and scope.toolbox:
+            findings.append(await run_own(scope.commands, scope.toolbox, self.events, caller))
+        return together(findings)
 
-    async def look(self, caller: Caller) -> Findings:
-        """Run them all and say what each found."""
-        kinds = await asyncio.to_thread(self.kinds)  # looks at the project's files
-        runs = [run for kind in kinds for run in await self._run(kind, caller)]
-        verdicts = [verdict for verdict, _ in runs]
-        red = [run for verdict, run in runs if verdict == "red"]
-        order: tuple[Verdict, ...] = ("red", FEWER, "verified")
-        return Findings(
-            next((word for word in order if word in verdicts), "not verified"),
-            tuple(Failure.from_json(one) for run in red for one in run["failures"]),
-            sum(run["counts"].get("passed", 0) for _, run in runs),
-            "\n\n".join(run["output"] for run in red),
-        )
-
-    async def _run(self, kind: str, caller: Caller) -> list[tuple[Verdict, Mapping[str, Any]]]:
+    async def _run(self, check: Check, caller: Caller) -> list[Findings]:
         box = self.toolbox.behind(Gate())
-        result = await box.call(f"run.{kind}", {}, caller)
+        place = {} if check.directory == "." else {"directory": check.directory}
+        result = await box.call(f"run.{check.kind}", place, caller)
         data = result.data if isinstance(result.data, Mapping) else {}
         runs = data.get("runs") or []
         if not runs:
-            self._record(kind, (), None, result.text.strip().splitlines()[0][:200], caller)
-        return [(await self._judge(kind, run, caller), run) for run in runs]
+            reason = (result.text.strip().splitlines() or ["not run"])[0][:_LONGEST]
+            body = Verification(kind=check.kind, command=(), exit_code=None, summary=reason)
+            self._record(body, caller)
+            return [Findings("not verified", reason=f"{check.kind} did not run: {reason}")]
+        return [await self._judge(check.kind, run, caller) for run in runs]
 
-    async def _judge(self, kind: str, run: Mapping[str, Any], caller: Caller) -> Verdict:
-        counts = ", ".join(f"{number} {word}" for word, number in run["counts"].items())
-        ended, command = run["exit_code"], tuple(run["command"])
-        verdict: Verdict = "verified" if run["passed"] else "red"
-        if run["timed_out"]:
-            verdict, counts = "not verified", "not finished in time"
-        elif _NOT_STARTED.match(run["output"]):
-            verdict, counts = "not verified", "its program is not there"
-        elif ended == _NO_TESTS and "pytest" in shlex.join(command):
-            verdict, counts = "not verified", "there are no tests"
-        elif verdict == "verified" and kind == "test" and (impostor := self._impostor()):
-            verdict, counts = "not verified", f"{impostor} stands in the place of the test runner"
-        elif verdict == "verified" and kind == "test" and run["counts"]:
-            before, now = await self.earlier(command, caller), ran(run["counts"])
-            if now < before:
-                counts += f"; {before} ran before"
-            verdict = "not verified" if not now else FEWER if now < before else verdict
-        self._record(kind, command, ended, counts or verdict, caller, run["counts"])
-        return verdict
+    async def _judge(self, kind: str, run: Mapping[str, Any], caller: Caller) -> Findings:
+        counted, command = run["counts"], tuple(run["command"])
+        summary = ", ".join(f"{number} {word}" for word, number in counted.items())
+        found = judged(kind, run)
+        if found.verdict == "not verified":
+            summary = found.reason
+        elif found.verdict == "verified" and kind == "test":
+            found, summary = await self._measured(found, run, summary, caller)
+        body = Verification(
+            kind=kind,
+            command=command,
+            exit_code=run["exit_code"],
+            summary=summary or found.verdict,
+            counts=counted,
+            verdict=found.verdict,
+        )
+        self._record(body, caller)
+        return found
+
+    async def _measured(
+        self, found: Findings, run: Mapping[str, Any], summary: str, caller: Caller
+    ) -> tuple[Findings, str]:
+        """Green tests are measured by how many ran before, and by what ran them."""
+        if impostor := self._impostor():
+            reason = f"{impostor} stands in the place of the test runner"
+            return replace(found, verdict="not verified", reason=reason), reason
+        now = ran(run["counts"])
+        before = await self.earlier(tuple(run["command"]), caller) if run["counts"] else 0
+        if now >= before:
+            return found, summary
+        reason = f"{now} ran, {before} before"
+        return replace(found, verdict=FEWER, reason=reason), f"{summary}; {before} ran before"
 
     def _impostor(self) -> str | None:
         """A module of the project that Python takes for the one that runs tests."""
         names = [f"{runner}{end}" for runner in _RUNNERS for end in (".py", "/__init__.py")]
         return next((one for one in names if self.root and (self.root / one).exists()), None)
 
-    def _record(
-        self,
-        kind: str,
-        command: tuple[str, ...],
-        ended: int | None,
-        said: str,
-        caller: Caller,
-        counts: Mapping[str, int] | None = None,
-    ) -> None:
-        body = Verification(
-            kind=kind, command=command, exit_code=ended, summary=said, counts=counts or {}
-        )
+    def _record(self, body: Verification, caller: Caller) -> None:
+        if self.quiet:
+            return
         self.events.emit(body, trace_id=caller.trace_id, parent=caller.parent)
+
+
+def judged(kind: str, run: Mapping[str, Any]) -> Findings:
+    """Judge one run of a check by its exit code, its counts, and whether it checked anything."""
+    line = shlex.join(run["command"])
+    passed = run["counts"].get("passed", 0)
+    if run["timed_out"]:
+        return Findings("not verified", reason=f"{kind} was not finished in time")
+    why = unproved(run["output"], run["exit_code"], line, tests=kind == "test")
+    if why:
+        return Findings("not verified", reason=f"{kind}: {why}")
+    if run["passed"]:
+        return Findings("verified", passed=passed)
+    failures = tuple(Failure.from_json(one) for one in run["failures"])
+    return Findings("red", failures, passed, run["output"])
+
+
+async def run_own(
+    commands: Sequence[str], toolbox: Toolbox, events: EventLog, caller: Caller
+) -> Findings:
+    """Run the checks that a plan asks for, in the sandbox, and write down how each ended."""
+    findings = []
+    for command in commands:
+        result = await toolbox.call("run_command", {"command": command}, caller)
+        runs = result.data.get("runs") if isinstance(result.data, Mapping) else None
+        lines = result.text.strip().splitlines() or [""]
+        said = (lines[-1] if result.ok else lines[0])[:_LONGEST]
+        code = runs[0]["exit_code"] if runs else None
+        found = judged("task", runs[0]) if runs else Findings("not verified", reason=said)
+        body = Verification(
+            kind="task",
+            command=(command,),
+            exit_code=code,
+            summary=found.reason or said,
+            verdict=found.verdict,
+        )
+        events.emit(body, trace_id=caller.trace_id, parent=caller.parent)
+        findings.append(found)
+    return together(findings)

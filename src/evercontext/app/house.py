@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from evercontext.agent.baseline import NewFailures
 from evercontext.agent.briefing import Surroundings
 from evercontext.agent.limits import Limits
 from evercontext.agent.planner import Planner
 from evercontext.agent.skills import Skills, listed, skill_tool
 from evercontext.agent.task import Rollback, TaskReport, TaskRun, new_trace_id
-from evercontext.agent.verify import Checker
+from evercontext.agent.verify import Check, Checker
+from evercontext.app.baseline import Baseline
 from evercontext.app.calibrations import Calibrations
 from evercontext.app.checked_before import CheckedBefore
 from evercontext.app.equipment import ESSENTIAL, agent_rules, equip
@@ -42,7 +44,7 @@ from evercontext.storage.store import Store
 from evercontext.tools.approval import Gate, nobody
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.checkpoints import list_traces, undo
-from evercontext.workspace.detection import Project
+from evercontext.workspace.detection import packages
 from evercontext.workspace.marks import settle
 from evercontext.workspace.workspace import LocalWorkspace, Workspace
 
@@ -172,23 +174,36 @@ class EverContext:
                 await toolbox.hooks.fire("SessionEnd", {"reason": "exit"}, caller)
             return report
 
-    def checks(self, *, detect: bool) -> Checker:
-        """The checks that the harness runs after changes: those set, and the tests it finds."""
+    def checks(self, *, detect: bool) -> Checker | NewFailures:
+        """The checks that the harness runs after changes: those set, and the tests it finds.
+
+        What was red before a task is told apart, unless its repair is asked for, too.
+        """
         root = self.settings.root.resolve()
         before = CheckedBefore(self.settings.traces, root)
 
-        def kinds() -> tuple[str, ...]:
-            return tuple(self._check_kinds(detect))
+        def kinds(changed: Sequence[str]) -> tuple[Check, ...]:
+            return tuple(self._wanted(detect, changed))
 
-        return Checker(self.toolbox, self.events, kinds, before, root)
+        checker = Checker(self.toolbox, self.events, kinds, before, root)
+        if self.settings.repair_all or not isinstance(self.workspace, LocalWorkspace):
+            return checker
+        policy = agent_rules(self.settings)
+        baseline = Baseline(self.settings, self.workspace, policy, self.events, self.store, kinds)
+        return NewFailures(checker, baseline)
 
-    def _check_kinds(self, detect: bool) -> Iterator[str]:
-        settings = self.settings
+    def _wanted(self, detect: bool, changed: Sequence[str]) -> Iterator[Check]:
+        settings, root = self.settings, self.settings.root.resolve()
         if settings.lint_cmd:
-            yield "lint"
-        found = detect and Project(settings.root, process_environment()).commands("test")
-        if settings.test_cmd or settings.auto_test or found:
-            yield "test"
+            yield Check("lint")
+        if settings.test_cmd:
+            yield Check("test")
+        elif detect:
+            # In a repository of several packages, those that were changed are checked.
+            found = packages(root, "test", changed or ["."], process_environment())
+            yield from (Check("test", directory) for directory in found)
+            if settings.auto_test and not found:
+                yield Check("test")
 
     async def surroundings(self, caller: Caller) -> Surroundings:
         """What the agent is told of the project: its name, its files, its instructions."""

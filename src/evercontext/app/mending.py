@@ -6,9 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from evercontext.agent.baseline import NewFailures
 from evercontext.agent.repair.edits import Proposal
 from evercontext.agent.repair.mender import Mender
-from evercontext.agent.verify import Checker, Findings, Repair, Repairing, Verify, no_repair
+from evercontext.agent.verify import (
+    Check,
+    Checker,
+    Findings,
+    Repair,
+    Repairing,
+    Scope,
+    Verify,
+    no_repair,
+)
 from evercontext.app.checked_before import CheckedBefore
 from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.errors import ConfigError
@@ -30,7 +40,12 @@ class House(Protocol):
 
 
 def checked_and_mended(
-    checker: Checker, settings: Settings, workspace: Workspace, *, by_default: bool, tiny: bool
+    checker: Checker | NewFailures,
+    settings: Settings,
+    workspace: Workspace,
+    *,
+    by_default: bool,
+    tiny: bool,
 ) -> tuple[Verify, Repair]:
     """Return what runs the checks after a change, and what mends red ones.
 
@@ -66,20 +81,19 @@ async def mend_project(
             "the files of this project are behind EC_MCP_URL",
             fix="Unset it, and mend on the machine that has the files",
         )
-    root, kinds = app.settings.root.resolve(), tuple(_kinds(app.settings))
+    root, kinds = app.settings.root.resolve(), tuple(map(Check, _kinds(app.settings)))
     before_now = CheckedBefore(app.settings.traces, root)
-    checker = Checker(app.toolbox, app.events, lambda: kinds, before_now, root)
+    checker = Checker(app.toolbox, app.events, lambda changed: kinds, before_now, root)
     mender = Mender(checker, app.workspace, app.events, str(root), rounds=0, everywhere=True)
     caller = Caller(trace_id, Door.RUN, Mode.AGENT)
-    await mender.check(caller)
-    before = mender.found
+    before = await mender.check(caller, Scope())
     toolbox = app.toolbox.behind(gate) if gate else app.toolbox
     given = Repairing("mend the project", caller, toolbox, (), "", _nobody)
     if before.verdict != "red" or dry:
-        ways = await mender.proposals(given) if before.verdict == "red" else []
+        ways = await mender.proposals(given, before) if before.verdict == "red" else []
         return Mended(trace_id, before, before, (), tuple(ways))
-    _, changed = await mender(given)
-    return Mended(trace_id, before, mender.found, changed)
+    after, changed = await mender(given, before)
+    return Mended(trace_id, before, after, changed)
 
 
 def _kinds(settings: Settings) -> Iterator[str]:

@@ -42,6 +42,8 @@ class Interrupted:
     plan: TaskPlan | None = None
     finished: set[str] = field(default_factory=set)
     begun: set[str] = field(default_factory=set)
+    red: set[str] = field(default_factory=set)
+    """Tasks that came to their end with red checks."""
     changed: dict[str, bool] = field(default_factory=dict)
     final: Final | None = None
     rolled_back: bool = False
@@ -50,7 +52,13 @@ class Interrupted:
         """The rest of the plan."""
         plan = self.plan or plans.implicit(self.task.text)
         begun = frozenset(self.begun - self.finished)
-        return Planned(plan, "resume", finished=frozenset(self.finished), interrupted=begun)
+        return Planned(
+            plan,
+            "resume",
+            finished=frozenset(self.finished),
+            interrupted=begun,
+            red=frozenset(self.red - self.finished),
+        )
 
     def files(self) -> tuple[str, ...]:
         """What was really changed so far."""
@@ -94,11 +102,13 @@ def _take(found: Interrupted, body: object) -> None:
             found.final = None
         case Plan(tasks=tasks, finished=finished):
             found.plan = plans.validate({"tasks": [dict(task) for task in tasks]})
-            found.finished, found.begun = set(finished), set()
+            found.finished, found.begun, found.red = set(finished), set(), set()
         case TaskBegan(id=id):
             found.begun.add(id)
         case TaskEnded(id=id, status="done"):
             found.finished.add(id)
+        case TaskEnded(id=id, status="red"):
+            found.red.add(id)
         case Step() if found.plan and len(found.plan.tasks) == 1:
             found.begun.add(found.plan.tasks[0].id)
         case Diff(path=path, applied=True, added=added, removed=removed):
@@ -107,6 +117,16 @@ def _take(found: Interrupted, body: object) -> None:
             found.rolled_back = True
         case Final() as final:
             found.final = final
+            _end(found, final)
+
+
+def _end(found: Interrupted, final: Final) -> None:
+    """Take in how a run ended whose plan was one task: nothing else says that of it."""
+    tasks = found.plan.tasks if found.plan else ()
+    if len(tasks) == 1 and final.tasks_done:
+        found.finished.add(tasks[0].id)
+    elif len(tasks) == 1 and final.status == Outcome.RED.word:
+        found.red.add(tasks[0].id)
 
 
 def resumed(interrupted: Interrupted, replan: MakePlan) -> MakePlan:

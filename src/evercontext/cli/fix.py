@@ -121,9 +121,9 @@ def describe_failure(failure: Failure) -> str:
 
 
 def _summary(done: Mended) -> str:
-    from evercontext.agent.verify import FEWER
+    from evercontext.domain.verdict import FEWER
 
-    if done.before.verdict == "not verified":
+    if not done.before.wanted:
         return "nothing was checked: no lint or test command was found, see --lint-cmd, --test-cmd"
     if done.before.verdict == "verified":
         return "green, nothing to mend"
@@ -131,6 +131,9 @@ def _summary(done: Mended) -> str:
         return f"green, nothing to mend, but {FEWER} than before"
     before, left = len(done.before.failures), len(done.after.failures)
     said = f"{before} failure{'' if before == 1 else 's'}, {before - left} mended, {left} left"
+    if done.after.verdict == "not verified":
+        said = f"{said}, " if before else ""
+        return f"{said}not green, because not verified: {done.after.reason}"
     return f"{said}, {FEWER} than before" if done.after.verdict == FEWER else said
 
 
@@ -158,6 +161,7 @@ def _object(done: Mended, moves: list[RepairAttempt], dry: bool) -> dict[str, An
     return {
         "trace_id": done.trace_id,
         "verdict": done.after.verdict,
+        "reason": done.after.reason or None,
         "before": _found(done.before),
         "after": _found(done.after),
         "changed": list(done.changed),

@@ -216,6 +216,7 @@ def _check(check: Verification) -> Object:
         "exit_code": check.exit_code,
         "summary": check.summary,
         "counts": dict(check.counts),
+        "verdict": check.verdict,
     }
 
 
@@ -238,5 +239,8 @@ def _verdict(final: Final) -> Object:
         "is_error": failed,
         "outcome": final.status,
         "exit_code": final.exit_code,
-        "error": {"code": final.status, "message": final.error, "fix": None} if failed else None,
+        "error": {"code": final.status, "message": final.error or final.note, "fix": None}
+        if failed
+        else None,
+        "note": final.note,
     }

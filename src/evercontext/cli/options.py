@@ -65,7 +65,13 @@ def checks_options(function: F) -> F:
         metavar="N",
         help="Times the model may try to mend them; 0: only what needs no model.",
     )
-    return test(lint(auto(repair(rounds(function)))))
+    every = click.option(
+        "--repair-all",
+        is_flag=True,
+        default=None,
+        help="Repair, and judge by, what was red before the task, too.",
+    )
+    return test(lint(auto(repair(every(rounds(function))))))
 
 
 def json_option(function: F) -> F:

@@ -231,6 +231,8 @@ class TextView:
         self._err.line()
         if final.error:
             self._err.line(f"error: {one_line(final.error)}", "red")
+        if final.note:
+            self._err.line(self._err.wrapped(f"note: {one_line(final.note)}"), "yellow")
         colour = _COLOURS.get(final.status, "red")
         word = self._err.paint(final.status, "bold", colour)
         self._err.line(f"{word}  {describe_final(final, dry=self._dry)}")

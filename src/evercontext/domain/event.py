@@ -231,6 +231,8 @@ class Verification(Body):
     summary: str
     counts: Mapping[str, int] = field(default_factory=dict)
     """How many passed, failed, were skipped, where the command says so."""
+    verdict: str = "not verified"
+    """What it proves: ``verified``, ``red``, ``not verified`` …"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,9 +359,12 @@ class Final(Body):
     cost_usd: float | None = None
     error: str | None = None
     changed: tuple[str, ...] = ()
+    note: str | None = None
+    """What a person should know of the verdict and is no error: why it is not verified, what was
+    red before, that they said no themselves."""
     verified: str | None = None
-    """``verified``, ``verified with fewer tests`` (than ran the time before), ``not verified`` or
-    ``red``, by checks that the harness ran after changes."""
+    """``verified``, ``verified with fewer tests`` (than ran the time before), ``red before, too``,
+    ``not verified`` or ``red``, by checks that the harness ran after changes."""
     tasks: int = 1
     tasks_done: int = 0
     rolled_back: tuple[str, ...] = ()

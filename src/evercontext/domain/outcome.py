@@ -13,7 +13,7 @@ class Outcome(IntEnum):
     DONE = 0
     FAILED = 1
     REFUSED = 2
-    """The policy said no to something the model tried."""
+    """The policy said no to something the model tried, or the provider withheld the answer."""
     INVALID = 3
     """The model's JSON was invalid twice in a row."""
     RED = 4
@@ -40,6 +40,7 @@ _BY_ERROR: dict[type[errors.EverContextError], Outcome] = {
     errors.PolicyError: Outcome.REFUSED,
     errors.ApprovalDenied: Outcome.DENIED,
     errors.HookBlocked: Outcome.DENIED,
+    errors.AnswerFiltered: Outcome.REFUSED,
     errors.BadReply: Outcome.INVALID,
     errors.LimitReached: Outcome.LIMIT,
     errors.ModelUnavailable: Outcome.UNREACHABLE,

@@ -21,6 +21,7 @@ from evercontext.domain.event import (
     StepResult,
     Task,
 )
+from evercontext.domain.verdict import GREEN
 
 EVIDENCE_AT = 5
 POLICY_CODES = frozenset({
@@ -101,7 +102,7 @@ def compute(events: Iterable[Event], at: int = EVIDENCE_AT) -> Kpis:
     finals = [trace.final for trace in ended if trace.final]
     planned = [final for final in finals if final.tasks > 1]
     repaired = [trace for trace in traces.values() if trace.repairs]
-    recovered = [trace for trace in repaired if trace.repairs[-1].green]
+    recovered = [trace for trace in repaired if _recovered(trace)]
     steps = [len(trace.repairs) for trace in recovered]
     shown = [trace for trace in ended if trace.shown and trace.final and trace.final.changed]
     reproduced, cached = _plans(whole)
@@ -176,6 +177,13 @@ def is_telling(event: Event) -> bool:
             return door == "rest" and status in _REFUSED_STATUS
         case _:
             return event.body.type in KINDS
+
+
+def _recovered(trace: _Trace) -> bool:
+    """Whether repairs ended well: the verdict says it where there is one."""
+    if trace.final and trace.final.verified:
+        return trace.final.verified in GREEN
+    return trace.repairs[-1].green
 
 
 def _partial(final: Final) -> bool:

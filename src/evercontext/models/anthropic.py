@@ -13,13 +13,13 @@ from evercontext.domain.model import (
     EndDelta,
     ModelInfo,
     Request,
-    StopReason,
     TextDelta,
     ThoughtDelta,
     Usage,
 )
 from evercontext.models.lenient_json import arguments_of
 from evercontext.models.provider_errors import Provider
+from evercontext.models.stop_reasons import stop_reason
 from evercontext.models.vendor_http import Refusal, VendorHttp, vendor_headers
 from evercontext.models.windows import window
 from evercontext.models.wire_names import WireNames
@@ -31,14 +31,6 @@ MAX_OUTPUT = 16_000
 """The API insists on a limit; this one fits every current model and most files."""
 PATH = "/v1/messages"
 _CACHE = {"cache_control": {"type": "ephemeral"}}
-_STOPS: dict[str, StopReason] = {
-    "end_turn": "end",
-    "stop_sequence": "end",
-    "tool_use": "tool_calls",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "filtered",
-}
 Block = dict[str, Any]
 
 
@@ -254,7 +246,7 @@ class _Answer:
             for index, block in sorted(self._blocks.items())
             if block["type"] == "tool_use"
         ]
-        stop = _STOPS.get(self._stop or "", "end")
+        stop = stop_reason(self._stop)
         end = EndDelta(stop, self._usage(), self._model or self._asked, self._extras())
         return [*(CallDelta(call) for call in calls), end]
 

@@ -26,7 +26,7 @@ from evercontext.domain.model import (
     ToolSpec,
     Usage,
 )
-from evercontext.errors import BadReply
+from evercontext.errors import AnswerFiltered, BadReply, LimitReached
 from evercontext.models import json_reply
 from evercontext.models.lenient_json import NotJson
 from evercontext.models.listening import listening
@@ -84,6 +84,16 @@ class JsonProtocol:
             try:
                 reply = heard.parsed()
             except NotJson as error:
+                if last_try and heard.end.stop == "length":
+                    raise LimitReached(
+                        f"the answer of {self.info.name} was cut off at its output limit, twice",
+                        fix="Ask for less at once, or use a model with a larger output",
+                    ) from error
+                if last_try and heard.end.stop == "filtered":
+                    raise AnswerFiltered(
+                        f"the answer of {self.info.name} was withheld, twice",
+                        fix="Say the task in other words, or use another model",
+                    ) from error
                 if last_try:
                     raise BadReply(
                         f"{self.info.name} did not answer in the JSON it was asked for,"

@@ -16,7 +16,6 @@ from evercontext.domain.model import (
     ModelInfo,
     NoticeDelta,
     Request,
-    StopReason,
     TextDelta,
     ThoughtDelta,
     Usage,
@@ -26,6 +25,7 @@ from evercontext.models.json_reply import new_call_id
 from evercontext.models.lenient_json import arguments_of
 from evercontext.models.printed_calls import PrintedCalls
 from evercontext.models.provider_errors import Provider
+from evercontext.models.stop_reasons import stop_reason
 from evercontext.models.vendor_http import lines_of
 from evercontext.process.certificates import certificates
 
@@ -269,7 +269,7 @@ class _Answer:
         deltas += [CallDelta(call) for call in calls]
         if usage.input_tokens >= window - 1:
             deltas.append(NoticeDelta(_overfull(window)))
-        stop: StopReason = "length" if last.get("done_reason") == "length" else "end"
+        stop = stop_reason(last.get("done_reason"))
         if calls and stop == "end":
             stop = "tool_calls"
         return [*deltas, EndDelta(stop, usage, last.get("model") or model)]

@@ -15,7 +15,6 @@ from evercontext.domain.model import (
     EndDelta,
     ModelInfo,
     Request,
-    StopReason,
     TextDelta,
     ThoughtDelta,
     ToolSpec,
@@ -25,19 +24,13 @@ from evercontext.models.json_reply import new_call_id
 from evercontext.models.lenient_json import arguments_of
 from evercontext.models.printed_calls import PrintedCalls
 from evercontext.models.provider_errors import Provider
+from evercontext.models.stop_reasons import broke_off, stop_reason
 from evercontext.models.vendor_http import Refusal, VendorHttp, vendor_headers
 from evercontext.models.windows import window
 from evercontext.models.wire_names import WireNames
 from evercontext.settings import process_environment
 
 ADDRESS = "https://api.openai.com/v1"
-_STOPS: dict[str, StopReason] = {
-    "stop": "end",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-    "length": "length",
-    "content_filter": "filtered",
-}
 _OPTIONAL = ("temperature", "seed", "stop", "response_format", "stream_options")
 
 
@@ -91,7 +84,7 @@ class OpenAIModel:
             raise self._http.refused(refusal) from refusal
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise self._provider.unavailable("sent something that is not its protocol") from error
-        if answer.finish is None:
+        if answer.finish is None or broke_off(answer.finish):
             raise self._provider.unavailable("cut the answer off in the middle")
         for delta in answer.end(names, self._model):
             yield delta
@@ -198,7 +191,7 @@ class _Answer:
         calls = [_call(part, names) for part in self._parts] or list(printed)
         deltas: list[Delta] = [TextDelta(text)] if text else []
         deltas += [CallDelta(call) for call in calls]
-        stop = _STOPS.get(self.finish or "", "end")
+        stop = stop_reason(self.finish)
         if calls and stop == "end":
             stop = "tool_calls"
         return [*deltas, EndDelta(stop, self._usage, self._model or model)]

@@ -329,6 +329,13 @@ class Settings:
         _switch,
         project=Project.TRUSTED,
     )
+    repair_all: bool = _setting(
+        "EC_REPAIR_ALL",
+        False,
+        "Repair, and judge by, what was red before a task, too",
+        _switch,
+        project=Project.TRUSTED,
+    )
     repair_rounds: int = _setting(
         "EC_REPAIR_ROUNDS",
         3,

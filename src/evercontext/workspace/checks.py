@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -19,6 +19,7 @@ from evercontext.process.sandbox import limitation
 from evercontext.process.system import READ_FIX
 from evercontext.workspace.commands import CommandRunner, Outcome
 from evercontext.workspace.detection import Command, Kind, Project
+from evercontext.workspace.failures.failure import Failure, Place
 from evercontext.workspace.failures.reading import opaque, read_failures
 from evercontext.workspace.generated import HINT, READ_ONLY, installs
 from evercontext.workspace.onlookers import only_looks
@@ -60,7 +61,10 @@ def _check(runner: CommandRunner, checks: Checks, kind: Kind) -> Tool:
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
         line = arguments.get("command") or checks.configured(kind)
         paths = _checked_paths(runner.root, arguments.get("paths", []))
-        project = Project(runner.root, runner.environment)
+        directory = arguments.get("directory", ".")
+        place = runner.root / _checked_paths(runner.root, [directory])[0]
+        outer = None if place == runner.root else runner.root
+        project = Project(place, runner.environment, outer)
         commands = [split(line)] if line else await asyncio.to_thread(project.commands, kind)
         if not commands:
             text = f"no {kind} command found in this project: nothing was checked"
@@ -70,11 +74,12 @@ def _check(runner: CommandRunner, checks: Checks, kind: Kind) -> Tool:
                 _with_paths(command, paths),
                 caller,
                 timeout=_seconds(arguments),
+                cwd=place,
                 looks_only=kind in ("lint", "test"),
             )
             for command in commands
         ]
-        return _result(outcomes, runner.root, counted=kind == "test")
+        return _result(outcomes, runner.root, counted=kind == "test", directory=directory)
 
     effects = Effect.EXECUTE | Effect.WRITE if kind == "format" else Effect.EXECUTE
     return Tool(
@@ -84,6 +89,7 @@ def _check(runner: CommandRunner, checks: Checks, kind: Kind) -> Tool:
             {
                 "paths": strings("Only these files or directories, relative to the root."),
                 "command": string("Instead of the project's own: a program and its arguments."),
+                "directory": string("A package of the project to run in, instead of the root."),
                 "timeout": integer(f"Seconds (default {DEFAULT_SECONDS}).", minimum=1),
             },
             required=[],
@@ -170,8 +176,10 @@ def _with_paths(command: Command, paths: Sequence[str]) -> Command:
     return (*(part for part in command if part not in whole), *paths)
 
 
-def _result(outcomes: Sequence[Outcome], root: Path, *, counted: bool) -> ToolResult:
-    runs = [_data(outcome, root, counted) for outcome in outcomes]
+def _result(
+    outcomes: Sequence[Outcome], root: Path, *, counted: bool, directory: str = "."
+) -> ToolResult:
+    runs = [_data(outcome, root, counted, directory) for outcome in outcomes]
     good = all(run["passed"] for run in runs)
     changes = _last_of_each([change for outcome in outcomes for change in outcome.changes])
     text = "\n\n".join(_text(outcome, run) for outcome, run in zip(outcomes, runs, strict=True))
@@ -179,7 +187,7 @@ def _result(outcomes: Sequence[Outcome], root: Path, *, counted: bool) -> ToolRe
     return ToolResult(text, {"passed": good, "exit_code": code, "runs": runs}, changes=changes)
 
 
-def _data(outcome: Outcome, root: Path, counted: bool) -> dict[str, Any]:
+def _data(outcome: Outcome, root: Path, counted: bool, directory: str) -> dict[str, Any]:
     done = outcome.completed
     good = passed(outcome, counted=counted)
     return {
@@ -191,7 +199,7 @@ def _data(outcome: Outcome, root: Path, counted: bool) -> dict[str, Any]:
         "reached": done.reached,
         "seconds": round(done.duration, 3),
         "counts": counts(_said(outcome)),
-        "failures": [] if good else _failures(outcome, root),
+        "failures": [] if good else _failures(outcome, root, directory),
         "sandbox": str(outcome.layer),
         "output": tail(_said(outcome)),
         "changed": [change.path for change in outcome.changes],
@@ -202,11 +210,22 @@ def _data(outcome: Outcome, root: Path, counted: bool) -> dict[str, Any]:
     }
 
 
-def _failures(outcome: Outcome, root: Path) -> list[dict[str, Any]]:
-    """What went wrong, in one shape whatever tool said it."""
+def _failures(outcome: Outcome, root: Path, directory: str) -> list[dict[str, Any]]:
+    """What went wrong, in one shape whatever tool said it; paths are relative to the root."""
     said = _said(outcome)
-    found = read_failures(said, str(root)) or (opaque(outcome.completed.argv, said),)
-    return [failure.to_json() for failure in found]
+    failures = read_failures(said, str(root)) or (opaque(outcome.completed.argv, said),)
+    return [_from_root(failure, root, directory).to_json() for failure in failures]
+
+
+def _from_root(failure: Failure, root: Path, directory: str) -> Failure:
+    """A tool that ran in a package names files as seen from there."""
+
+    def seen(file: str) -> str:
+        there = f"{directory}/{file}"
+        return there if directory != "." and (root / there).exists() else file
+
+    frames = tuple(Place(seen(frame.file), frame.line) for frame in failure.frames)
+    return replace(failure, file=failure.file and seen(failure.file), frames=frames)
 
 
 def _text(outcome: Outcome, run: dict[str, Any]) -> str:

@@ -85,6 +85,8 @@ class CommandRunner:
     tell: Tell | None = None
     readable: tuple[Path, ...] = ()
     """Places outside the root that the user shows to commands."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What a command sees besides our environment."""
 
     async def run(
         self,
@@ -119,7 +121,7 @@ class CommandRunner:
                 argv,
                 cwd=cwd or self.root,
                 timeout=timeout,
-                env=env,
+                env={**env, **self.variables},
                 stdin=stdin,
                 sandbox=cage,
             )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from evercontext.files.small import small_text
@@ -15,6 +15,7 @@ from evercontext.workspace.interpreters import environment_of
 
 Kind = Literal["lint", "test", "format"]
 Command = tuple[str, ...]
+_ROOT = PurePosixPath(".")
 
 _SYNTAX = Path(__file__).with_name("syntax.py")
 _CHECK = {"lint": ("check", "."), "format": ("format", ".")}
@@ -35,12 +36,32 @@ _MAKE: dict[Kind, tuple[str, ...]] = {
 }
 
 
+_MANIFESTS = ("pyproject.toml", "setup.py", "setup.cfg", "package.json", "go.mod", "Cargo.toml")
+"""Files that make a directory a package of its own."""
+
+
+def packages(root: Path, kind: Kind, changed: Iterable[str], env: Mapping[str, str]) -> list[str]:
+    """Return the nearest packages of changed files that have a command of this kind."""
+    nearest: dict[str, None] = {}
+    for name in changed:
+        for folder in PurePosixPath(name).parents:
+            place = root / folder
+            if folder == _ROOT or any((place / manifest).is_file() for manifest in _MANIFESTS):
+                outer = None if folder == _ROOT else root
+                if Project(place, env, outer).commands(kind):
+                    nearest[str(folder)] = None
+                    break
+    return list(nearest)
+
+
 @dataclass(frozen=True, slots=True)
 class Project:
     """A project's root, and where its programs are looked for."""
 
     root: Path
     environment: Mapping[str, str]
+    outer: Path | None = None
+    """The root of the repository, where this is one of its packages."""
 
     def commands(self, kind: Kind) -> list[Command]:
         """Return the commands of every language found; a Makefile speaks if none is."""
@@ -52,7 +73,8 @@ class Project:
 
     def program(self, name: str) -> str | None:
         """Return the program that a command of this project would start."""
-        path = environment_of(self.root, self.environment).get("PATH", "")
+        outer = environment_of(self.outer or self.root, self.environment)
+        path = environment_of(self.root, outer).get("PATH", "")
         return shutil.which(name, path=path)
 
     def _has(self, *patterns: str) -> bool:

@@ -17,6 +17,26 @@ _PROGRAMS = """
     cd echo printf diff cmp
 """
 _ALWAYS = frozenset(_PROGRAMS.split())
+_QUESTIONS = frozenset(
+    [
+        "ls",
+        "cat",
+        "head",
+        "tail",
+        "wc",
+        "grep",
+        "rg",
+        "ag",
+        "test",
+        "[",
+        "which",
+        "stat",
+        "file",
+        "diff",
+        "cmp",
+    ]
+)
+"""Programs whose bad exit code is an answer: not there, not the same."""
 _WITH_WORD = {
     "git": frozenset(("status", "log", "diff", "show", "blame", "branch", "rev-parse", "ls-files")),
     "npm": frozenset(("test", "t")),
@@ -41,6 +61,13 @@ def only_looks(line: str) -> bool:
     """True if every command of a shell line is known to leave files as they are."""
     parts = parts_of(line)
     return bool(parts) and all(_looks(part) for part in parts)
+
+
+def only_asks(line: str) -> bool:
+    """True if every command of a shell line answers a question by its exit code, as grep does."""
+    parts = parts_of(line)
+    programs = [part.words[0].rpartition("/")[2] if part.words else "" for part in parts]
+    return bool(parts) and all(program in _QUESTIONS for program in programs)
 
 
 def _looks(part: Part) -> bool:

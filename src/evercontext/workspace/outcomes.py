@@ -21,6 +21,23 @@ _JEST_PAIR = re.compile(r"(\d+) (passed|failed|skipped|todo)")
 _TAP = re.compile(r"^(?:#|ℹ) (pass|fail|skipped) (\d+)$", re.M)
 _RUFF = re.compile(r"^Found (\d+) errors?", re.M)
 _RAN = ("passed", "failed", "xfailed", "xpassed", "packages_passed", "packages_failed")
+_NOTHING = re.compile(
+    r"^(?:no tests ran\b|Ran 0 tests\b|NO TESTS RAN|No tests found|No test files found"
+    r"|No tests executed|No test is available|0 examples, 0 failures|\s*0 passing\b"
+    r"|(?:#|ℹ) tests 0\s*$|Tests:?\s+0 total|Error: no test specified)",
+    re.M | re.I,
+)
+_GO_NO_FILES = re.compile(r"^\?\s+\S+\s+\[no test files\]", re.M)
+_GO_EMPTY = re.compile(r"^ok\s.*\[no tests to run\]", re.M)
+_MISSING = re.compile(
+    r"^(?:bwrap: execvp \S+: No such file or directory|\S*python[\d.]*: No module named \S+"
+    r"|npm (?:ERR!|error) Missing script: .*)\s*$",
+    re.M,
+)
+_NOT_FOUND = (126, 127)
+"""Exit codes of a shell that could not start a program."""
+_NO_TESTS = 5
+"""What pytest, and unittest since Python 3.12, say when there was nothing to run."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?")
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -50,6 +67,24 @@ def counts(text: str) -> dict[str, int]:
 def ran(found: Mapping[str, int]) -> int:
     """Return how many tests really ran: what is left out or skipped proves nothing."""
     return sum(found.get(word, 0) for word in _RAN)
+
+
+def unproved(text: str, code: int | None, command: str, *, tests: bool) -> str | None:
+    """Return why a check that ended proves nothing: it could not start, or found no tests."""
+    if code in _NOT_FOUND or (code and _MISSING.search(text)):
+        lines = text.strip().splitlines()
+        return f"could not start: {lines[-1][:200] if lines else 'its program is not there'}"
+    found = counts(text)
+    empty = len(_GO_EMPTY.findall(text))
+    if ran(found) > empty or found.get("errors"):
+        return None
+    if code == _NO_TESTS and re.search(r"pytest|unittest", command):
+        return "there are no tests"
+    if _NOTHING.search(text) or (code == 0 and (empty or _GO_NO_FILES.search(text))):
+        return "there are no tests"
+    if tests and code == 0 and found:
+        return "no test ran"
+    return None
 
 
 def _pytest(text: str) -> dict[str, int]:

@@ -51,6 +51,10 @@ class Ran:
         return [event.body for event in self.events if isinstance(event.body, kind)]
 
     @property
+    def warnings(self) -> list[Notice]:
+        return [notice for notice in self.bodies(Notice) if notice.level == "warning"]
+
+    @property
     def repairs(self) -> list[tuple[str, int, int, bool, str]]:
         return [
             (one.by, one.failures_before, one.failures_after, one.green, one.step)
@@ -120,7 +124,7 @@ async def test_what_does_not_help_is_taken_back_byte_for_byte(tmp_path: Path) ->
     assert ran.repairs == [("typo", 1, 1, False, "other")]
     assert ran.text("shop/cart.py") == bad
     assert (ran.report.outcome, ran.report.final.exit_code) == (Outcome.RED, 4)
-    assert "0 of 1 failures mended" in ran.bodies(Notice)[-1].text
+    assert "0 of 1 failures mended" in ran.warnings[-1].text
 
 
 @pytest.mark.contract("E41", "E47")
@@ -158,7 +162,7 @@ async def test_the_model_stops_after_its_rounds_and_nothing_is_left_worse(tmp_pa
     assert [step for *_, step in ran.repairs] == ["worse", "worse"]
     assert ran.text("shop/cart.py") == wrong
     assert ran.report.outcome is Outcome.RED
-    assert ran.bodies(Notice)[-1].text.endswith("1 left after 2 tries")
+    assert ran.warnings[-1].text.endswith("1 left after 2 tries")
     figures = compute(ran.events)
     assert (figures.auto_recovery.of, figures.auto_recovery.hits) == (1, 0)
 
@@ -166,14 +170,14 @@ async def test_the_model_stops_after_its_rounds_and_nothing_is_left_worse(tmp_pa
 async def test_a_script_without_turns_leaves_the_checks_red(tmp_path: Path) -> None:
     ran = await run(tmp_path, write("shop/cart.py", GOOD.replace("sum(", "max(")), SAID)
     assert ran.report.outcome is Outcome.RED
-    assert any("the repair stopped" in notice.text for notice in ran.bodies(Notice))
+    assert any("the repair stopped" in notice.text for notice in ran.warnings)
 
 
 async def test_a_model_that_leaves_it_alone_is_not_asked_again(tmp_path: Path) -> None:
     leaves = {"role": "repair", "text": "This was red before and is not mine."}
     ran = await run(tmp_path, write("shop/cart.py", GOOD.replace("sum(", "max(")), SAID, leaves)
     assert [step for *_, step in ran.repairs] == ["same"]
-    assert not any("stopped" in notice.text for notice in ran.bodies(Notice))
+    assert not any("stopped" in notice.text for notice in ran.warnings)
     assert ran.report.outcome is Outcome.RED
 
 
@@ -232,7 +236,7 @@ async def test_a_command_that_touches_tests_is_rejected_and_restored(
     assert ran.text("conftest.py") == ""
     assert sorted(path.name for path in ran.project.iterdir() if path.suffix == ".ini") == []
     assert ran.report.outcome is Outcome.RED
-    assert "rejected and restored" in ran.bodies(Notice)[0].text
+    assert "rejected and restored" in ran.warnings[0].text
 
 
 @pytest.mark.case(74)
@@ -310,8 +314,8 @@ async def test_lint_of_files_that_the_task_did_not_touch_is_left_alone(tmp_path:
     )
     assert ran.text("shop/old.py") == old
     assert ran.text("shop/cart.py") == GOOD
-    assert ran.repairs == [("unused import", 2, 1, False, "better")]
-    assert ran.report.outcome is Outcome.RED
+    assert ran.repairs == [("unused import", 1, 0, True, "better")]
+    assert (ran.report.outcome, ran.report.final.verified) == (Outcome.DONE, "red before, too")
 
 
 @pytest.mark.case(69)
@@ -321,7 +325,7 @@ async def test_a_test_that_writes_outside_is_a_failing_test_and_no_loop(tmp_path
                     files={"tests/test_evil.py": evil, ".git/config": "[core]\n"})  # fmt: skip
     assert ran.text(".git/config") == "[core]\n"
     assert (ran.report.outcome, ran.repairs) == (Outcome.RED, [])
-    assert len(ran.bodies(Verification)) == 1
+    assert len(ran.bodies(Verification)) == 2, "once more, in case it is flaky"
 
 
 async def test_a_conversation_mends_too_where_that_is_wanted(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Literal
 
-from evercontext.agent.verify import GREEN, Findings
+from evercontext.agent.verify import Findings
+from evercontext.domain.verdict import GREEN
 from evercontext.workspace.failures.failure import Failure
 
 Step = Literal["better", "other", "same", "worse"]

@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from evercontext.agent.baseline import NewFailures
 from evercontext.agent.limits import LimitHit
 from evercontext.agent.repair.briefing import describe
 from evercontext.agent.repair.comparison import compare
@@ -20,9 +21,10 @@ from evercontext.agent.repair.fixers.every import propose
 from evercontext.agent.repair.ledger import Ledger, Touched
 from evercontext.agent.repair.project import ProjectView
 from evercontext.agent.repair.protection import REASON, Guard
-from evercontext.agent.verify import GREEN, Checker, Findings, Repairing, Verdict
+from evercontext.agent.verify import Checker, Findings, Repairing, Scope
 from evercontext.domain.event import Body, Notice, RepairAttempt
 from evercontext.domain.tool import Caller, Mode
+from evercontext.domain.verdict import GREEN
 from evercontext.errors import EverContextError, LimitReached
 from evercontext.events.log import EventLog
 from evercontext.tools.toolbox import Toolbox
@@ -39,7 +41,7 @@ _STYLE = ("lint", "format")
 class Mender:
     """Runs the checks of a task, and mends what they find."""
 
-    checker: Checker
+    checker: Checker | NewFailures
     workspace: LocalWorkspace
     events: EventLog
     root: str
@@ -47,30 +49,28 @@ class Mender:
     """Times that the model may try."""
     everywhere: bool = False
     """Lint and layout of the whole project, not only of files that the task changed."""
-    found: Findings = field(default_factory=lambda: Findings("not verified"))
-    """What the checks found last."""
+    scope: Scope = field(default_factory=Scope)
+    """What the last run of the checks was about: each attempt is judged by the same."""
     _checked: float = 0.0
 
-    async def check(self, caller: Caller) -> Verdict:
-        """Run the checks and remember what they found."""
-        self._checked = time.time()
-        self.found = await self.checker.look(caller)
-        return self.found.verdict
+    async def check(self, caller: Caller, scope: Scope) -> Findings:
+        """Run the checks and remember what they were about."""
+        self._checked, self.scope = time.time(), scope
+        return await self.checker(caller, scope)
 
-    async def __call__(self, given: Repairing) -> tuple[Verdict, tuple[str, ...]]:
-        """Mend what the last run of the checks found, as far as it goes."""
-        if not self.found.failures:
-            return self.found.verdict, ()
-        repair = Attempts(self, given, self.found, self._checked)
+    async def __call__(self, given: Repairing, red: Findings) -> tuple[Findings, tuple[str, ...]]:
+        """Repair what the last run of the checks found, as far as it goes."""
+        if not red.failures:
+            return red, ()
+        repair = Attempts(self, given, red, self._checked)
         await repair.run()
-        self.found = repair.kept
-        return repair.kept.verdict, tuple(sorted(repair.changed))
+        return repair.kept, tuple(sorted(repair.changed))
 
-    async def proposals(self, given: Repairing) -> list[Proposal]:
+    async def proposals(self, given: Repairing, red: Findings) -> list[Proposal]:
         """What the fixers would try first, without trying it, and without an index in the tree."""
         looking = replace(given.caller, mode=Mode.DRY_RUN)
         given = replace(given, caller=looking)
-        repair = Attempts(self, given, self.found, self._checked)
+        repair = Attempts(self, given, red, self._checked)
         return repair.first_of(await repair.ways())
 
 
@@ -250,7 +250,7 @@ class Attempts:
 
     async def _judge(self, by: str, start: Checkpoint, touched: Sequence[Touched]) -> bool:
         self.checked = time.time()
-        after = await self.mender.checker.look(self.given.caller)
+        after = await self.mender.checker(self.given.caller, self.mender.scope)
         step = compare(self.now, after)
         paths = tuple(change.path for change in touched)
         self._tell(by, after, step, paths)

@@ -66,6 +66,7 @@ def _settings(given: dict[str, Any]) -> Settings:
         lint_cmd=given["lint_cmd"],
         auto_test=given["auto_test"],
         repair=given["repair"],
+        repair_all=given["repair_all"],
         repair_rounds=given["repair_rounds"],
         max_budget_usd=given["max_budget_usd"],
     )

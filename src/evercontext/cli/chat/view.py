@@ -34,10 +34,17 @@ from evercontext.domain.event import (
     TextPiece,
     Verification,
 )
+from evercontext.domain.verdict import GREEN
 
 MOST_DIFF_LINES = 60
 _MOST_OUTPUT_LINES = 12
-_COLOURS = {"done": "green", "red": "yellow", "limit": "yellow", "cancelled": "yellow"}
+_COLOURS = {
+    "done": "green",
+    "red": "yellow",
+    "limit": "yellow",
+    "cancelled": "yellow",
+    "denied": "yellow",
+}
 
 
 class ChatView:
@@ -150,7 +157,7 @@ class ChatView:
                 self._screen.line(self._screen.wrapped(f"again: {one_line(reason)}"), "yellow")
                 self._show(f"… {one_line(reason)}")
             case Verification() as check:
-                good = check.exit_code == 0
+                good = check.verdict in GREEN
                 word = self._screen.paint("check", "green" if good else "yellow")
                 self._screen.line(f"  {word} {describe_check(check)}")
 
@@ -160,6 +167,8 @@ class ChatView:
         self._screen.line()
         if final.error:
             self._screen.line(f"error: {one_line(final.error)}", "red")
+        if final.note:
+            self._screen.line(self._screen.wrapped(f"note: {one_line(final.note)}"), "yellow")
         colour = _COLOURS.get(final.status, "red")
         word = self._screen.paint(final.status, colour)
         self._screen.line(f"{word}{self._screen.paint(f'  {describe_final(final)}', 'dim')}")

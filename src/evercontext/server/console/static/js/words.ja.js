@@ -50,7 +50,7 @@ export const JAPANESE = {
   "{hits} of {of}": "{of} 件中 {hits} 件", "{name} is off": "{name} をオフにしました", "{name} is on": "{name} をオンにしました", "{name} over time": "{name} の推移", "{n} changes": "変更 {n}", "{n} chunks": "{n} 件", "{n} files": "{n} ファイル", "{n} files are as before": "{n} ファイルを元に戻しました", "{n} from cache": "キャッシュから {n}", "{n} messages": "{n} 件", "{n} more": "ほか {n} 件", "{n} scores": "{n} 回", "{n} steps": "{n} ステップ", "{n} steps on average": "平均 {n} 手", "{n} tokens": "{n} トークン", "{tool} needs your approval": "{tool} は承認が必要です",
 
   // What the log and the store say themselves.
-  "refused": "ポリシー拒否", "invalid": "JSON 不正", "denied": "拒否", "limit": "上限到達", "cancelled": "中止", "terminated": "終了させられた", "unreachable": "モデル到達不可", "cut off": "中断", "allowed": "許可", "withdrawn": "取り下げ", "pending": "待機中", "verified": "検証済み", "verified with fewer tests": "検証済み（テスト数減）", "not verified": "未検証",
+  "refused": "ポリシー拒否", "invalid": "JSON 不正", "denied": "拒否", "limit": "上限到達", "cancelled": "中止", "terminated": "終了させられた", "unreachable": "モデル到達不可", "cut off": "中断", "allowed": "許可", "withdrawn": "取り下げ", "pending": "待機中", "verified": "検証済み", "verified with fewer tests": "検証済み（テスト数減）", "not verified": "未検証", "red before, too": "変更前から不合格",
   "created": "作成", "changed": "変更", "deleted": "削除", "read": "読み取り", "write": "書き込み", "execute": "実行", "network": "通信",
   "intent": "意図", "thought": "思考", "correction": "訂正", "decision": "決定", "message": "発言", "tool": "ツール", "stopped": "停止中", "off": "オフ",
   "completeness": "網羅性", "accuracy": "正確性", "clarity": "明瞭性", "usability": "有用性",

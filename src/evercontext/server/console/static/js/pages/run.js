@@ -92,16 +92,20 @@ function top(told, go, refresh) {
   ];
 }
 
+// What a check proves; events of earlier versions have only the exit code.
+const verdictOf = (data) => data.verdict ?? (data.exit_code === 0 ? "verified" : data.exit_code === null ? "not verified" : "red");
+
 function stages(run, frame) {
   const has = (kind) => frame.some((event) => event.type === kind);
   const plan = frame.find((event) => event.type === "plan");
   const made = plan && plan.data.source !== "implicit" ? t("Plan: {n} tasks", { n: plan.data.tasks.length }) : t("No plan needed");
   const checks = frame.filter((event) => event.type === "verification");
-  const red = checks.filter((event) => event.data.exit_code !== 0).length;
+  const words = checks.map((event) => verdictOf(event.data));
+  const end = run.verified ?? (words.includes("red") ? "red" : words.every((word) => word === "verified") ? "verified" : "not verified");
   const rows = [
     [t("Task"), "ok"], [made, plan ? "ok" : ""], [t("{n} steps", { n: run.steps }), run.steps ? "ok" : ""],
     [t("{n} changes", { n: run.diffs }), run.diffs ? "ok" : ""],
-    checks.length ? [red ? t("Checks red") : t("Checks green"), red ? "bad" : "ok"] : null,
+    checks.length ? [end === "red" ? t("Checks red") : end === "verified" ? t("Checks green") : t(end), end === "red" ? "bad" : end === "verified" ? "ok" : "wait"] : null,
     [has("final") ? t("Final: {status}", { status: t(run.status) }) : t(run.status), run.status === "running" ? "run" : run.status === "done" ? "ok" : "bad"],
   ].filter(Boolean);
   return h("ol", { class: "stages", "aria-label": t("Stages") }, rows.map(([text, tone]) => h("li", { class: "stage" }, h("i", { class: `dot ${tone}`, "aria-hidden": "true" }), text)));
@@ -152,7 +156,7 @@ function describe({ type, data }) {
     case "limit": return [t("Limit"), `${data.kind} ${data.used} / ${data.allowed}`];
     case "evidence": return [t("Evidence"), `${data.query} → ${(data.paths ?? []).join(", ")}`];
     case "context": return [t("Context"), t("{n} tokens", { n: number(data.context_token_count) }), `${Math.round(data.context_assembly_latency_ms)} ms`];
-    case "verification": return [t("Check"), `${data.kind}: ${first(data.summary)}`, data.exit_code === 0 ? t("green") : t("red"), data.exit_code === 0 ? "ok" : "bad"];
+    case "verification": return [t("Check"), `${data.kind}: ${first(data.summary)}`, t(verdictOf(data)), verdictOf(data) === "red" ? "bad" : verdictOf(data) === "verified" ? "ok" : "wait"];
     case "repair": return [t("Repair"), `${data.by}: ${data.failures_before} → ${data.failures_after}`, data.green ? t("green") : "", data.green ? "ok" : "wait"];
     case "notice": return [t("Notice"), first(data.text)];
     case "audit": return [data.method, data.path, String(data.status), data.status < 400 ? "" : "bad"];
