@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from evercontext.access.permissions import Permissions
+from evercontext.access.rules import parse
 from evercontext.domain.tool import Caller, Door
 from evercontext.events.log import EventLog
 from evercontext.process.sandbox import available
@@ -102,6 +104,27 @@ async def test_a_command_that_a_person_approved_to_install_may(
     assert (place / "node_modules/b.js").read_text() == "new\n", allowed.text
     assert allowed.data["runs"][0]["touched"] == {"node_modules": 1}
     assert "node_modules: b.js" in allowed.text
+
+
+@NEEDS_SANDBOX
+async def test_a_stored_rule_is_an_approval_and_a_general_yes_is_none(
+    runner: CommandRunner, place: Path, tmp_path: Path
+) -> None:
+    events = EventLog(tmp_path / "traces")
+    toolbox = Toolbox(check_tools(runner), events)
+    npm = place / "tools/npm"
+    npm.parent.mkdir()
+    npm.write_text("#!/bin/sh\necho new > node_modules/b.js\n")
+    npm.chmod(0o755)
+    arguments = {"command": "tools/npm install"}
+    anything = toolbox.behind(Gate(Permissions(yes=True)))
+    await anything.call("run_command", arguments, CALLER)
+    assert not (place / "node_modules/b.js").exists()
+    rule = parse("allow", "run_command(tools/npm install*)")
+    ruled = toolbox.behind(Gate(Permissions(stored=[rule])))
+    result = await ruled.call("run_command", arguments, CALLER)
+    events.close()
+    assert (place / "node_modules/b.js").exists(), result.text
 
 
 @NEEDS_SANDBOX

@@ -80,3 +80,12 @@ class Gate:
 
     policy: Policy = allow_all
     ask: Ask = nobody
+
+    def ruled(self, tool: Tool, arguments: Arguments) -> bool:
+        """Tell whether a rule of the user's own allows this call: that is their word, too."""
+        from evercontext.access.permissions import Permissions
+
+        if not isinstance(self.policy, Permissions):
+            return False
+        found = self.policy.ruling(tool, arguments)
+        return found.verdict == "allow" and found.rule is not None

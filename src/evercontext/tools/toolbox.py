@@ -137,7 +137,8 @@ class Toolbox:
         elif digest is not None and digest != digest_of(tool, arguments, self._root):
             result = ToolResult.failed(_changed(tool))
         else:
-            inside = caller.on_the_way(self, step, digest is not None)
+            approved = digest is not None or self._gate.ruled(tool, arguments)
+            inside = caller.on_the_way(self, step, approved)
             result = await _run(tool, arguments, inside)
         if self.hooks:
             about = dataclasses.replace(caller, parent=step)
