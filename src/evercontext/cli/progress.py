@@ -27,6 +27,7 @@ class DownloadMeter:
         self._clock = clock
         self._started: float | None = None
         self._next = 0.0
+        self._finished = False
         self._open = False
 
     def __call__(self, done: int, expected: int) -> None:
@@ -35,8 +36,9 @@ class DownloadMeter:
         if self._started is None:
             self._started, self._next = now, now
         finished = 0 < expected <= done
-        if now < self._next and not finished:
+        if now < self._next and (self._finished or not finished):
             return
+        self._finished = finished
         live = self._screen.is_terminal and process_environment().get("TERM") not in _DUMB
         self._next = now + (_LIVE if live else _PLAIN)
         text = self._text(done, expected, now - self._started)

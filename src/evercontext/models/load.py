@@ -88,11 +88,18 @@ async def load(name: str, settings: Settings) -> Model:
 
 async def ready(settings: Settings, name: str | None = None) -> Model:
     """Open the named or chosen model as everybody uses it: with retries and the fallback chain."""
-    asked = name or (await choose(settings)).name
+    asked = name or await _usable(settings)
     behind = settings.fallback_models
     first = await _retrying(asked, settings, last=not behind)
     others = [(other, _opener(other, settings, last=other == behind[-1])) for other in behind]
     return Fallback(first, others) if others else first
+
+
+async def _usable(settings: Settings) -> str:
+    choice = await choose(settings)
+    if problem := _lack_of(choice, settings):
+        raise problem
+    return choice.name
 
 
 def _opener(name: str, settings: Settings, *, last: bool) -> Callable[[], Awaitable[Model]]:
@@ -137,7 +144,10 @@ def key_reason(settings: Settings, provider: str) -> str:
 
 async def missing(settings: Settings) -> ModelProblem | None:
     """Return why the model that would be used cannot be, as far as that is known beforehand."""
-    choice = await choose(settings)
+    return _lack_of(await choose(settings), settings)
+
+
+def _lack_of(choice: Choice, settings: Settings) -> ModelProblem | None:
     provider, _ = split(choice.name)
     if provider == "openai" and not (settings.openai_api_key or settings.openai_base_url):
         return Provider("openai", "", "OPENAI_API_KEY").no_key()

@@ -93,7 +93,8 @@ class Registry:
             while True:
                 await asyncio.sleep(_LOOK)
                 if not self.exact and (done := await asyncio.to_thread(_written, folder)):
-                    self.report(min(done, size), size)
+                    # What it grows to is known roughly: only its end is the end.
+                    self.report(min(done, size - size // 100), size)
 
         watcher = asyncio.ensure_future(watch()) if size else None
         try:
