@@ -213,14 +213,15 @@ def test_what_cannot_be_done_says_how(arguments: tuple[str, ...], code: int) -> 
 
 
 @pytest.mark.parametrize(
-    "arguments", [("run", "--task", "do it"), ("chat",), ("run", "-t", "a b", "--json")]
+    "arguments",
+    [("run", "-t", "do it"), ("chat",), ("run", "-t", "a b", "--json"), ("plan", "-t", "a b")],
 )
 def test_without_a_model_one_line_names_the_setup(arguments: tuple[str, ...]) -> None:
     """S7: not interactive, one clear error."""
     ended = evercontext(*arguments, stdin="hello\n", env=NOBODY)
     assert ended.code == 1
-    assert ended.err.count("\n") == 1
-    assert "Run: evercontext setup" in ended.err
+    assert "Run: evercontext setup" in ended.err.splitlines()[-1]
+    assert ended.err.count("error:") == 1
     if "--json" in arguments:
         assert json.loads(ended.out)["error"]["code"] == "model_unknown"
 

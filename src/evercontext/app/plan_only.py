@@ -9,6 +9,7 @@ from evercontext.agent.planner import Planned
 from evercontext.agent.task import new_trace_id
 from evercontext.app.house import EverContext
 from evercontext.app.models import canonical_name, choose_model
+from evercontext.app.setup import missing_model
 from evercontext.app.planning import EditPlan, edited
 from evercontext.domain.event import Body, Final, Plan, Task
 from evercontext.domain.outcome import Outcome, outcome_of
@@ -28,6 +29,8 @@ async def plan_task(
     trace_id = trace_id or new_trace_id()
     caller = Caller(trace_id, Door.RUN, Mode.PLAN, app.principal)
     settings, started = app.settings, time.monotonic()
+    if not (model_name or settings.planner) and (problem := await missing_model(settings)):
+        raise problem
     executor = model_name or (await choose_model(settings)).name
     planner = canonical_name(settings.planner) if settings.planner else executor
     task = Task(text=text, root=str(settings.root), model=planner, mode=Mode.PLAN, door=Door.RUN)
