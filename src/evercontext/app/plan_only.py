@@ -9,8 +9,8 @@ from evercontext.agent.planner import Planned
 from evercontext.agent.task import new_trace_id
 from evercontext.app.house import EverContext
 from evercontext.app.models import canonical_name, choose_model
-from evercontext.app.setup import missing_model
 from evercontext.app.planning import EditPlan, edited
+from evercontext.app.setup import missing_model
 from evercontext.domain.event import Body, Final, Plan, Task
 from evercontext.domain.outcome import Outcome, outcome_of
 from evercontext.domain.tool import Caller, Door, Mode
