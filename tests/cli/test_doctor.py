@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -9,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from evercontext.models.vendors.codex import Codex
+from evercontext.process.sandbox import available
 from tests.cli.command import evercontext, home
 from tests.journeys.story import script
+from tests.models.vendors.stage import Stage
 
 
 def free_port() -> str:
@@ -37,7 +41,7 @@ def test_a_machine_that_is_ready(tmp_path: Path, quiet: dict[str, str]) -> None:
     assert code == 0
     names = ["python", "install", "git", "model", "keys", "sandbox", "home", "database", "root"]
     assert list(found)[:11] == [*names, "terminal", "disk"]
-    assert len(found) == 14
+    assert len(set(found) - {"codex", "gemini"}) == 14
     assert "EC_MODEL_NAME" in found["model"]["text"]
     assert {found[name]["state"] for name in ("python", "git", "model", "home")} == {"ok"}
     assert all(check["fix"] or check["state"] == "ok" for check in found.values())
@@ -49,6 +53,31 @@ def test_what_is_needed_and_broken_exits_1(tmp_path: Path, quiet: dict[str, str]
     assert code == 1
     assert found["model"]["state"] == "bad"
     assert "evercontext setup" in found["model"]["fix"]
+
+
+@pytest.mark.parametrize(
+    ("version", "state", "words"),
+    [
+        ("codex-cli 0.166.0\n", "ok", "0.166.0 at "),
+        (
+            "codex-cli 0.20.0\n",
+            "warn",
+            "0.20.0 cannot be used: it is too old, 0.50.0 is the oldest",
+        ),
+    ],
+)
+def test_a_vendors_program_is_named_with_its_version(
+    tmp_path: Path, quiet: dict[str, str], version: str, state: str, words: str
+) -> None:
+    """C1."""
+    if not any(entry.works for entry in available()):
+        pytest.skip("no sandbox works here")
+    stage = Stage(tmp_path, Codex())
+    stage.installs(version=version)
+    path = {"PATH": f"{stage.bin}:{os.environ['PATH']}"}
+    _, checks = examined(cwd=tmp_path, env=quiet | path)
+    assert checks["codex"]["state"] == state
+    assert words in checks["codex"]["text"]
 
 
 def test_text_says_how_to_fix(tmp_path: Path, quiet: dict[str, str]) -> None:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -12,7 +14,10 @@ from evercontext.cli.evaluate import command
 from evercontext.cli.improve import command as improve
 from evercontext.cli.scores import bar
 from evercontext.cli.terminal import columns_of
-from evercontext.errors import UsageError
+from evercontext.errors import JudgeProblem, UsageError
+from evercontext.models.vendors.codex import Codex
+from evercontext.process.sandbox import available
+from tests.models.vendors.stage import Stage
 
 GOOD = (
     "# Tidy\n\nTidy sorts the files of a folder by their kind and never deletes anything.\n\n"
@@ -204,3 +209,62 @@ def test_criteria_that_a_judge_does_not_know_are_named_and_bars_stay_in_line(fol
     assert note.split(": ")[1] == "unknown to this judge, so the mean of what it knows"
     told = CliRunner().invoke(command, ["good.md", "--rubric", rubric, "--json"]).stdout
     assert json.loads(told)["metadata"]["guessed"] == ["とても長い名前の基準がここにあります"]
+
+
+def judged(text: str = "ok", score: int = 9) -> str:
+    names = ("completeness", "accuracy", "clarity", "usability")
+    return json.dumps({"rubric_scores": dict.fromkeys(names, score), "suggestions": [text]})
+
+
+@pytest.fixture
+def codex(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """A Codex on PATH that nobody asked for, and no other model."""
+    if not any(entry.works for entry in available()):
+        pytest.skip("no sandbox works here")
+    stage = Stage(folder, Codex())
+    monkeypatch.delenv("USE_MOCK_EVALUATOR")
+    monkeypatch.setenv("EC_OLLAMA_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("PATH", f"{stage.bin}:{os.environ['PATH']}")
+    return stage
+
+
+@pytest.mark.contract("L10")
+def test_codex_judges_with_the_arguments_of_its_version_and_says_why(codex: Stage) -> None:
+    """C1: 0.166 has no --full-auto, and none takes a folder without git."""
+    codex.installs(codex.says(judged()))
+    ended = CliRunner().invoke(command, ["good.md", "--json"], standalone_mode=False)
+    told = json.loads(ended.stdout)
+    assert told["score"] == 9.0
+    assert told["metadata"]["model_used"] == "codex"
+    assert told["metadata"]["judge_reason"] == "codex is installed"
+    shown = CliRunner().invoke(command, ["good.md"], standalone_mode=False).stdout
+    assert "judged by codex (codex is installed)" in shown
+
+
+@pytest.mark.contract("L10")
+@pytest.mark.parametrize(
+    ("play", "reason"),
+    [
+        ({"version": "codex-cli 0.20.0\n"}, "0.20.0 cannot be used: it is too old"),
+        ({"code": 2, "stderr": "error: unexpected argument '--json' found"}, "its arguments"),
+        ({"code": 1, "stderr": "error: 401 Unauthorized"}, "codex refused the login (401)"),
+    ],
+)
+def test_a_codex_that_nobody_asked_for_and_that_fails_is_passed_over(
+    codex: Stage, play: dict[str, Any], reason: str
+) -> None:
+    """C1: installing Codex does not break `evaluate`."""
+    codex.installs(**play)
+    ended = CliRunner().invoke(command, ["good.md", "--json"], standalone_mode=False)
+    metadata = json.loads(ended.stdout)["metadata"]
+    assert metadata["model_used"] == "local"
+    assert "codex was passed over: " in metadata["judge_reason"]
+    assert reason in metadata["judge_reason"]
+
+
+def test_a_codex_that_was_asked_for_and_fails_is_an_error(codex: Stage) -> None:
+    """C1."""
+    codex.installs(code=1, stderr="error: 401 Unauthorized")
+    ended = CliRunner().invoke(command, ["good.md", "--judge", "codex"], standalone_mode=False)
+    assert isinstance(ended.exception, JudgeProblem)
+    assert "Run: codex login" in str(ended.exception)

@@ -248,6 +248,7 @@ def test_usage_errors_have_their_own_exit_code(bench: Bench) -> None:
 
 STUBBORN = """#!/bin/sh
 # Judges the original, then hangs and does not listen to anybody.
+[ "$1" = --version ] && exit
 cat > /dev/null
 if [ -e {mark} ]; then trap '' TERM INT; echo $$ > {mark}; sleep 300; fi
 touch {mark}
@@ -261,7 +262,8 @@ def test_ctrl_c_leaves_the_document_and_no_program(bench: Bench, tmp_path: Path)
     before = path.read_bytes()
     program.write_text(STUBBORN.format(mark=mark))
     program.chmod(0o755)
-    environment = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    path_variable = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path_variable, "EC_SANDBOX": "none"}
     arguments = ["improve", str(path), "--in-place", "--judge", "codex"]
     with subprocess.Popen(
         [EVERCONTEXT, *arguments, "--model", bench.writer_of("stub.md")],

@@ -5,20 +5,23 @@ import os
 import stat
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evercontext import testing
-from evercontext.domain.event import EvaluationState, Event
+from evercontext.domain.event import EvaluationState, Event, Notice
 from evercontext.errors import InvalidArguments, JudgeProblem
 from evercontext.evaluation.evaluator import Evaluator
 from evercontext.evaluation.improve import Stop, Version, improve
-from evercontext.evaluation.judges import CodexJudge, Judge, ModelJudge
+from evercontext.evaluation.judges import Candidate, CodexJudge, Judge, ModelJudge
 from evercontext.evaluation.local_judge import LocalJudge
 from evercontext.evaluation.rubric import Evaluation
 from evercontext.evaluation.template import packaged
 from evercontext.evaluation.writer import ModelWriter
 from evercontext.events.log import EventLog
+from evercontext.models.vendor_cli import VendorCli
+from evercontext.models.vendors.codex import Codex
 
 JUDGED = json.dumps({
     "rubric_scores": {"completeness": 9, "accuracy": 9, "clarity": 9, "usability": 9},
@@ -45,14 +48,26 @@ class Bench:
         program.parent.mkdir(exist_ok=True)
         program.write_text(
             f"#!{sys.executable}\nimport json, os, sys, time, subprocess\n"
+            "if sys.argv[1:] == ['--version']: sys.exit()\n"
             f"path = {str(count)!r}\nn = int(open(path).read()) if os.path.exists(path) else 0\n"
             f"open(path, 'w').write(str(n + 1))\nprompt = sys.stdin.read()\n"
             f"{chosen}\n{steps[-1]}\n"
         )
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         environment = {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
-        return CodexJudge(packaged(), arguments=["exec", "--full-auto"], environment=environment,
-                          seconds=seconds, max_output=max_output)  # fmt: skip
+        return self.judge(environment, seconds=seconds, max_output=max_output)
+
+    def judge(self, environment: dict[str, str], **limits: Any) -> CodexJudge:
+        """The program on that PATH; it writes its count, so it runs outside a sandbox."""
+        model = VendorCli(
+            Codex(words=("exec", "--full-auto")),
+            env=environment,
+            state=self.tmp_path / "state",
+            sandbox="none",
+            timeout=limits.get("seconds", 20.0),
+            max_output=limits.get("max_output", 100_000),
+        )
+        return CodexJudge(model, packaged())
 
     def evaluator(self, judge: Judge) -> Evaluator:
         return Evaluator(judge, events=self.log, sleep=self.sleep)
@@ -115,8 +130,7 @@ async def test_three_failures_are_the_end(bench: Bench) -> None:
 @pytest.mark.contract("L15")
 @pytest.mark.case(111)
 async def test_a_missing_program_fails_at_once(bench: Bench) -> None:
-    judge = CodexJudge(packaged(), arguments=[], environment={"PATH": str(bench.tmp_path)},
-                       seconds=5, max_output=1000)  # fmt: skip
+    judge = bench.judge({"PATH": str(bench.tmp_path)})
     with pytest.raises(JudgeProblem, match="not installed"):
         await bench.evaluator(judge).evaluate("doc")
     assert bench.slept == []
@@ -167,6 +181,38 @@ async def test_a_program_that_prints_its_prompt_is_not_believed_what_the_documen
     with pytest.raises(JudgeProblem, match="no JSON object"):
         await bench.evaluator(bench.codex(f"{echo}; print('I cannot.')")).evaluate(hostile)
     assert (await bench.evaluator(bench.codex(f"{echo}; {PRINT}")).evaluate(hostile)).score == 9.0
+
+
+async def test_a_judge_that_nobody_named_and_that_fails_is_passed_over(bench: Bench) -> None:
+    """C1: after its attempts the next one judges, and goes on judging; the answer says why."""
+
+    async def local() -> Judge:
+        return LocalJudge()
+
+    evaluator = Evaluator(
+        bench.codex("sys.exit('error: 401 Unauthorized')"),
+        events=bench.log,
+        sleep=bench.sleep,
+        reason="codex is installed",
+        others=[Candidate("local", "no other judge is set up", local)],
+    )
+    for _ in range(2):
+        evaluation = await evaluator.evaluate("# doc")
+        assert evaluation.metadata["model_used"] == "local"
+        assert evaluation.metadata["judge_reason"] == (
+            "no other judge is set up; codex was passed over: codex refused the login (401)"
+        )
+    assert bench.calls() == 1
+    notices = [event.body.text for event in bench.heard if isinstance(event.body, Notice)]
+    assert notices == ["codex was passed over: codex refused the login (401); local judges"]
+
+
+async def test_a_usage_error_is_not_tried_again(bench: Bench) -> None:
+    """C1."""
+    judge = bench.codex("sys.exit(\"error: unexpected argument '--full-auto' found\")")
+    with pytest.raises(JudgeProblem, match="does not understand its arguments"):
+        await bench.evaluator(judge).evaluate("doc")
+    assert bench.calls() == 1
 
 
 async def test_bad_input_asks_nobody(bench: Bench) -> None:

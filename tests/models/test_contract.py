@@ -19,8 +19,9 @@ from evercontext.models.ollama import OllamaModel
 from evercontext.models.openai import OpenAIModel
 from evercontext.models.retry import Retrying
 from evercontext.models.scripted import ScriptedModel
-from evercontext.models.vendor_cli import Codex
-from tests.models import test_anthropic, test_ollama, test_openai, test_vendor_cli
+from evercontext.models.vendors.codex import Codex
+from tests.models import test_anthropic, test_ollama, test_openai
+from tests.models.vendors.stage import Stage, codex_says
 from tests.models.wire_server import Answer, WireServer, ndjson, wire_server
 
 TOOLS = [
@@ -122,8 +123,8 @@ def _scripted_raw(answer: str, server: WireServer, folder: Path) -> Model:
 
 
 def _codex(answer: str, server: WireServer, folder: Path) -> Model:
-    stage = test_vendor_cli.Stage(folder, Codex())
-    said = test_vendor_cli.codex_says(HERMES_TEXT if answer == "text" else HERMES_CALLS)
+    stage = Stage(folder, Codex())
+    said = codex_says(HERMES_TEXT if answer == "text" else HERMES_CALLS)
     return JsonProtocol(stage.plays(said[:-200] if answer == "cut" else said))
 
 

@@ -1,11 +1,9 @@
-"""The vendors' programs are played by small executables that print what the real ones print."""
+"""The vendors' programs are played by small executables, from recordings of the real ones."""
 
 from __future__ import annotations
 
 import json
 import os
-import stat
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,142 +21,68 @@ from evercontext.errors import (
 )
 from evercontext.models.json_protocol import JsonProtocol
 from evercontext.models.load import load
-from evercontext.models.vendor_cli import Codex, Gemini, Vendor, VendorCli, is_strict, prompt
+from evercontext.models.vendor_cli import Vendor, VendorCli, is_strict, prompt
+from evercontext.models.vendors.codex import Codex
+from evercontext.models.vendors.gemini import Gemini
+from evercontext.process.sandbox import available
 from evercontext.settings import Settings
+from tests.models.vendors.stage import (
+    CODEX,
+    GEMINI,
+    Stage,
+    codex_says,
+    gemini_says,
+    lines,
+    recording,
+)
 
 ASK = Request([system("Be brief."), user("こんにちは $(id) `x`")])
-
-PLAYER = """#!{python}
-import json, os, sys, time
-from pathlib import Path
-here = Path(__file__).parent
-schema = [Path(a).read_text() for a in sys.argv if a.endswith("schema.json")]
-seen = {{"argv": sys.argv[1:], "stdin": sys.stdin.read(), "cwd": os.listdir("."),
-        "env": dict(os.environ), "schema": schema}}
-(here / "seen.json").write_text(json.dumps(seen))
-play = json.loads((here / "play.json").read_text())
-time.sleep(play["sleep"])
-sys.stdout.write(play["stdout"])
-sys.stderr.write(play["stderr"])
-sys.exit(play["exit"])
-"""
-
-
-class Stage:
-    """A folder on PATH with one vendor's program in it."""
-
-    def __init__(self, folder: Path, vendor: Vendor) -> None:
-        self.folder = folder
-        self.vendor = vendor
-        program = folder / vendor.program
-        program.write_text(PLAYER.format(python=sys.executable))
-        program.chmod(program.stat().st_mode | stat.S_IXUSR)
-
-    def plays(
-        self, stdout: str = "", *, stderr: str = "", code: int = 0, sleep: float = 0
-    ) -> VendorCli:
-        play = {"stdout": stdout, "stderr": stderr, "exit": code, "sleep": sleep}
-        (self.folder / "play.json").write_text(json.dumps(play))
-        env = {"PATH": f"{self.folder}:{os.defpath}", "GEMINI_API_KEY": "k"}
-        return VendorCli(self.vendor, env=env, timeout=1.0 if sleep else 60.0)
-
-    @property
-    def seen(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / "seen.json").read_text())
-        return found
-
-
-def gemini_says(text: str) -> str:
-    answer = {
-        "session_id": "4f1c",
-        "response": text,
-        "stats": {
-            "models": {
-                "gemini-3-pro": {
-                    "api": {"totalRequests": 1, "totalErrors": 0, "totalLatencyMs": 5053},
-                    "tokens": {
-                        "prompt": 24939,
-                        "candidates": 20,
-                        "total": 25113,
-                        "cached": 21263,
-                        "thoughts": 154,
-                        "tool": 0,
-                    },
-                }
-            },
-            "tools": {"totalCalls": 0},
-            "files": {"totalLinesAdded": 0},
-        },
-    }
-    return json.dumps(answer, indent=2)
-
-
-def lines(*events: dict[str, Any]) -> str:
-    return "".join(json.dumps(event) + "\n" for event in events)
-
-
-def codex_says(text: str) -> str:
-    return lines(
-        {"type": "thread.started", "thread_id": "0199a213-81c0-7800-8aa1-bbab2a035a53"},
-        {"type": "turn.started"},
-        {
-            "type": "item.completed",
-            "item": {"id": "item_0", "type": "reasoning", "text": "**Thinking**"},
-        },
-        {
-            "type": "item.completed",
-            "item": {"id": "item_1", "type": "agent_message", "text": text},
-        },
-        {
-            "type": "turn.completed",
-            "usage": {"input_tokens": 24763, "cached_input_tokens": 24448, "output_tokens": 122},
-        },
+LAYERS = [
+    pytest.param(
+        str(entry.layer),
+        marks=pytest.mark.skipif(not entry.works, reason=f"no {entry.layer} here: {entry.why}"),
     )
+    for entry in available()
+]
+pytestmark = pytest.mark.skipif(
+    not any(entry.works for entry in available()), reason="no sandbox works here"
+)
+VERSIONS = [pytest.param(Codex, version, id=f"codex-{version}") for version in CODEX]
+VERSIONS += [pytest.param(Gemini, version, id=f"gemini-{version}") for version in GEMINI]
 
 
 async def test_gemini_answers(tmp_path: Path) -> None:
     stage = Stage(tmp_path, Gemini("gemini-3-pro"))
-    reply = await complete(stage.plays("Loaded cached credentials.\n" + gemini_says("はい")), ASK)
-    assert (reply.text, reply.usage) == ("はい", Usage(24939, 20, 21263))
-    argv = stage.seen["argv"]
-    assert argv[:6] == [
-        "--output-format",
-        "json",
-        "--approval-mode",
-        "plan",
-        "--model",
-        "gemini-3-pro",
-    ]
+    reply = await complete(stage.plays(gemini_says("はい、そうです")), ASK)
+    assert (reply.text, reply.usage) == ("はい、そうです", Usage(24939, 20, 21263))
 
 
 @pytest.mark.contract("L10")
 async def test_codex_answers(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, Codex())
-    reply = await complete(stage.plays(codex_says("はい")), ASK)
+    reply = await complete(Stage(tmp_path, Codex()).plays(codex_says("はい")), ASK)
     assert (reply.text, reply.thought) == ("はい", "**Thinking**")
     assert reply.usage == Usage(24763, 122, 24448)
-    assert stage.seen["argv"] == [
-        "exec",
-        "--json",
-        "--sandbox",
-        "read-only",
-        "--skip-git-repo-check",
-        "-",
-    ]
 
 
 @pytest.mark.case(114)
 @pytest.mark.parametrize("vendor", [Gemini(), Codex()])
-async def test_the_prompt_goes_by_stdin_into_an_empty_room(tmp_path: Path, vendor: Vendor) -> None:
+async def test_the_prompt_goes_by_stdin_into_an_empty_folder(
+    tmp_path: Path, vendor: Vendor
+) -> None:
     stage = Stage(tmp_path, vendor)
-    says = gemini_says if isinstance(vendor, Gemini) else codex_says
-    await complete(stage.plays(says("ok")), ASK)
-    seen = stage.seen
+    seen = json.loads((await complete(stage.plays(stage.says("@SEEN@")), ASK)).text)
     assert seen["stdin"] == "Be brief.\n\nこんにちは $(id) `x`"
     assert not any("こんにちは" in word for word in seen["argv"])
     assert seen["cwd"] == []
-    assert seen["env"]["GEMINI_API_KEY"] == "k"
-    assert not set(seen["env"]) & set(os.environ) - {"PATH", "LC_CTYPE", "LC_ALL", "LANG", "PWD"}
+    assert str(stage.home) not in json.dumps(seen["env"])
+
+
+async def test_a_question_that_begins_with_a_slash_is_no_command_to_gemini(tmp_path: Path) -> None:
+    """Gemini CLI 0.33 ran ``/memory add`` out of a prompt."""
+    stage = Stage(tmp_path, Gemini())
+    asked = Request([user("/memory add x")])
+    seen = json.loads((await complete(stage.plays(stage.says("@SEEN@")), asked)).text)
+    assert seen["stdin"] == "Request:\n/memory add x"
 
 
 @pytest.mark.case(100)
@@ -167,14 +91,138 @@ async def test_a_program_gets_its_own_key_and_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vendor: Vendor, own: str
 ) -> None:
     stage = Stage(tmp_path, vendor)
-    stage.plays(gemini_says("ok") if own == "GEMINI" else codex_says("ok"))
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.defpath}")
+    stage.installs(stage.says("@SEEN@"))
+    monkeypatch.setenv("PATH", f"{stage.bin}:{os.defpath}")
     for name in ("GEMINI", "OPENAI", "ANTHROPIC"):
         monkeypatch.setenv(f"{name}_API_KEY", "canary")
-    model = await load(vendor.name, Settings(home=tmp_path))
-    await complete(model, ASK)
-    leaked = [name for name, value in stage.seen["env"].items() if value == "canary"]
+    model = await load(vendor.name, Settings(home=tmp_path / "ec"))
+    seen = json.loads((await complete(model, ASK)).text)
+    leaked = [name for name, value in seen["env"].items() if value == "canary"]
     assert leaked == [f"{own}_API_KEY"]
+
+
+async def test_a_program_gets_the_variables_of_its_provider_and_those_the_user_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P5: the env_key of a provider, lower-case proxies, and EC_VENDOR_VARIABLES."""
+    stage = Stage(tmp_path, Codex())
+    stage.installs(stage.says("@SEEN@"))
+    config = Path.home() / ".codex" / "config.toml"
+    config.parent.mkdir()
+    config.write_text(
+        'model_provider = "mine"\n[model_providers.mine]\nname = "mine"\nenv_key = "MINE_KEY"\n'
+        'env_http_headers = { "X-Team" = "TEAM_HEADER" }\n'
+    )
+    monkeypatch.setenv("PATH", f"{stage.bin}:{os.defpath}")
+    for name in ("MINE_KEY", "TEAM_HEADER", "NAMED_VARIABLE", "OTHER_KEY"):
+        monkeypatch.setenv(name, "canary")
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    settings = Settings(home=tmp_path / "ec", vendor_variables=("NAMED_VARIABLE",))
+    seen = json.loads((await complete(await load("codex-cli", settings), ASK)).text)["env"]
+    passed = {name for name, value in seen.items() if value == "canary"}
+    assert passed == {"MINE_KEY", "TEAM_HEADER", "NAMED_VARIABLE"}
+    assert seen["https_proxy"] == "http://127.0.0.1:9"
+
+
+# P2, P3: text models, whatever they try
+
+TRY = """
+seen["key"] = attempt(lambda: open({home!r} + "/.ssh/id_rsa").read())
+seen["project"] = attempt(lambda: open({home!r} + "/project/code.py").read())
+seen["write"] = attempt(lambda: open({home!r} + "/owned", "w"))
+import subprocess
+seen["shell"] = attempt(lambda: subprocess.run(["/bin/sh", "-c", "echo run"], capture_output=True))
+seen["list"] = attempt(lambda: os.listdir({home!r}))
+open(os.path.join(os.environ["HOME"], "session.json"), "w").write("{{}}")
+"""
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("vendor", [Gemini(), Codex()])
+async def test_a_program_sees_no_key_no_project_and_no_shell(
+    tmp_path: Path, vendor: Vendor, layer: str
+) -> None:
+    """P2, P3: our sandbox holds even a program whose tools are on."""
+    stage = Stage(tmp_path, vendor)
+    for name in (".ssh/id_rsa", "project/code.py"):
+        path = stage.home / name
+        path.parent.mkdir(parents=True)
+        path.write_text("canary")
+    before = sorted(stage.home.rglob("*"))
+    played = stage.plays(
+        stage.says("@SEEN@"), extra=TRY.format(home=str(stage.home)), sandbox=layer
+    )
+    text = (await complete(played, ASK)).text
+    seen = json.loads(text)
+    refused = ("FileNotFoundError", "PermissionError", "NotADirectoryError", "OSError")
+    names = ("key", "project", "write", "shell", "list")
+    assert {name: seen[name] for name in names if seen[name] not in refused} == {}
+    assert "canary" not in text
+    assert sorted(stage.home.rglob("*")) == before
+    assert [path.name for path in stage.state.iterdir()] == ["programs.json"], "nothing is left"
+
+
+@pytest.mark.parametrize(("kind", "version"), VERSIONS)
+async def test_the_recorded_answer_of_each_version_is_read(
+    tmp_path: Path, kind: type[Codex | Gemini], version: str
+) -> None:
+    """C1, P1."""
+    played = recording(kind().program, version)["text"]
+    stage = Stage(tmp_path, kind(), version)
+    model = stage.plays(played["stdout"], stderr=played["stderr"], code=played["exit"])
+    reply = await complete(model, ASK)
+    assert (reply.text, reply.usage.input_tokens, reply.usage.output_tokens) == ("done", 10, 3)
+
+
+@pytest.mark.parametrize(("kind", "version"), VERSIONS)
+async def test_a_recorded_tool_call_of_each_version_is_an_error_and_stops_it(
+    tmp_path: Path, kind: type[Codex | Gemini], version: str
+) -> None:
+    """P2, P3: it would run for minutes and then give an answer; neither is waited for."""
+    played = recording(kind().program, version)["tool"]
+    stage = Stage(tmp_path, kind(), version)
+    with pytest.raises(ModelRefused, match="a tool of its own"):
+        await complete(stage.plays(played["stdout"], sleep=600, timeout=300), ASK)
+
+
+@pytest.mark.parametrize("vendor", [Gemini(), Codex()], ids=lambda vendor: vendor.program)
+async def test_an_answer_beside_an_action_is_not_used(tmp_path: Path, vendor: Vendor) -> None:
+    """P3."""
+    stage = Stage(tmp_path, vendor)
+    event = {"type": "item.started", "item": {"type": "mcp_tool_call"}}
+    if isinstance(vendor, Gemini):
+        event = {"type": "tool_use", "tool_name": "run_shell_command"}
+    with pytest.raises(ModelRefused, match="a tool of its own"):
+        await complete(stage.plays(lines(event) + stage.says("an answer")), ASK)
+
+
+STATUSES: dict[str, type[ModelProblem]] = {
+    "400": ModelRefused,
+    "401": ModelAuthFailed,
+    "429": RateLimited,
+    "500": ModelUnavailable,
+    "usage": ModelRefused,
+}
+
+
+@pytest.mark.contract("L15")
+@pytest.mark.parametrize(("kind", "version"), VERSIONS)
+async def test_the_recorded_failures_of_each_version_have_their_errors(
+    tmp_path: Path, kind: type[Codex | Gemini], version: str
+) -> None:
+    """P4: HTTP statuses, also those folded into an exit code; usage errors are not retried."""
+    known = recording(kind().program, version)
+    stage = Stage(tmp_path, kind(), version)
+    stage.plays(by_model={name: known[name] for name in STATUSES})
+    caught: dict[str, type[ModelProblem]] = {}
+    for name in STATUSES:
+        model = Stage(tmp_path, kind(name), version).model()
+        with pytest.raises(ModelProblem) as problem:
+            await complete(model, ASK)
+        caught[name] = type(problem.value)
+        assert "\n" not in str(problem.value)
+        assert "Unknown argument" in str(problem.value) or name != "usage" or kind is Codex
+    assert caught == STATUSES
 
 
 FAILURES: list[tuple[Vendor, dict[str, Any], type[ModelProblem]]] = [
@@ -185,32 +233,18 @@ FAILURES: list[tuple[Vendor, dict[str, Any], type[ModelProblem]]] = [
     (
         Gemini(),
         {
-            "code": 1,
-            "stdout": json.dumps(
-                {"error": {"type": "ApiError", "message": "RESOURCE_EXHAUSTED: quota", "code": 429}}
-            ),
-        },
-        RateLimited,
-    ),
-    (Gemini(), {"stdout": "not json at all"}, ModelUnavailable),
-    (Gemini(), {"stdout": '{"response": '}, ModelUnavailable),
-    (Gemini(), {"stdout": "x" * 9_000_000}, ModelUnavailable),
-    (Gemini(), {"stdout": gemini_says("late"), "sleep": 30}, ModelUnavailable),
-    (
-        Codex(),
-        {
-            "code": 1,
-            "stdout": lines(
-                {"type": "turn.started"},
-                {"type": "error", "message": "unexpected status 401 Unauthorized"},
-                {
-                    "type": "turn.failed",
-                    "error": {"message": "unexpected status 401 Unauthorized: log in again"},
-                },
+            "code": 145,
+            "stderr": json.dumps(
+                {"session_id": "1", "error": {"type": "E", "message": "no", "code": 401}}, indent=2
             ),
         },
         ModelAuthFailed,
     ),
+    (Gemini(), {"stdout": "not json at all"}, ModelUnavailable),
+    (Gemini(), {"stdout": '{"type": "message", '}, ModelUnavailable),
+    (Gemini(), {"stdout": gemini_says("half")[:-40]}, ModelUnavailable),
+    (Gemini(), {"stdout": "x" * 90_000, "max_output": 80_000}, ModelUnavailable),
+    (Gemini(), {"stdout": gemini_says("late"), "sleep": 60, "timeout": 3.0}, ModelUnavailable),
     (
         Codex(),
         {
@@ -220,6 +254,11 @@ FAILURES: list[tuple[Vendor, dict[str, Any], type[ModelProblem]]] = [
             ),
         },
         RateLimited,
+    ),
+    (
+        Codex(),
+        {"code": 1, "stderr": "Error: Your refresh token was already used. Please log in again."},
+        ModelAuthFailed,
     ),
     (
         Codex(),
@@ -245,15 +284,51 @@ async def test_every_failure_has_its_error(
     stage = Stage(tmp_path, vendor)
     with pytest.raises(ModelProblem) as caught:
         await complete(stage.plays(**play), ASK)
-    assert type(caught.value) is kind
+    assert type(caught.value) is kind, str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.contract("L15")
 async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
-    model = VendorCli(Gemini(), env={"PATH": str(tmp_path)})
-    with pytest.raises(ModelUnknown, match=r"gemini is not on PATH.*npm install"):
+    model = VendorCli(Gemini(), env={"PATH": str(tmp_path)}, state=tmp_path / "state")
+    with pytest.raises(ModelUnknown, match=r"gemini is not installed.*npm install"):
         await complete(model, ASK)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "version", "words"),
+    [
+        (Gemini(), "0.30.1\n", "0.30.1 cannot be used: it is too old, 0.33.0 is the oldest"),
+        (Codex(), "codex-cli 0.20.0\n", "0.20.0 cannot be used: it is too old, 0.50.0"),
+        (Codex(), "hello\n", "cannot be used: it does not name its version"),
+    ],
+)
+async def test_a_version_that_does_not_fit_is_named(
+    tmp_path: Path, vendor: Vendor, version: str, words: str
+) -> None:
+    """P1: nothing is tried with a version that would not understand it."""
+    stage = Stage(tmp_path, vendor)
+    with pytest.raises(ModelUnknown, match=words):
+        await complete(stage.plays(stage.says("never"), version=version), ASK)
+
+
+async def test_a_refreshed_login_goes_back_to_the_user(tmp_path: Path) -> None:
+    """P3: private copies, and yet no token is lost; everything else of the run is gone."""
+    stage = Stage(tmp_path, Codex())
+    folder = stage.home / ".codex"
+    folder.mkdir()
+    tokens = {"account_id": "a", "refresh_token": "old"}
+    (folder / "auth.json").write_text(json.dumps({"tokens": tokens, "last_refresh": "2026-01-01"}))
+    extra = (
+        "path = os.path.join(os.environ['CODEX_HOME'], 'auth.json')\n"
+        "login = json.load(open(path))\n"
+        "login['tokens']['refresh_token'] = 'new'; login['last_refresh'] = '2026-02-02'\n"
+        "json.dump(login, open(path, 'w'))\n"
+        "os.makedirs(os.path.join(os.environ['CODEX_HOME'], 'sessions/2026'))\n"
+    )
+    await complete(stage.plays(stage.says("ok"), extra=extra), ASK)
+    assert json.loads((folder / "auth.json").read_text())["tokens"]["refresh_token"] == "new"
+    assert sorted(path.name for path in folder.iterdir()) == ["auth.json"]
 
 
 @pytest.mark.contract("E13")
@@ -264,8 +339,6 @@ async def test_with_the_json_protocol_it_calls_our_tools(tmp_path: Path) -> None
     model = JsonProtocol(stage.plays(codex_says(says)))
     reply = await complete(model, Request([user("go")], tools=[tool]))
     assert [call.name for call in reply.tool_calls] == ["read_file"]
-    assert "- read_file: Reads." in stage.seen["stdin"]
-    assert stage.seen["schema"] == [], "an open parameters object is not strict"
 
 
 async def test_a_strict_schema_is_handed_on(tmp_path: Path) -> None:
@@ -276,10 +349,10 @@ async def test_a_strict_schema_is_handed_on(tmp_path: Path) -> None:
         "required": ["score"],
         "additionalProperties": False,
     }
-    await complete(
-        stage.plays(codex_says('{"score": 1}')), Request([user("x")], response_schema=schema)
-    )
-    assert json.loads(stage.seen["schema"][0]) == schema
+    for asked, passed in ((schema, [schema]), ({"type": "object"}, [])):
+        request = Request([user("x")], response_schema=asked)
+        seen = json.loads((await complete(stage.plays(codex_says("@SEEN@")), request)).text)
+        assert [json.loads(text) for text in seen["schema"]] == passed
 
 
 def test_strictness() -> None:

@@ -222,7 +222,10 @@ async def test_a_peer_that_never_answers_a_ping_is_dropped(start: Start) -> None
 
 def codex(folder: Path, body: str) -> str:
     program = folder / "codex"
-    program.write_text(f"#!{sys.executable}\nimport os, sys, time\nsys.stdin.read()\n{body}\n")
+    program.write_text(
+        f"#!{sys.executable}\nimport os, sys, time\n"
+        f"if sys.argv[1:] == ['--version']: sys.exit()\nsys.stdin.read()\n{body}\n"
+    )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     return f"{folder}{os.pathsep}{os.environ['PATH']}"
 
@@ -268,7 +271,10 @@ async def test_cancelling_a_call_kills_its_program(
     mark = tmp_path / "pid"
     body = f"open({str(mark)!r}, 'w').write(str(os.getpid()))\ntime.sleep(300)"
     monkeypatch.setenv("PATH", codex(tmp_path, body))
-    async with start(USE_MOCK_EVALUATOR="false") as running, running.connect() as socket:
+    async with (
+        start(USE_MOCK_EVALUATOR="false", EC_SANDBOX="none") as running,
+        running.connect() as socket,
+    ):
         await hello(socket)
         request = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": evaluate()}
         await socket.send(json.dumps(request))

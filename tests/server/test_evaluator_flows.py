@@ -27,6 +27,8 @@ CODEX = '''#!{python}
 """Behaves as the document says, and writes down when it was started."""
 import json, os, re, signal, subprocess, sys, time
 
+if sys.argv[1:] == ["--version"]:
+    sys.exit()
 prompt = sys.stdin.read()
 how = re.search("BEHAVE: ([a-z-]+)", prompt)[1]
 place = os.path.join({log!r}, how)
@@ -101,7 +103,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
     @asynccontextmanager
     async def running(**environment: str) -> AsyncIterator[Running]:
         given = {"EC_HOME": str(tmp_path / "home"), "MCP_PORT": "0", "MCP_HOST": "127.0.0.1",
-                 "USE_MOCK_EVALUATOR": "false", **environment}  # fmt: skip
+                 "USE_MOCK_EVALUATOR": "false", "EC_SANDBOX": "none", **environment}  # fmt: skip
         flags = {"root": str(tmp_path / "project")}
         settings = sources.load(flags, environment=given, cwd=tmp_path)
         async with (

@@ -79,11 +79,19 @@ def _evaluator(
 
     async def get() -> Evaluator:
         if not made:
-            judge, _ = await open_judge(settings, stack)
+            chosen, _ = await open_judge(settings, stack)
             occasion = Occasion("tool", project=str(settings.root.resolve()))
             target = settings.target_score
-            made.append(Evaluator(judge, target=target, events=events, history=history,
-                                  occasion=occasion))  # fmt: skip
+            evaluator = Evaluator(
+                chosen.judge,
+                target=target,
+                events=events,
+                history=history,
+                occasion=occasion,
+                reason=chosen.reason,
+                others=chosen.others,
+            )
+            made.append(evaluator)
         return made[0]
 
     return get

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
-from evercontext.app.models import canonical_name, choose_model, open_model
+from evercontext.app.models import (
+    canonical_name,
+    choose_model,
+    codex_judge_model,
+    open_model,
+)
 from evercontext.app.redaction import redactor
-from evercontext.errors import StoreProblem, UsageError
+from evercontext.errors import ModelProblem, StoreProblem, UsageError
 from evercontext.evaluation import template as templates
 from evercontext.evaluation.evaluator import Evaluator
 from evercontext.evaluation.history import EvaluationHistory, Occasion
-from evercontext.evaluation.judges import READ_ONLY_PRESET, CodexJudge, Judge, ModelJudge
+from evercontext.evaluation.judges import Candidate, CodexJudge, Judge, ModelJudge
 from evercontext.evaluation.local_judge import LocalJudge
+from evercontext.evaluation.template import Template
 from evercontext.evaluation.versions import Versions
 from evercontext.events.log import EventLog
-from evercontext.process.environment import filtered
 from evercontext.settings import Settings, process_environment
 from evercontext.storage.choose import open_store
 
-_CODEX_VARIABLES = ("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME", "HTTPS_PROXY", "NO_PROXY")
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The judge, why it is this one, and who takes over if it cannot judge."""
+
+    judge: Judge
+    reason: str
+    others: tuple[Candidate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +48,7 @@ async def open_judging(
     settings: Settings, stack: AsyncExitStack, door: str, judge_name: str | None = None
 ) -> Judging:
     """Open judge, event log and history for one command; a broken store only costs the history."""
-    judge, warning = await open_judge(settings, stack, judge_name)
+    chosen, warning = await open_judge(settings, stack, judge_name)
     events = EventLog(settings.traces, redactor(settings))
     stack.callback(events.close)
     notices = [warning] if warning else []
@@ -47,7 +58,9 @@ async def open_judging(
     except StoreProblem as problem:
         notices.append(f"evaluations are not kept: {problem}")
     evaluator = Evaluator(
-        judge,
+        chosen.judge,
+        reason=chosen.reason,
+        others=chosen.others,
         target=settings.target_score,
         events=events,
         history=history,
@@ -65,42 +78,76 @@ async def open_history(settings: Settings, stack: AsyncExitStack) -> EvaluationH
 
 async def open_judge(
     settings: Settings, stack: AsyncExitStack, name: str | None = None
-) -> tuple[Judge, str | None]:
+) -> tuple[Chosen, str | None]:
     """Return the judge, and a warning about the template if there is one.
 
     ``name`` is ``local``, ``codex`` or a model; unset, ``USE_MOCK_EVALUATOR`` decides, and unset
-    too: codex if it is installed, else the configured model, else the local judge.
+    too: codex if its version fits, else the configured model, else the local judge.
     """
     template, warning = templates.load(settings.evaluation_prompt_path)
-    chosen = name or await _choose(settings)
-    if chosen == "local":
-        return LocalJudge(), warning
-    if chosen == "codex":
-        return _codex(settings, template), warning
-    if chosen in ("gemini", ""):
-        raise UsageError(f"there is no judge {chosen!r}", fix="Use local, codex or a model's name")
-    # The evaluator itself asks again, three times in all (L12): the model's own retries stay out.
-    model = await open_model(replace(settings, model_retries=0), canonical_name(chosen))
-    stack.push_async_callback(model.aclose)
-    return ModelJudge(model, template), warning
+    candidates = await _candidates(settings, template, stack, name)
+    reasons: list[str] = []
+    for number, candidate in enumerate(candidates):
+        try:
+            judge = await candidate.open()
+        except ModelProblem as problem:
+            if candidate is candidates[-1]:
+                raise
+            reasons.append(f"{candidate.name} was passed over: {problem.message}")
+            continue
+        reason = "; ".join([candidate.reason, *reasons])
+        return Chosen(judge, reason, tuple(candidates[number + 1 :])), warning
+    raise AssertionError("the last candidate opens or raises")
 
 
-async def _choose(settings: Settings) -> str:
-    if settings.use_mock_evaluator is not None:
-        return "local" if settings.use_mock_evaluator else "codex"
-    if shutil.which("codex", path=process_environment().get("PATH")):
-        return "codex"
-    model = await choose_model(settings)
+async def _candidates(
+    settings: Settings, template: Template, stack: AsyncExitStack, name: str | None
+) -> list[Candidate]:
+    async def local() -> Judge:
+        return LocalJudge()
+
+    async def codex() -> Judge:
+        return CodexJudge(codex_judge_model(settings), template)
+
+    async def fitting_codex() -> Judge:
+        model = codex_judge_model(settings)
+        await model.facts()
+        return CodexJudge(model, template)
+
+    def of_model(model_name: str, reason: str) -> Candidate:
+        async def judge() -> Judge:
+            # The evaluator itself asks again, three times in all (L12): no retries of the model's.
+            own = replace(settings, model_retries=0)
+            model = await open_model(own, canonical_name(model_name))
+            stack.push_async_callback(model.aclose)
+            return ModelJudge(model, template)
+
+        return Candidate(model_name, reason, judge)
+
+    if name in ("gemini", ""):
+        raise UsageError(f"there is no judge {name!r}", fix="Use local, codex or a model's name")
+    named = name or _mock_setting(settings)
+    reason = "named by --judge" if name else "set by USE_MOCK_EVALUATOR"
+    if named == "local":
+        return [Candidate("local", reason, local)]
+    if named == "codex":
+        return [Candidate("codex", reason, codex)]
+    if named:
+        return [of_model(named, reason)]
+    choice = await choose_model(settings)
     # The model inside the package is far too small to judge anything.
-    return "local" if model.name.startswith("embedded:") else model.name
-
-
-def _codex(settings: Settings, template: templates.Template) -> CodexJudge:
-    preset = settings.codex_args.strip() == "read-only"
-    return CodexJudge(
-        template,
-        arguments=READ_ONLY_PRESET if preset else shlex.split(settings.codex_args),
-        environment=filtered(process_environment(), extra=_CODEX_VARIABLES),
-        seconds=settings.codex_timeout / 1000,
-        max_output=settings.codex_max_buffer,
+    tiny = choice.name.startswith("embedded:")
+    last = (
+        Candidate("local", "no other judge is set up", local)
+        if tiny
+        else of_model(choice.name, choice.reason)
     )
+    if not shutil.which("codex", path=process_environment().get("PATH")):
+        return [last]
+    return [Candidate("codex", "codex is installed", fitting_codex), last]
+
+
+def _mock_setting(settings: Settings) -> str | None:
+    if settings.use_mock_evaluator is None:
+        return None
+    return "local" if settings.use_mock_evaluator else "codex"

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evercontext.domain.message import user
 from evercontext.domain.model import Model, Reply, Request, complete
 from evercontext.models import load
-from evercontext.models.load import Available, Choice
+from evercontext.models.load import Available, Choice, VendorProgram
 from evercontext.settings import Settings, process_environment
 
+if TYPE_CHECKING:
+    from evercontext.models.vendor_cli import VendorCli
+
+_READ_ONLY = ("exec", "--sandbox", "read-only", "--skip-git-repo-check", "-")
 _NO_KEY = "not set"
 Progress = Callable[[int, int], None]
 """Bytes so far, and bytes expected."""
@@ -46,6 +52,25 @@ async def available_models(settings: Settings) -> list[Available]:
 def canonical_name(name: str) -> str:
     """Return the full ``provider:model`` of a name as a user writes it."""
     return load.canonical(name)
+
+
+def codex_judge_model(settings: Settings) -> VendorCli:
+    """Return the codex program with the judge's arguments, time and buffer."""
+    from evercontext.models.vendors.codex import Codex
+
+    preset = settings.codex_args.strip() == "read-only"
+    words = _READ_ONLY if preset else tuple(shlex.split(settings.codex_args))
+    return load.vendor_cli(
+        Codex(words=words or ("exec",)),
+        settings,
+        timeout=settings.codex_timeout / 1000,
+        max_output=settings.codex_max_buffer,
+    )
+
+
+async def vendor_programs(settings: Settings) -> list[VendorProgram]:
+    """Return the vendors' programs that are installed here, with their versions."""
+    return await load.programs(settings)
 
 
 async def pull_model(

@@ -43,7 +43,7 @@ async def examine(settings: Settings) -> list[Check]:
     """Make every check; one that fails says so and stops no other."""
     left = await _commands(settings)
     checks = [await check(settings) for check in _CHECKS]
-    return [*checks, *await _ports(settings), *left]
+    return [*checks, *await _vendors(settings), *await _ports(settings), *left]
 
 
 async def _python(settings: Settings) -> Check:
@@ -247,6 +247,17 @@ async def _disk(settings: Settings) -> Check:
 _CHECKS: tuple[Examine, ...] = (
     _python, _install, _git, _model, _keys, _sandbox, _home, _database, _root, _terminal, _disk
 )  # fmt: skip
+
+
+async def _vendors(settings: Settings) -> list[Check]:
+    """The programs of vendors that are installed; one that does not fit is passed over."""
+    from evercontext.app.models import vendor_programs
+
+    programs = await vendor_programs(settings)
+    return [
+        Check(program.name, "ok" if program.fits else "warn", program.text, program.fix)
+        for program in programs
+    ]
 
 
 async def _ports(settings: Settings) -> list[Check]:

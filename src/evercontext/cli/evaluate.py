@@ -183,7 +183,9 @@ def show(screen: Screen, name: str, evaluation: Evaluation) -> None:
         screen.line(screen.wrapped(said), "dim")
     for suggestion in evaluation.suggestions:
         screen.line(screen.wrapped(f"  - {one_line(str(suggestion))}"))
-    screen.line(f"  judged by {one_line(str(evaluation.metadata['model_used']))}")
+    judge = one_line(str(evaluation.metadata["model_used"]))
+    reason = one_line(str(evaluation.metadata.get("judge_reason", "")))
+    screen.line(screen.wrapped(f"  judged by {judge}{f' ({reason})' if reason else ''}"))
 
 
 def _widest(evaluation: Evaluation) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,12 +13,13 @@ from evercontext.domain.event import EvaluationState, Notice
 from evercontext.errors import (
     EverContextError,
     JudgeProblem,
+    ModelProblem,
     ModelUnavailable,
     StoreProblem,
     TooLarge,
 )
 from evercontext.evaluation.history import EvaluationHistory, Occasion
-from evercontext.evaluation.judges import RETRYABLE, Judge
+from evercontext.evaluation.judges import RETRYABLE, Candidate, Judge
 from evercontext.evaluation.rubric import Evaluation, Judgement, Rubric, check_target, weigh
 from evercontext.events.log import EventLog
 
@@ -41,8 +42,13 @@ class Evaluator:
         history: EvaluationHistory | None = None,
         occasion: Occasion | None = None,
         sleep: Sleep = asyncio.sleep,
+        reason: str = "",
+        others: Sequence[Candidate] = (),
     ) -> None:
-        self.judge, self.target = judge, target
+        """``reason``: why this judge; ``others`` take over, in order, if it cannot judge."""
+        self.judge, self.target, self.reason = judge, target, reason
+        self._others = list(others)
+        self._changing = asyncio.Lock()
         self._events, self._history, self._sleep = events, history, sleep
         self._occasion = occasion or Occasion()
 
@@ -71,6 +77,8 @@ class Evaluator:
         metadata: dict[str, object] = {
             "evaluation_time": round((time.monotonic() - started) * 1000)
         }
+        if self.reason:
+            metadata["judge_reason"] = self.reason
         if iteration is not None:
             metadata["iteration"] = iteration
         evaluation = weigh(judgement, weights, wanted, metadata)
@@ -82,13 +90,38 @@ class Evaluator:
     async def _judge(
         self, content: str, rubric: Rubric, trace_id: str, base: Path | None
     ) -> Judgement:
+        """Ask the judge; one that nobody named and that fails is passed over."""
+        while True:
+            judge = self.judge
+            try:
+                return await self._attempt(judge, content, rubric, trace_id, base)
+            except (JudgeProblem, ModelProblem) as problem:
+                async with self._changing:
+                    # Another evaluation may have found it out meanwhile.
+                    if judge is self.judge and not self._others:
+                        raise
+                    if judge is self.judge:
+                        await self._pass_over(problem, trace_id)
+
+    async def _pass_over(self, problem: EverContextError, trace_id: str) -> None:
+        candidate = self._others.pop(0)
+        failed = f"{self.judge.name} was passed over: {problem.message}"
+        self.judge = await candidate.open()
+        self.reason = f"{candidate.reason}; {failed}"
+        if self._events:
+            text = f"{failed}; {candidate.name} judges"
+            self._events.emit(Notice(level="warning", text=text), trace_id=trace_id)
+
+    async def _attempt(
+        self, judge: Judge, content: str, rubric: Rubric, trace_id: str, base: Path | None
+    ) -> Judgement:
         attempt = 0
 
-        async def judge() -> Judgement:
+        async def ask() -> Judgement:
             nonlocal attempt
             attempt += 1
             try:
-                return await self.judge.judge(content, rubric, base, tell)
+                return await judge.judge(content, rubric, base, tell)
             except RETRIED as problem:
                 self._state("error handling", trace_id, attempt, str(problem))
                 raise
@@ -98,9 +131,7 @@ class Evaluator:
 
         try:
             backoff = replace(BACKOFF, sleep=self._sleep)
-            return await persist(
-                judge, backoff, retryable=RETRIED, tell=lambda *_: tell("retrying")
-            )
+            return await persist(ask, backoff, retryable=RETRIED, tell=lambda *_: tell("retrying"))
         except RETRIED as problem:
             tell("failed")
             times = f"{attempt} time{'' if attempt == 1 else 's'}"

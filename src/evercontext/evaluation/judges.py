@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import re
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from evercontext.domain.message import user
 from evercontext.domain.model import Model, Request, complete
-from evercontext.errors import JudgeInvalid, JudgeProblem, ProcessProblem, ProgramMissing
+from evercontext.errors import JudgeInvalid, JudgeProblem, ModelProblem, ModelUnavailable
 from evercontext.evaluation.rubric import Judgement, Rubric, read_judgement
 from evercontext.evaluation.template import Template
-from evercontext.process.limits import UNLIMITED
-from evercontext.process.run import Completed, run
-from evercontext.process.sandbox import Layer, Sandbox
-
-READ_ONLY_PRESET = ("exec", "--sandbox", "read-only", "--skip-git-repo-check", "-")
-_AUTH = re.compile(
-    r"(?:http|status|code|error)\W{0,6}401\b|\bunauthori[sz]ed\b"
-    r"|\bnot logged in\b|\blog ?in\b|\bapi[ _-]?key\b|\bauthentication\b",
-    re.IGNORECASE,
-)
 
 
 class Tell(Protocol):
@@ -51,6 +40,15 @@ class Judge(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A judge that could be asked, and why."""
+
+    name: str
+    reason: str
+    open: Callable[[], Awaitable[Judge]]
+
+
 class JudgeTired(JudgeProblem):
     """The judge failed in a way that another try may mend: a crash, a timeout."""
 
@@ -58,63 +56,29 @@ class JudgeTired(JudgeProblem):
 
 
 class CodexJudge:
-    """``codex`` as a judge: the prompt on stdin, in an empty folder, its whole tree killed late."""
+    """The ``codex`` program as a judge; ``model`` runs it once for each request."""
 
     name = "codex"
 
-    def __init__(
-        self,
-        template: Template,
-        *,
-        arguments: Sequence[str],
-        environment: Mapping[str, str],
-        seconds: float,
-        max_output: int,
-        program: str = "codex",
-    ) -> None:
-        self._template, self._argv = template, (program, *arguments)
-        self._environment, self._seconds, self._max = environment, seconds, max_output
+    def __init__(self, model: Model, template: Template) -> None:
+        self._model, self._template = model, template
 
     async def judge(
         self, content: str, rubric: Rubric, base: Path | None = None, tell: Tell = silent
     ) -> Judgement:
         """Run it once and read its JSON."""
         tell("CLI running")
-        prompt = self._template.fill(content, rubric).encode("utf-8", "replace")
-        with tempfile.TemporaryDirectory(prefix="evercontext-judge-") as empty:
-            try:
-                ended = await run(
-                    self._argv,
-                    cwd=Path(empty),
-                    timeout=self._seconds,
-                    env=self._environment,
-                    stdin=prompt,
-                    max_output=self._max,
-                    # No cage, but a supervisor: nothing of its tree outlives it, or us.
-                    sandbox=Sandbox(Path(empty), Layer.NONE, limits=UNLIMITED),
-                )
-            except ProgramMissing as missing:
-                raise JudgeProblem(
-                    "codex is not installed", fix="Install it, or set USE_MOCK_EVALUATOR=true"
-                ) from missing
-            except ProcessProblem as problem:
-                raise JudgeTired(f"codex could not be run: {problem.message}") from problem
-        # Some print what they were asked, with the example in it and all that a document claims.
-        said = self._said(ended).replace(prompt.decode("utf-8").strip(), "")
+        question = self._template.fill(content, rubric)
+        try:
+            reply = await complete(self._model, Request([user(question)]))
+        except ModelUnavailable as problem:
+            raise JudgeTired(problem.message, fix=problem.fix) from problem
+        except ModelProblem as problem:
+            raise JudgeProblem(problem.message, fix=problem.fix) from problem
         tell("parsing JSON")
-        return read_judgement(said, rubric, self.name)
-
-    def _said(self, ended: Completed) -> str:
-        if ended.timed_out:
-            raise JudgeTired(f"codex did not finish in {self._seconds:g} s")
-        if ended.truncated:
-            raise JudgeTired(f"codex printed more than {self._max} bytes")
-        if ended.exit_code != 0:
-            said = " ".join((ended.error_text or ended.text).split())[-300:]
-            if _AUTH.search(said):
-                raise JudgeProblem(f"codex refused: {said}", fix="Run: codex login")
-            raise JudgeTired(f"codex ended with {ended.exit_code}: {said or 'no output'}")
-        return ended.text
+        # Some print what they were asked, with the example in it and all that a document claims.
+        answer = reply.text.replace(question.strip(), "")
+        return read_judgement(answer, rubric, self.name)
 
 
 class ModelJudge:

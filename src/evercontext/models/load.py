@@ -10,7 +10,7 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evercontext.domain.backoff import Backoff
 from evercontext.domain.model import Model, ModelInfo
@@ -26,7 +26,7 @@ from evercontext.settings.installation import this_installation
 from evercontext.settings.keys import KEYRING
 
 if TYPE_CHECKING:
-    from evercontext.models.vendor_cli import Vendor
+    from evercontext.models.vendor_cli import Vendor, VendorCli
 
 OPENAI_MODELS = ("gpt-4.1-nano", "gpt-4.1-mini")
 CLAUDE_MODELS = ("claude-sonnet-5-5", "claude-haiku-5-5")
@@ -60,6 +60,16 @@ class Available:
     name: str
     ready: bool
     note: str
+
+
+@dataclass(frozen=True, slots=True)
+class VendorProgram:
+    """A vendor's program as it is installed here."""
+
+    name: str
+    text: str
+    fits: bool
+    fix: str | None = None
 
 
 def split(name: str) -> tuple[str, str]:
@@ -206,7 +216,8 @@ async def _ollama_lines(settings: Settings) -> list[Available]:
 def _cli_lines() -> list[Available]:
     import shutil
 
-    from evercontext.models.vendor_cli import Codex, Gemini
+    from evercontext.models.vendors.codex import Codex
+    from evercontext.models.vendors.gemini import Gemini
 
     path = process_environment().get("PATH")
     lines = []
@@ -215,6 +226,27 @@ def _cli_lines() -> list[Available]:
         note = f"{vendor.program} is installed" if found else f"run: {vendor.install}"
         lines.append(Available(vendor.name, found is not None, note))
     return lines
+
+
+async def programs(settings: Settings) -> list[VendorProgram]:
+    """Return the vendors' programs on PATH: their version, and whether it fits."""
+    import shutil
+
+    from evercontext.models.vendors.codex import Codex
+    from evercontext.models.vendors.gemini import Gemini
+
+    path, listed = process_environment().get("PATH"), []
+    for vendor in (Codex(), Gemini()):
+        place = shutil.which(vendor.program, path=path)
+        if place is None:
+            continue
+        try:
+            facts = await vendor_cli(vendor, settings).facts()
+            text = f"{facts.version} at {place}, used for text only, without its own tools"
+            listed.append(VendorProgram(vendor.program, text, True))
+        except ModelProblem as problem:
+            listed.append(VendorProgram(vendor.program, problem.message, False, problem.fix))
+    return listed
 
 
 def _embedded_line(settings: Settings) -> Available:
@@ -279,28 +311,32 @@ async def _first_ollama(settings: Settings) -> str:
 
 
 async def _gemini(model: str, settings: Settings) -> Model:
-    from evercontext.models.vendor_cli import Gemini
+    from evercontext.models.vendors.gemini import Gemini
 
-    return _cli(Gemini(model), settings)
+    return JsonProtocol(vendor_cli(Gemini(model), settings))
 
 
 async def _codex(model: str, settings: Settings) -> Model:
-    from evercontext.models.vendor_cli import Codex
+    from evercontext.models.vendors.codex import Codex
 
-    return _cli(Codex(model), settings)
+    return JsonProtocol(vendor_cli(Codex(model), settings))
 
 
-def _cli(vendor: Vendor, settings: Settings) -> Model:
-    from evercontext.models.vendor_cli import VendorCli
+def vendor_cli(vendor: Vendor, settings: Settings, **limits: Any) -> VendorCli:
+    """Return a vendor's program as a text model; ``limits`` are those of ``VendorCli``."""
+    from evercontext.models.vendor_cli import VendorCli, variables
 
-    inner = VendorCli(
+    environment = process_environment()
+    # A vendor's own program is given the vendor's own key and no other.
+    names = (*variables(vendor, environment), *settings.vendor_variables)
+    return VendorCli(
         vendor,
-        # A vendor's own program is given the vendor's own key and no other.
-        env=filtered(process_environment(), extra=vendor.variables),
-        timeout=settings.model_timeout,
+        env=filtered(environment, extra=names),
+        state=settings.home / "vendors",
+        sandbox=settings.sandbox,
         context_window=settings.context_window,
+        **{"timeout": settings.model_timeout, **limits},
     )
-    return JsonProtocol(inner)
 
 
 async def _embedded(model: str, settings: Settings) -> Model:

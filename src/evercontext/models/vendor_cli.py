@@ -1,16 +1,17 @@
-"""Gemini CLI and Codex CLI as read-only models: text in, text out.
+"""Gemini CLI and Codex CLI as models that only write text.
 
-Each runs in an empty temporary directory with its own tools held to reading, the prompt on stdin
-and never in the arguments. ``JsonProtocol`` gives them our tools.
+Each run has a private home and an empty folder inside our sandbox; the program's own tools are off,
+and an attempt to use one makes the reply an error. The prompt goes by stdin and never into the
+arguments. ``JsonProtocol`` gives these models our tools.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,113 +23,46 @@ from evercontext.domain.model import (
     Request,
     TextDelta,
     ThoughtDelta,
-    Usage,
 )
 from evercontext.errors import (
+    ContextTooLong,
     ModelAuthFailed,
     ModelProblem,
     ModelRefused,
     ModelUnavailable,
     ModelUnknown,
+    NoSandbox,
     ProcessProblem,
-    ProgramMissing,
     RateLimited,
 )
-from evercontext.models.lenient_json import NotJson, decode_at
+from evercontext.models.vendors.codex import Codex
+from evercontext.models.vendors.gemini import Gemini
+from evercontext.models.vendors.private_home import PrivateHome, private_home
+from evercontext.models.vendors.program import Facts, Program, learn
+from evercontext.models.vendors.reply import VendorReply, event_of
 from evercontext.models.windows import window
 from evercontext.process.run import Completed, run
+from evercontext.process.sandbox import Layer, Sandbox, choose
 
 MAX_OUTPUT = 8 * 1024 * 1024
-_AUTH = re.compile(r"\b401\b|unauthori[sz]ed|log ?in|api key|auth(?!or\b)", re.IGNORECASE)
-_RATE = re.compile(r"\b429\b|rate limit|quota|RESOURCE_EXHAUSTED|usage limit", re.IGNORECASE)
-_NETWORK = ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS")
+NETWORK = ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "ALL_PROXY")
+CERTIFICATES = ("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR")
+_TOO_LONG = re.compile(
+    r"context[_ ](?:length|window)|too long|too many tokens|maximum context|token count",
+    re.IGNORECASE,
+)
+_USAGE_ERROR = re.compile(r"unexpected argument|unrecognized|Unknown argument|[Uu]sage:")
 _LABELS = {"user": "User", "assistant": "Assistant", "tool": "Tool"}
 
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What a vendor's program said, taken out of its own format."""
-
-    text: str | None
-    thought: str = ""
-    usage: Usage = Usage()
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Gemini:
-    """``gemini``: exit 0 fine, 1 failed, 41 not logged in, 42 bad input, 53 too many turns."""
-
-    model: str = ""
-    name: str = "gemini-cli"
-    program: str = "gemini"
-    install: str = "npm install -g @google/gemini-cli"
-    variables: tuple[str, ...] = (
-        "GEMINI_API_KEY",
-        "GOOGLE_API_KEY",
-        "GOOGLE_CLOUD_PROJECT",
-        "GOOGLE_CLOUD_LOCATION",
-        "GOOGLE_GENAI_USE_VERTEXAI",
-        "GEMINI_CLI_HOME",
-        *_NETWORK,
-    )
-
-    def arguments(self, schema: Path | None) -> list[str]:
-        """Plan mode: its own tools may read and nothing else."""
-        chosen = ["--model", self.model] if self.model else []
-        asked = "Answer what is asked on standard input, with text only."
-        return ["--output-format", "json", "--approval-mode", "plan", *chosen, "--prompt", asked]
-
-    def read(self, output: str) -> Said:
-        """One JSON object, after any lines of chatter."""
-        found = _object_in(output)
-        error = found.get("error")
-        if error:
-            return Said(None, error=str(error.get("message") if _is_map(error) else error))
-        text = found.get("response")
-        return Said(text if isinstance(text, str) else None, usage=_gemini_usage(found))
-
-
-@dataclass(frozen=True, slots=True)
-class Codex:
-    """``codex exec``: JSON lines; the last agent message is the answer."""
-
-    model: str = ""
-    name: str = "codex-cli"
-    program: str = "codex"
-    install: str = "npm install -g @openai/codex"
-    variables: tuple[str, ...] = ("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME", *_NETWORK)
-
-    def arguments(self, schema: Path | None) -> list[str]:
-        """A sandbox that may read and nothing else; ``-`` reads the prompt from stdin."""
-        chosen = ["--model", self.model] if self.model else []
-        shape = ["--output-schema", str(schema)] if schema else []
-        fixed = ["exec", "--json", "--sandbox", "read-only", "--skip-git-repo-check"]
-        return [*fixed, *chosen, *shape, "-"]
-
-    def read(self, output: str) -> Said:
-        """Fold the events."""
-        text: str | None = None
-        error: str | None = None
-        thoughts: list[str] = []
-        usage = Usage()
-        for event in _lines(output):
-            item = event.get("item") or {}
-            match event.get("type"), item.get("type"):
-                case "item.completed", "agent_message":
-                    text = item.get("text")
-                case "item.completed", "reasoning":
-                    thoughts.append(item.get("text") or "")
-                case "turn.completed", _:
-                    usage = _codex_usage(event.get("usage") or {})
-                case "turn.failed", _:
-                    error = str((event.get("error") or {}).get("message"))
-                case "error", _:
-                    error = error or str(event.get("message"))
-        return Said(text, "\n".join(thoughts), usage, error if text is None else None)
-
-
 Vendor = Gemini | Codex
+
+
+def variables(vendor: Vendor, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the variables that a vendor's program needs of the environment."""
+    names = (*NETWORK, *CERTIFICATES)
+    lower = tuple(name.lower() for name in NETWORK)
+    return (*vendor.variables, *vendor.files, *names, *lower,
+            *vendor.configured_variables(environment))  # fmt: skip
 
 
 class VendorCli:
@@ -139,13 +73,19 @@ class VendorCli:
         vendor: Vendor,
         *,
         env: Mapping[str, str],
+        state: Path,
+        sandbox: str = "auto",
         timeout: float = 120.0,
         context_window: int | None = None,
+        max_output: int = MAX_OUTPUT,
     ) -> None:
-        """``env`` is the child's whole environment."""
+        """``env`` is the child's whole environment; private homes are made in ``state``."""
         self._vendor = vendor
         self._env = env
+        self._state = state
+        self._sandbox = sandbox
         self._timeout = timeout
+        self._max_output = max_output
         bare = vendor.model or ("gpt-5" if vendor.program == "codex" else "gemini")
         name = f"{vendor.name}:{vendor.model}" if vendor.model else vendor.name
         self._info = ModelInfo(name, window(bare, context_window), native_tools=False)
@@ -158,64 +98,152 @@ class VendorCli:
     async def aclose(self) -> None:
         """Nothing stays open between requests."""
 
+    async def facts(self) -> Facts:
+        """Return what the installed version understands; an error if it cannot be used."""
+        program, layer = await self._program()
+        return await self._facts(program, layer)
+
     async def stream(self, request: Request) -> AsyncIterator[Delta]:
         """Run the program once; its answer comes whole."""
-        ended = await self._run(request)
-        said = self._read(ended)
-        if said.thought:
-            yield ThoughtDelta(said.thought)
-        if said.text:
-            yield TextDelta(said.text)
-        yield EndDelta("end", said.usage, self._info.bare_name)
+        reply = await self._reply(request)
+        if reply.thought:
+            yield ThoughtDelta(reply.thought)
+        if reply.text:
+            yield TextDelta(reply.text)
+        yield EndDelta("end", reply.usage, self._info.bare_name)
 
-    async def _run(self, request: Request) -> Completed:
-        with tempfile.TemporaryDirectory(prefix="evercontext-") as folder:
-            schema = _schema_file(request, Path(folder))
-            empty = Path(folder) / "empty"
-            empty.mkdir()
-            argv = [self._vendor.program, *self._vendor.arguments(schema)]
-            try:
-                return await run(
-                    argv,
-                    cwd=empty,
-                    env=self._env,
-                    stdin=prompt(request.messages).encode(),
-                    timeout=self._timeout,
-                    max_output=MAX_OUTPUT,
-                )
-            except ProgramMissing as error:
-                raise ModelUnknown(
-                    f"{self._vendor.program} is not on PATH", fix=f"Run: {self._vendor.install}"
-                ) from error
-            except ProcessProblem as error:
-                raise ModelUnavailable(f"{self._vendor.program}: {error.message}") from error
+    async def _program(self) -> tuple[Program, Layer]:
+        name = self._vendor.program
+        program = await asyncio.to_thread(Program.find, name, self._env)
+        if program is None:
+            message = f"{name} is not installed: it is not on PATH"
+            raise ModelUnknown(message, fix=f"Run: {self._vendor.install}")
+        return program, await asyncio.to_thread(self._layer)
 
-    def _read(self, ended: Completed) -> Said:
-        if ended.timed_out:
-            raise ModelUnavailable(
-                f"{self._vendor.program} did not finish in {self._timeout:.0f} s"
-            )
-        if ended.truncated:
-            raise ModelUnavailable(f"{self._vendor.program} printed more than {MAX_OUTPUT} bytes")
+    def _layer(self) -> Layer:
         try:
-            said = self._vendor.read(ended.text)
-        except NotJson:
-            said = Said(None)
-        if ended.exit_code == 0 and said.text is not None:
-            return said
-        raise self._failed(ended, said)
+            return choose(self._sandbox)
+        except NoSandbox as error:
+            raise ModelUnknown(
+                f"{self._vendor.program} is not run outside a sandbox: {error.message}",
+                fix=f"{error.fix}, or set EC_SANDBOX=none to run it without",
+            ) from error
 
-    def _failed(self, ended: Completed, said: Said) -> ModelProblem:
-        last = ended.error_text.strip().splitlines()[-1:] or ["no answer in its output"]
-        why = " ".join((said.error or last[0]).split())[:300]
-        message = f"{self._vendor.program} ended with {ended.exit_code}: {why}"
-        if ended.exit_code in (42, 53):
-            return ModelRefused(message)
-        if _RATE.search(why):
-            return RateLimited(message)
-        if ended.exit_code == 41 or _AUTH.search(why):
-            return ModelAuthFailed(message, fix=f"Run {self._vendor.program} once and log in")
-        return ModelUnavailable(message)
+    async def _facts(self, program: Program, layer: Layer) -> Facts:
+        facts = await learn(
+            program, self._vendor.probes, state=self._state, layer=layer, environment=self._env
+        )
+        if reason := self._vendor.misfit(facts):
+            version = f" {facts.version}" if facts.version else ""
+            raise ModelUnknown(
+                f"{program.path}{version} cannot be used: {reason}",
+                fix=f"Run: {self._vendor.install}",
+            )
+        return facts
+
+    async def _reply(self, request: Request) -> VendorReply:
+        vendor = self._vendor
+        program, layer = await self._program()
+        facts = await self._facts(program, layer)
+        user = vendor.user_folder(self._env)
+        homes = private_home(self._state, user, copied=vendor.copied, returned=vendor.returned)
+        home = await asyncio.to_thread(homes.__enter__)
+        try:
+            schema = _schema_file(request, home.root)
+            env = {**self._env, **vendor.prepare(home, user, self._env)}
+            argv = [*program.command, *vendor.arguments(facts, home, schema)]
+            stdin = vendor.stdin(prompt(request.messages)).encode("utf-8", "replace")
+            sandbox = self._sandbox_of(program, layer, home, env)
+            ended = await self._run(argv, home, env, stdin, sandbox)
+        finally:
+            await asyncio.to_thread(homes.__exit__, None, None, None)
+        return self._read(ended, facts)
+
+    def _sandbox_of(
+        self, program: Program, layer: Layer, home: PrivateHome, env: Mapping[str, str]
+    ) -> Sandbox:
+        sandbox = program.sandbox(home.root, layer, network=True)
+        named = [env[name] for name in (*CERTIFICATES, *self._vendor.files) if env.get(name)]
+        return replace(sandbox, readable=(*sandbox.readable, *map(Path, named)))
+
+    async def _run(
+        self,
+        argv: Sequence[str],
+        home: PrivateHome,
+        env: Mapping[str, str],
+        stdin: bytes,
+        sandbox: Sandbox,
+    ) -> Completed:
+        try:
+            return await run(
+                argv,
+                cwd=home.work,
+                env=env,
+                stdin=stdin,
+                timeout=self._timeout,
+                max_output=self._max_output,
+                sandbox=sandbox,
+                on_output=_Watch(self._vendor).hear,
+            )
+        except ProcessProblem as error:
+            raise ModelUnavailable(
+                f"{self._vendor.program}: {error.message}", fix=error.fix
+            ) from error
+
+    def _read(self, ended: Completed, facts: Facts) -> VendorReply:
+        program = self._vendor.program
+        if ended.timed_out:
+            raise ModelUnavailable(f"{program} did not finish in {self._timeout:g} s")
+        if ended.truncated:
+            raise ModelUnavailable(f"{program} printed more than {self._max_output} bytes")
+        reply = self._vendor.read(ended.text, ended.error_text, ended.exit_code, facts)
+        if reply.text is None:
+            raise self._failed(ended, reply)
+        return reply
+
+    def _failed(self, ended: Completed, reply: VendorReply) -> ModelProblem:
+        program, status = self._vendor.program, reply.status
+        reason = " ".join((reply.error or "no answer in its output").split())[:300]
+        if status in (401, 403):
+            # The vendor's own words may hold part of the key.
+            return ModelAuthFailed(
+                f"{program} refused the login ({status})", fix=self._vendor.login
+            )
+        if status == 429 or reply.limited:
+            return RateLimited(f"{program} reached a limit: {reason}")
+        if status == 404:
+            model = self._vendor.model or "the configured model"
+            return ModelUnknown(f"{program} has no model {model}: {reason}")
+        if status == 413 or (status == 400 and _TOO_LONG.search(reason)):
+            return ContextTooLong(f"more than {program} can take: {reason}")
+        if status is not None and 400 <= status < 500 and status not in (408, 409):
+            return ModelRefused(f"{program} rejected the request: {reason}")
+        if status is None and _USAGE_ERROR.search(ended.error_text):
+            return ModelRefused(f"{program} does not understand its arguments: {reason}")
+        if ended.exit_code == 0:
+            return ModelUnavailable(f"{program} ended without an answer")
+        return ModelUnavailable(f"{program} ended with {ended.exit_code}: {reason}")
+
+
+class _Watch:
+    """Reads a program's stream as it comes and stops it at the first thing that is not text."""
+
+    def __init__(self, vendor: Vendor) -> None:
+        self._vendor = vendor
+        self._rest = b""
+
+    def hear(self, stream: str, data: bytes) -> None:
+        """Take a piece of output; ``ModelRefused`` ends the program."""
+        if stream != "stdout":
+            return
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            event = event_of(line.decode("utf-8", "replace"))
+            if event and (action := self._vendor.action(event)):
+                raise ModelRefused(
+                    f"{self._vendor.program} tried to use a tool of its own ({action[:60]})"
+                    " and was stopped; its reply is not used"
+                )
 
 
 def prompt(messages: Sequence[Message]) -> str:
@@ -249,43 +277,3 @@ def is_strict(schema: Any) -> bool:
         if required != set(schema.get("properties", {})):
             return False
     return all(is_strict(part) for part in schema.values())
-
-
-def _object_in(output: str) -> dict[str, Any]:
-    start = output.find("{")
-    if start < 0:
-        raise NotJson("no JSON")
-    value, _ = decode_at(output, start)
-    assert isinstance(value, dict)
-    return value
-
-
-def _lines(output: str) -> list[dict[str, Any]]:
-    found = []
-    for line in output.splitlines():
-        if line.lstrip().startswith("{"):
-            found.append(_object_in(line))
-    return found
-
-
-def _is_map(value: Any) -> bool:
-    return isinstance(value, Mapping)
-
-
-def _gemini_usage(found: Mapping[str, Any]) -> Usage:
-    stats = found.get("stats") or {}
-    total = Usage()
-    for model in (stats.get("models") or {}).values():
-        tokens = model.get("tokens") or {}
-        total += Usage(
-            tokens.get("prompt") or 0, tokens.get("candidates") or 0, tokens.get("cached") or 0
-        )
-    return total
-
-
-def _codex_usage(found: Mapping[str, Any]) -> Usage:
-    return Usage(
-        found.get("input_tokens") or 0,
-        found.get("output_tokens") or 0,
-        found.get("cached_input_tokens") or 0,
-    )

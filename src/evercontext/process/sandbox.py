@@ -78,6 +78,8 @@ class Sandbox:
     """Secrets: neither read nor written."""
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
+    only: tuple[Path, ...] | None = None
+    """What may be read in place of the usual programs and toolchains: no shell is there then."""
     home: Path | None = None
     """The user's home: its toolchains may be read, the rest of it is not there."""
     network: bool = False
@@ -217,6 +219,8 @@ class Sandbox:
                 raise NoSandbox(f"commands may not read {path.resolve()}", fix=system.READ_FIX)
 
     def _seen(self) -> tuple[Path, ...]:
+        if self.only is not None:
+            return (*self.only, *self.readable)
         home = system.toolchains(self.home) if self.home else ()
         ours = (Path(sys.prefix), Path(sys.base_prefix), _PACKAGE)
         shown = (*system.readable(), *ours, *home)

@@ -20,6 +20,16 @@ _SYSTEM = """
     /usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix/store /gnu/store /snap
     /sys/devices/system/cpu /sys/devices/system/node
 """
+_LIBRARIES = """
+    /usr/lib /usr/lib32 /usr/lib64 /usr/libx32 /usr/local/lib /lib /lib32 /lib64 /libx32 /usr/share
+    /nix/store /gnu/store /sys/devices/system/cpu /sys/devices/system/node
+"""
+
+
+@lru_cache(maxsize=1)
+def libraries() -> tuple[Path, ...]:
+    """Return what a program reads at start that starts no other: no shell, no compiler."""
+    return (*(Path(name) for name in _LIBRARIES.split()), *_etc())
 
 
 @lru_cache(maxsize=1)
@@ -28,8 +38,11 @@ def readable() -> tuple[Path, ...]:
 
     Not all of /etc: keys and password hashes live there.
     """
-    etc = (path for name in _ETC.split() for path in Path("/etc").glob(name))
-    return (*(Path(name) for name in _SYSTEM.split()), *etc)
+    return (*(Path(name) for name in _SYSTEM.split()), *_etc())
+
+
+def _etc() -> tuple[Path, ...]:
+    return tuple(path for name in _ETC.split() for path in Path("/etc").glob(name))
 
 
 PROC = (Path("/proc"),)

@@ -299,6 +299,13 @@ class Settings:
         _folders,
         project=Project.TRUSTED,
     )
+    vendor_variables: tuple[str, ...] = _setting(
+        "EC_VENDOR_VARIABLES",
+        (),
+        "More environment variables that the Codex and Gemini programs may see, by name",
+        _names,
+        project=Project.NEVER,
+    )
     lint_cmd: str | None = _setting(
         "EC_LINT_CMD", None, "Command that lints", project=Project.TRUSTED
     )

@@ -1,0 +1,1 @@
+"""The programs of vendors, Codex CLI and Gemini CLI, used as models that only write text."""
