@@ -2,6 +2,7 @@
 
     python benchmarks/vendor_programs.py                      # the newest of each
     python benchmarks/vendor_programs.py codex=0.50.0 gemini=0.33.0 --sandbox landlock
+    python benchmarks/vendor_programs.py --sandbox bare       # the same without us, for comparison
 
 Installs the programs from npm into a cache folder, gives them a home with permissive settings, a
 key, a project and MCP servers, and plays the vendor's model on loopback: 40 replies that leave plan
@@ -17,12 +18,13 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -40,6 +42,8 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ever
 PACKAGES = {"codex": "@openai/codex", "gemini": "@google/gemini-cli"}
 NEWEST = {"codex": "0.166.0", "gemini": "0.61.0"}
 KEY = "CANARY-KEY-9f31c7"
+BARE = "bare"
+"""No sandbox, no private home, tools on: shows that the attacks are real ones."""
 Reply = dict[str, Any]
 Attack = tuple[str, list[Reply]]
 
@@ -445,15 +449,19 @@ class Score:
 def model_of(kind: str, bin_folder: Path, place: Place, api: VendorApi, sandbox: str) -> VendorCli:
     """Return the program as the product runs it, for the user of ``place``."""
     vendor: Vendor = Codex() if kind == "codex" else Gemini("gemini-2.5-pro")
-    environment = {
+    environment = _environment(bin_folder, place, api)
+    child = filtered(environment, extra=variables(vendor, environment))
+    return VendorCli(vendor, env=child, state=place.folder / "state", sandbox=sandbox)
+
+
+def _environment(bin_folder: Path, place: Place, api: VendorApi) -> dict[str, str]:
+    return {
         "PATH": f"{bin_folder}:{os.environ['PATH']}",
         "HOME": str(place.home),
         "LOOPBACK_KEY": "k",
         "GEMINI_API_KEY": "k",
         "GOOGLE_GEMINI_BASE_URL": api.url,
     }
-    child = filtered(environment, extra=variables(vendor, environment))
-    return VendorCli(vendor, env=child, state=place.folder / "state", sandbox=sandbox)
 
 
 async def attack(
@@ -471,12 +479,37 @@ async def attack(
                 place.furnish(api.url)
                 before = place.state()
                 api.script = list(replies)
-                outcome = await _ask(model_of(kind, bin_folder, place, api, sandbox))
+                if sandbox == BARE:
+                    outcome = await asyncio.to_thread(_run_bare, kind, bin_folder, place, api)
+                else:
+                    outcome = await _ask(model_of(kind, bin_folder, place, api, sandbox))
                 _count(score, outcome)
                 score.effects += [f"{title}: {what}" for what in _effects(place, before, api)]
                 score.offered |= api.offered
                 print(f"  {score.name}  {title}: {outcome[:90]}", file=sys.stderr)
     return score
+
+
+def _run_bare(kind: str, bin_folder: Path, place: Place, api: VendorApi) -> str:
+    """Run the program as its user would, with the settings of ``place`` and none of our walls."""
+    permissive = {
+        "codex": ["exec", "--json", "--skip-git-repo-check", "What is 1 + 1?"],
+        "gemini": ["--output-format", "stream-json", "--model", "gemini-2.5-pro", "--yolo",
+                   "--prompt", "Answer."],
+    }  # fmt: skip
+    process = subprocess.Popen(
+        [bin_folder / kind, *permissive[kind]], cwd=place.project, start_new_session=True,
+        env=_environment(bin_folder, place, api),
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        return f"answer: it ended with {process.wait(60)}"
+    except subprocess.TimeoutExpired:
+        return "it did not end"
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 async def _ask(model: VendorCli) -> str:
@@ -583,7 +616,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; exit 1 if anything had an effect."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("programs", nargs="*", help="such as codex=0.50.0; default: the newest")
-    parser.add_argument("--sandbox", default="auto", choices=("auto", "bubblewrap", "landlock"))
+    parser.add_argument(
+        "--sandbox", default="auto", choices=("auto", "bubblewrap", "landlock", BARE)
+    )
     parser.add_argument("--cache", type=Path, default=CACHE, help="where npm installs them")
     parser.add_argument("--record", type=Path, help="write recordings there instead")
     parser.add_argument("--only", type=int, help="the first so many attacks")
