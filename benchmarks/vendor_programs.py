@@ -474,7 +474,7 @@ async def attack(
         place = stack.enter_context(Place(folder))
         attacks = codex_attacks(place) if kind == "codex" else gemini_attacks(place)
         assert len(attacks) == 40
-        for title, replies in attacks[:only]:
+        for title, replies in attacks[-(only or 40) :]:
             with VendorApi() as api:
                 place.furnish(api.url)
                 before = place.state()
@@ -621,7 +621,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--cache", type=Path, default=CACHE, help="where npm installs them")
     parser.add_argument("--record", type=Path, help="write recordings there instead")
-    parser.add_argument("--only", type=int, help="the first so many attacks")
+    parser.add_argument("--only", type=int, help="the last so many attacks")
     chosen = parser.parse_args(arguments)
     if shutil.which("npm") is None:
         print("npm is not installed: nothing to measure")
