@@ -159,7 +159,8 @@ OPENERS = {
     "our own files, in the user's home folder": """
         app/resumption.py catalog/server_log.py catalog/server_state.py evaluation/versions.py
         events/ledger.py events/log.py events/segments.py models/embedded/openmp.py
-        models/embedded/registry.py models/embedded/weights.py storage/connect.py
+        models/embedded/registry.py models/embedded/weights.py models/vendors/private_home.py
+        storage/connect.py
         settings/json_file.py storage/outbox.py storage/recover.py storage/sqlite.py
         workspace/marks.py
     """,

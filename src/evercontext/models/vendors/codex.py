@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.domain.model import Usage
-from evercontext.models.vendors.private_home import PrivateHome
+from evercontext.models.vendors.private_home import PrivateHome, read_small
 from evercontext.models.vendors.program import Facts, Probes
 from evercontext.models.vendors.reply import VendorReply, event_of, events, number, table
 
@@ -183,8 +183,9 @@ def private_config(config: Mapping[str, Any]) -> str:
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    with contextlib.suppress(OSError, ValueError):
-        return tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))
+    content = read_small(folder / "config.toml") or b""
+    with contextlib.suppress(ValueError):
+        return tomllib.loads(content.decode("utf-8"))
     return {}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.domain.model import Usage
-from evercontext.models.vendors.private_home import PrivateHome
+from evercontext.models.vendors.private_home import PrivateHome, read_small
 from evercontext.models.vendors.program import Facts, Probes
 from evercontext.models.vendors.reply import VendorReply, events, number, table
 
@@ -105,11 +105,10 @@ class Gemini:
 
     def _dotenv(self, user: Path, environment: Mapping[str, str]) -> dict[str, str]:
         """Return what the user's ~/.gemini/.env adds to the login, and nothing else of it."""
-        with contextlib.suppress(OSError, ValueError):
-            pairs = _LINE.findall((user / ".env").read_text(encoding="utf-8"))
-            allowed = {*self.variables, *self.files} - set(environment)
-            return {name: value.strip("\"'") for name, value in pairs if name in allowed}
-        return {}
+        text = (read_small(user / ".env") or b"").decode("utf-8", "replace")
+        allowed = {*self.variables, *self.files} - set(environment)
+        pairs = _LINE.findall(text)
+        return {name: value.strip("\"'") for name, value in pairs if name in allowed}
 
     def arguments(self, facts: Facts, home: PrivateHome, schema: Path | None) -> list[str]:
         """Return the arguments that this version understands."""
@@ -175,8 +174,8 @@ def private_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _settings(folder: Path) -> dict[str, Any]:
     """Read the user's settings.json; comments, which it allows, are taken out first."""
-    with contextlib.suppress(OSError, ValueError):
-        text = (folder / "settings.json").read_text(encoding="utf-8")
+    text = (read_small(folder / "settings.json") or b"").decode("utf-8", "replace")
+    with contextlib.suppress(ValueError):
         value = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
         return value if isinstance(value, dict) else {}
     return {}

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evercontext.files.small import small_bytes
+
 LARGEST = 1024 * 1024
 """Bytes of a login file: nobody's is larger."""
 _ORIGIN = "origin.json"
@@ -65,7 +67,7 @@ def _furnish(folder: Path, user: Path, names: Sequence[str]) -> PrivateHome:
     for place in (home.root, home.settings, home.work):
         place.mkdir(mode=0o700)
     for name in names:
-        content = _read(user / name)
+        content = read_small(user / name)
         if content is not None:
             _write(home.settings / name, content)
     return home
@@ -73,7 +75,7 @@ def _furnish(folder: Path, user: Path, names: Sequence[str]) -> PrivateHome:
 
 def _write_origin(folder: Path, user: Path, returned: Sequence[str]) -> None:
     """Write down what came from where, for whoever settles this run."""
-    before = {name: _digest(_read(user / name)) for name in returned}
+    before = {name: _digest(read_small(user / name)) for name in returned}
     _write(folder / _ORIGIN, json.dumps({"user": str(user), "before": before}).encode())
 
 
@@ -87,7 +89,7 @@ def _settle_leftovers(state: Path) -> None:
 
 def _settle_quietly(folder: Path) -> None:
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        origin = json.loads((folder / _ORIGIN).read_text(encoding="utf-8"))
+        origin = json.loads(small_bytes(folder, _ORIGIN) or b"{}")
         user = Path(origin["user"])
         for name, before in origin["before"].items():
             _return(folder / "home" / user.name / name, user / name, before)
@@ -95,7 +97,8 @@ def _settle_quietly(folder: Path) -> None:
 
 def _return(changed: Path, original: Path, before: str | None) -> None:
     """Replace a login by its refreshed copy, unless something newer is there."""
-    content, present = _read(changed, follow=False), _read(original)
+    content = None if changed.is_symlink() else small_bytes(changed.parent, changed.name, LARGEST)
+    present = read_small(original)
     if before is None or content is None or present is None or _digest(content) == before:
         return
     if not is_refreshed(content, present, untouched=_digest(present) == before):
@@ -141,18 +144,10 @@ def _locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _read(path: Path, *, follow: bool = True) -> bytes | None:
-    """Return a small regular file's content; None if it is not one."""
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
-    try:
-        descriptor = os.open(path, flags)
-    except OSError:
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
-            return None
-        return file.read(LARGEST + 1)
+def read_small(path: Path) -> bytes | None:
+    """Return the content of a file of the user's that may lie behind a link; None if it is none."""
+    real = path.resolve()
+    return small_bytes(real.parent, real.name, LARGEST)
 
 
 def _write(path: Path, content: bytes, mode: int = 0o600) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.errors import ModelUnavailable, ProcessProblem
+from evercontext.files.small import first_bytes, small_text
 from evercontext.process import system
 from evercontext.process.run import Completed, run
 from evercontext.process.sandbox import Layer, Sandbox
@@ -24,7 +25,6 @@ _SHELLS = ("sh", "bash", "dash", "ksh", "zsh", "fish")
 _VERSION = re.compile(r"\b(\d+)\.(\d+)\.(\d+)\S*")
 _OPTION = re.compile(r"^\s+(?:-\w, )?(--[a-z][a-z-]+)", re.MULTILINE)
 _FEATURE = re.compile(r"^([a-z][\w.]*)\s+.*\b(true|false)\s*$", re.MULTILINE)
-_LARGEST_CACHE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +160,7 @@ async def _run(
 
 def _interpreter(script: Path, environment: Mapping[str, str]) -> list[str]:
     """Return the command of a script's first line; empty for a binary."""
-    with script.open("rb") as file:
-        first = file.readline(1024)
+    first = (first_bytes(script.parent, script.name, 1024) or b"").partition(b"\n")[0]
     if not first.startswith(b"#!"):
         return []
     words = first[2:].decode("utf-8", "replace").split()
@@ -193,10 +192,8 @@ def _prefix(path: Path) -> tuple[Path, ...]:
 
 def _read_cache(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > _LARGEST_CACHE:
-            return {}
-        remembered = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        remembered = json.loads(small_text(path.parent, path.name) or "{}")
+    except ValueError:
         return {}
     return remembered if isinstance(remembered, dict) else {}
 
