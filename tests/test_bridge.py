@@ -126,6 +126,21 @@ async def test_an_overloaded_claude_is_asked_again(server: WireServer, tmp_path:
     assert clock.slept == [0.5, 7.0, 2.0, 4.0]
 
 
+@pytest.mark.parametrize(
+    ("stop", "status", "truncated"),
+    [("max_tokens", "ok", True), ("refusal", "error", None), ("end_turn", "ok", None)],
+)
+async def test_an_answer_that_is_not_whole_says_so(
+    server: WireServer, tmp_path: Path, stop: str, status: str, truncated: bool | None
+) -> None:
+    """P6"""
+    server.will(Answer([json.dumps({**REPLY, "stop_reason": stop}).encode()]))
+    bridge = KanaAIBridge("sk-ant-test", settings=configured(server, tmp_path))
+    answer = await bridge.process_intent({"content": "hello"})
+    await bridge.aclose()
+    assert (answer["status"], answer.get("truncated")) == (status, truncated)
+
+
 async def test_a_model_that_refuses_sampling_is_asked_without(
     server: WireServer, tmp_path: Path
 ) -> None:

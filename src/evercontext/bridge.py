@@ -11,6 +11,7 @@ from evercontext.context.config import AssembledContext, ChatMessage
 from evercontext.domain.backoff import Backoff, persist
 from evercontext.errors import ModelUnavailable
 from evercontext.models.provider_errors import Provider
+from evercontext.models.stop_reasons import stop_reason
 from evercontext.settings import Settings
 
 
@@ -57,7 +58,11 @@ class KanaAIBridge:
             self._learn(messages, reply)
         except Exception as problem:  # noqa: BLE001 - the caller is promised an answer
             return {"status": "error", "reason": _reason(problem)}
-        answer = {"status": "ok", "model": self._model, "summary": _text(reply)}
+        stop = stop_reason(getattr(reply, "stop_reason", None))
+        if stop == "filtered":
+            return {"status": "error", "reason": "the answer was withheld"}
+        answer: dict[str, Any] = {"status": "ok", "model": self._model, "summary": _text(reply)}
+        answer |= {"truncated": True} if stop == "length" else {}
         return answer | ({"context_metadata": metadata} if metadata else {})
 
     async def aclose(self) -> None:

@@ -193,6 +193,18 @@ async def test_a_failing_compaction_does_not_end_the_turn(room: Room) -> None:
     assert any("could not be compacted" in str(event.to_json()) for event in room.heard)
 
 
+async def test_half_a_handover_stands_for_nothing(room: Room) -> None:
+    """P6: what was said stays as it is."""
+    turns = [{"text": f"answer {n} " + "word " * 60} for n in range(8)]
+    talk = await room.talk(*turns, {"role": "compaction", "text": "## Go", "stop": "length"})
+    for n in range(8):
+        await talk.turn(f"question {n}")
+    before = list(talk.history)
+    with pytest.raises(LimitReached, match="did not come whole"):
+        await talk.compact()
+    assert talk.history == before
+
+
 async def test_compacting_nothing_says_so(room: Room) -> None:
     talk = await room.talk({"text": "hi"})
     await talk.turn("hello")

@@ -13,6 +13,7 @@ import pytest
 from evercontext.process.sandbox import Layer, choose
 from evercontext.testing import tiny_repository
 from tests.cli.command import Ended, evercontext
+from tests.journeys.person import ESCAPE, Person
 from tests.journeys.story import call, script, write
 from tests.models.wire_server import Answer, ndjson, sse, wire_server
 
@@ -226,6 +227,32 @@ def test_a_file_that_is_not_there_does_not_fail_a_right_answer(
     read = {"tool_calls": [call("read_file", path="a.py")]}
     ended, told = run(project, turns(tmp_path, lost, read, {"text": "Moved."}))
     assert (ended.code, told["outcome"]) == (1, "failed"), "a look afterwards makes nothing good"
+
+
+@needs_sandbox
+def test_a_persons_own_no_and_esc_are_no_errors(project: Path, tmp_path: Path) -> None:
+    """V6: nor is a command that failed, where somebody reads the answer."""
+    model = turns(
+        tmp_path,
+        write("b.py", "y = 2\n"),
+        {"text": "Then not."},
+        {"tool_calls": [call("run_command", command="sleep 60")]},
+    )
+    with Person(project, "chat", "-m", model) as person:
+        person.sees("agent mode")
+        person.says("make b")
+        person.sees("b.py would be created", "4 >")
+        person.presses("4")
+        person.sees("instead?")
+        person.says("")
+        person.sees("Then not.", "denied", "note: not approved")
+        person.says("wait")
+        person.sees("sleep 60", "4 >")
+        person.presses("1")
+        person.sees("run_command sleep 60")
+        person.presses(ESCAPE)
+        person.sees("cancelled", "note: stopped by the user")
+        assert "error:" not in person.shown
 
 
 @pytest.mark.contract("E42")

@@ -12,7 +12,7 @@ from importlib.resources import files
 from evercontext.agent.history import split_for_compaction
 from evercontext.context.window import Window, fit
 from evercontext.domain.message import Message, system, user
-from evercontext.domain.model import Model, Reply, Request, complete
+from evercontext.domain.model import UNFINISHED, Model, Reply, Request, complete
 from evercontext.errors import LimitReached
 
 START_AT = 0.8
@@ -43,6 +43,12 @@ async def compact(
         raise LimitReached("there is nothing old enough to compact", fix="Go on, or start afresh")
     reply = await _handover(older, model, window, focus)
     heard(reply)
+    if reply.stop in UNFINISHED:
+        # Half a handover would stand for the whole conversation.
+        raise LimitReached(
+            "the handover of the conversation did not come whole",
+            fix="Go on, or use a model with a larger output",
+        )
     digest = reply.text.strip() or "(nothing was handed over)"
     note = user(f"[Handover of the earlier conversation, written by you]\n{digest}")
     before, after = (sum(map(window.cost, part)) for part in (messages, [note, *newest]))

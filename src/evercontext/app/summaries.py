@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from evercontext.context.window import Window, fit
 from evercontext.domain.message import Message, system, user
-from evercontext.domain.model import Model, Reply, Request, complete
+from evercontext.domain.model import UNFINISHED, Model, Reply, Request, complete
 from evercontext.errors import EverContextError, StoreProblem
 from evercontext.memory.messages import MessageRepository
 from evercontext.memory.sessions import Session, SessionRepository
@@ -143,6 +143,6 @@ async def _asked(talk: _Talk, writer: Writer) -> str:
         async with asyncio.timeout(writer.seconds):
             reply = await complete(writer.model, request)
         writer.heard(reply)
-        return reply.text.strip()
+        return "" if reply.stop in UNFINISHED else reply.text.strip()
     except (EverContextError, TimeoutError):
         return ""

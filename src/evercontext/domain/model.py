@@ -9,6 +9,8 @@ from typing import Any, Literal, Protocol
 from evercontext.domain.message import Message, ToolCall
 
 StopReason = Literal["end", "tool_calls", "length", "filtered"]
+UNFINISHED: tuple[StopReason, ...] = ("length", "filtered")
+"""Ways an answer ends before it is whole."""
 MOST_TOKENS = 10**12
 """More than any reply ever took: a larger number counts something else."""
 

@@ -79,7 +79,7 @@ class ChatView:
                 self._result(self._steps.pop(event.parent or "", None), result)
             case Diff() as diff:
                 self._diff(diff)
-            case Final() as final if not self._plans or final.error:
+            case Final() as final if not self._plans or final.error or final.note:
                 self._final(final)
             case RepairAttempt() as attempt:
                 self.pause()
