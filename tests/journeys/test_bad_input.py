@@ -74,6 +74,20 @@ def test_a_root_that_cannot_be_read(project: Path, answer: str) -> None:
     assert "permissions" in one_error(ended)
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every directory")
+def test_a_home_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S2: the question whether the file is there fails already."""
+    home = tmp_path / "shut"
+    home.mkdir(mode=0)
+    monkeypatch.setenv("EC_HOME", str(home))
+    try:
+        ended = evercontext("config", "show")
+    finally:
+        home.chmod(0o755)
+    assert ended.code == 1
+    assert "Check its permissions, or set EC_HOME" in one_error(ended)
+
+
 @pytest.mark.case(140)
 @pytest.mark.parametrize("root", ["/", "~"])
 def test_a_root_that_is_far_too_wide(root: str, answer: str) -> None:

@@ -158,10 +158,10 @@ async def test_no_syntax_breaks_a_search(
 
 RUNAWAY = {
     "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
-    " SELECT real.* FROM real, n",
+    " SELECT real.* FROM n CROSS JOIN real",
     "postgres": "SELECT real.* FROM real, pg_sleep(600)",
 }
-"""A table of memories that no query comes to the end of."""
+"""A table of memories that no query comes to the end of, in whatever order it is read."""
 
 
 @pytest.mark.case(117)

@@ -14,10 +14,10 @@ from evercontext.errors import ConfigError
 
 def read_json(path: Path) -> dict[str, Any]:
     """Return the object in a file; an empty one if there is no file."""
-    if path.exists() and not path.is_file():
-        # A pipe would keep us waiting for ever.
-        raise ConfigError(f"{path} is not a plain file", fix="Move it away, or set EC_HOME")
     try:
+        if path.exists() and not path.is_file():
+            # A pipe would keep us waiting for ever.
+            raise ConfigError(f"{path} is not a plain file", fix="Move it away, or set EC_HOME")
         values = json.loads(path.read_bytes())
     except FileNotFoundError:
         return {}

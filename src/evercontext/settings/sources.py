@@ -182,7 +182,10 @@ def read_project_file(path: Path) -> bytes | None:
     except OSError as problem:
         if problem.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO):
             return None
-        raise ConfigError(f"cannot read {path}: {problem.strerror}") from None
+        raise ConfigError(
+            f"cannot read {path}: {problem.strerror}",
+            fix="Check its permissions, or name another folder with --root",
+        ) from None
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
         return None
