@@ -228,7 +228,7 @@ async def test_a_hook_sees_no_secret_of_the_environment(project: Path, tmp_path:
 CONFIG = """
 [[hooks.PreToolUse]]
 matcher = "write_file"
-command = "touch from-the-hook; touch ../outside; true"
+command = "touch made/from-the-hook; touch ../outside; true"
 """
 
 
@@ -237,21 +237,23 @@ command = "touch from-the-hook; touch ../outside; true"
 async def test_hooks_of_a_project_run_only_trusted_and_only_in_the_cage(
     project: Path, tmp_path: Path
 ) -> None:
+    # In a folder of its own: without mounts, nothing can be created beside a protected name.
+    (project / "made").mkdir()
     (project / "evercontext.toml").write_text(CONFIG)
     turns = [write("a.txt", "x"), {"text": "ok"}]
     ended = await run(project, tmp_path, *turns)
     assert "sets hooks: ignored until you trust" in ended.err
     assert ran() == []
-    assert not (project / "from-the-hook").exists()
+    assert not (project / "made/from-the-hook").exists()
     assert "untrusted, project" in evercontext("hooks", "list", cwd=project).out
     assert evercontext("hooks", "trust", cwd=project).code == 5
     assert evercontext("hooks", "trust", "--yes", cwd=project).code == 0
     done = await run(project, tmp_path, *turns)
-    assert (done.code, done.changed) == (0, ("from-the-hook",))
-    assert (project / "from-the-hook").exists()
+    assert (done.code, done.changed) == (0, ("made/from-the-hook",))
+    assert (project / "made/from-the-hook").exists()
     assert not (tmp_path / "outside").exists()
     assert evercontext("undo", cwd=project).code == 0
-    assert not (project / "from-the-hook").exists(), "what a hook writes is journalled"
+    assert not (project / "made/from-the-hook").exists(), "what a hook writes is journalled"
     with (project / "evercontext.toml").open("a") as file:
         file.write("# one more byte\n")
     before = len(ran())
