@@ -18,6 +18,7 @@ from evercontext.app.mending import checked_and_mended
 from evercontext.domain.event import Approval, Body, Event, Notice, RepairAttempt, Verification
 from evercontext.domain.outcome import Outcome
 from evercontext.events.kpi import compute
+from evercontext.process.sandbox import choose, limitation
 from evercontext.tools.approval import Answer, Gate, Question, ask_for_writes
 
 TEST = """import unittest
@@ -227,6 +228,11 @@ async def test_a_test_is_not_changed_so_that_it_passes(tmp_path: Path) -> None:
 async def test_a_command_that_touches_tests_is_rejected_and_restored(
     tmp_path: Path, command: str, tool: str
 ) -> None:
+    if "pytest.ini" in command or "mkdir" in command:
+        # Without mounts the sandbox lets nothing be created there: nothing has to be restored.
+        reason = limitation(choose("auto"))
+        if reason is not None:
+            pytest.skip(reason)
     call = {"tool_calls": [{"name": tool, "arguments": {"command": command}}]}
     wrong = GOOD.replace("sum(", "max(")
     ran = await run(tmp_path, write("shop/cart.py", wrong), SAID, {"role": "repair", **call},
