@@ -353,7 +353,7 @@ async def test_a_conversation_mends_too_where_that_is_wanted(tmp_path: Path) -> 
     assert (project / "shop" / "cart.py").read_text() == GOOD
 
 
-SLOWLY = "if [ -e seen ]; then touch again; exec sleep 1000; fi; touch seen; "
+SLOWLY = "if [ -e shop/seen ]; then touch shop/again; exec sleep 1000; fi; touch shop/seen; "
 """A check that is quick the first time only."""
 
 
@@ -363,7 +363,7 @@ async def test_what_is_stopped_among_its_checks_is_taken_back(tmp_path: Path) ->
     slow = f"sh -c '{SLOWLY}{UNITTEST}'"
     work = asyncio.create_task(run(tmp_path, write("shop/cart.py", bad), SAID, test_cmd=slow))
     project = tmp_path / "project"
-    while not (project / "again").exists():
+    while not (project / "shop/again").exists():
         assert not work.done()
         await asyncio.sleep(0.05)
     assert (project / "shop/cart.py").read_text() == GOOD, "the fixer had mended it already"
