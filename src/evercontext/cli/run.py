@@ -174,9 +174,11 @@ async def _run(order: _Order, load: Callable[[], Settings]) -> Outcome:
     from evercontext.domain.tool import Mode
     from evercontext.tools.approval import Gate
 
-    settings = await with_model(load, may_ask=order.style == "text")
+    # Nobody is asked for a model to take up what cannot be taken up.
+    settings = load()
     err = Screen(sys.stderr, no_color=settings.no_color)
     before = _interrupted(order.resume, settings, err) if order.resume else None
+    settings = await with_model(load, may_ask=order.style == "text")
     trace_id = before.trace_id if before else new_trace_id()
     view = _view(settings, order.style, err, trace_id)
     gate = asking_gate(err, view.pause) if order.ask else Gate()
