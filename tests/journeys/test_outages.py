@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -120,29 +119,3 @@ def test_ollama_alone_and_down_leaves_a_trace(tmp_path: Path) -> None:
     assert len(retries(project)) == 1
     shown = evercontext("trace", "list", cwd=project)
     assert "unreachable" in shown.out
-
-
-@pytest.mark.contract("E40")
-def test_a_vendors_program_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    project, programs = tmp_path / "project", tmp_path / "bin"
-    project.mkdir()
-    programs.mkdir()
-    state = tmp_path / "runs"
-    answer = json.dumps({"type": "item.completed", "item": {"type": "agent_message",
-                         "text": json.dumps({"final_answer": "Here I am."})}})  # fmt: skip
-    fake = programs / "codex"
-    fake.write_text(
-        f"#!{sys.executable}\nimport pathlib, sys\nstate = pathlib.Path({str(state)!r})\n"
-        "if '--version' in sys.argv or '--help' in sys.argv: print('codex-cli 0.166.0'); sys.exit()"
-        "\nsys.stdin.read()\n"
-        "number = len(state.read_text()) if state.exists() else 0\n"
-        "state.write_text('x' * (number + 1))\n"
-        "if number < 1: sys.exit('stream disconnected before completion')\n"
-        f"print({answer!r})\n"
-    )
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", str(programs), prepend=":")
-    ended = evercontext("run", "-t", "hello", "-m", "codex-cli", cwd=project)
-    assert ended.code == 0, ended.err
-    assert "Here I am." in ended.out
-    assert "again: codex" in ended.err
