@@ -17,7 +17,7 @@ HANGS = """
 import pathlib, signal, time
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, signal.SIG_IGN)
-pathlib.Path("begun").touch()
+pathlib.Path("tests/begun").touch()
 time.sleep(1000)
 def test_nothing():
     pass
@@ -39,7 +39,7 @@ def test_a_signal_ends_a_check_that_hears_none(tmp_path: Path, number: signal.Si
     with subprocess.Popen(
         [EVERCONTEXT, "fix"], cwd=tmp_path, stdin=null, stdout=null, stderr=null
     ) as process:
-        while not (tmp_path / "begun").exists():
+        while not (tmp_path / "tests/begun").exists():
             assert process.poll() is None, "it ended before its check began"
             time.sleep(0.02)
         os.kill(process.pid, number)
