@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.command import EVERCONTEXT, home
 from tests.cli.test_setup import KEY, NOBODY, Vendor, vendor
-from tests.journeys.person import CTRL_C, NEBULA, Person
+from tests.journeys.person import CTRL_C, ESCAPE, NEBULA, Person
 
 __all__ = ["vendor"]
 PASTE = f"\x1b[200~{KEY}\n\x1b[201~"
@@ -119,3 +119,43 @@ def test_a_terminal_that_can_do_nothing(project: Path) -> None:
         person.sees("Which model shall EverContext use?")
         assert KEY not in person.raw
         assert "\x1b[" not in person.raw
+
+
+def test_escape_goes_back(project: Path) -> None:
+    """S7: Esc did nothing, and took the letter typed next with it."""
+    with at_terminal(project, "setup", env=NOBODY) as person:
+        person.sees("Number, or Enter")
+        person.says("1")
+        person.sees("Paste it here")
+        person.presses(ESCAPE)
+        person.sees("Paste it here, Enter to go back:\n\nWhich model shall EverContext use?")
+        person.says("2")
+        person.sees("console.anthropic.com/settings/keys\nPaste it here")
+        person.presses(PASTE, "\r")
+        person.sees("without checking it?")
+        person.presses(ESCAPE)
+        person.sees("[y/N]\n\nWhich model shall EverContext use?")
+        person.presses(ESCAPE)
+        person.sees("Nothing was changed")
+    assert not (home() / "keys.json").exists()
+
+
+def test_a_narrow_terminal_breaks_no_word(project: Path) -> None:
+    """S7: on 40 columns the addresses were cut in the middle."""
+    environment: dict[str, Any] = dict(NOBODY)
+    with Person(project, "setup", columns=40, **environment) as person:
+        person.sees("Number, or Enter to leave")
+        lines = [line.strip() for line in person.shown.splitlines()]
+        assert "platform.openai.com/api-keys" in lines
+        assert "console.anthropic.com/settings/keys" in lines
+
+
+def test_a_key_typed_for_stdin_is_not_shown(project: Path) -> None:
+    """S7: `--key-stdin` at a terminal showed the key as it was typed."""
+    flags = ("--provider", "openai", "--key-stdin", "--no-check")
+    with at_terminal(project, "setup", *flags, env=NOBODY) as person:
+        person.sees("Paste the key for openai")
+        person.says(KEY)
+        person.sees("the key for openai is stored")
+        assert KEY not in person.raw
+    assert json.loads((home() / "keys.json").read_text())["openai"]["key"] == KEY

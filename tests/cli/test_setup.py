@@ -145,6 +145,13 @@ def test_what_is_no_key_changes_nothing(pasted: str) -> None:
     assert not home().exists() or list(home().iterdir()) == []
 
 
+def test_a_key_from_a_windows_editor() -> None:
+    """S7: a byte order mark before the key is no part of it."""
+    flags = ("--provider", "openai", "--key-stdin", "--no-check")
+    assert setup(*flags, stdin=f"\ufeff{KEY}\r\n").code == 0
+    assert json.loads((home() / "keys.json").read_text())["openai"]["key"] == KEY
+
+
 def test_a_key_is_removed_with_the_model_that_needs_it() -> None:
     setup("--provider", "openai", "--key-stdin", "--no-check", stdin=KEY)
     setup("--provider", "anthropic", "--key-stdin", "--no-check", stdin=OTHER)
@@ -204,6 +211,8 @@ def test_ollama(vendor: Vendor) -> None:
         (("--ollama", "x", "--small-model"), 64),
         (("--show", "--remove-key", "openai"), 64),
         (("--provider", "elsewhere", "--key-stdin"), 64),
+        (("--ollama", ""), 64),
+        (("--provider", "openai", "--key-stdin", "--model", " "), 64),
     ],
 )
 def test_what_cannot_be_done_says_how(arguments: tuple[str, ...], code: int) -> None:

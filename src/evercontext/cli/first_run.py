@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from evercontext.cli.progress import DownloadMeter, silent
-from evercontext.cli.terminal import Screen, one_line
+from evercontext.cli.terminal import Screen, columns_of, one_line
 from evercontext.errors import ConfigError, EverContextError, ModelAuthFailed, ModelProblem
 from evercontext.settings import KEY_FILE, Settings, masked, process_environment
 from evercontext.settings.installation import this_installation
@@ -70,7 +71,8 @@ async def ask(load: Load) -> bool:
         _show_menu(screen, state, settings)
         choice = await dialogue.choice("Number, or Enter to leave: ", 4, _WORDS)
         if choice is None:
-            screen.line("Nothing was changed. `evercontext setup` asks again.", "dim")
+            told = "Nothing was changed. `evercontext setup` asks again."
+            screen.line(screen.wrapped(told), "dim")
             return False
         steps: list[Callable[[Setup], Awaitable[bool]]] = [
             lambda _: dialogue.key("openai"),
@@ -90,8 +92,21 @@ def _show_menu(screen: Screen, state: Setup, settings: Settings) -> None:
     rows.append(("Ollama", _about_ollama(state.ollama, settings.ollama_endpoint)))
     rows.append(("Small model", "no key, 93 MB to fetch: a first try, not a programmer"))
     for number, (name, about) in enumerate(rows, 1):
-        screen.line(f"  {number}  {name:<12}  {screen.paint(one_line(about), 'dim')}")
+        _show_row(screen, f"  {number}  {name:<12}  ", one_line(about))
     screen.line()
+
+
+def _show_row(screen: Screen, start: str, about: str) -> None:
+    """One row of the menu; on a narrow screen the explanation goes below, broken at words."""
+    if columns_of(start + about) < screen.width:
+        screen.line(f"{start}{screen.paint(about, 'dim')}")
+        return
+    screen.line(start.rstrip())
+    below = " " * 5
+    for part in textwrap.wrap(
+        about, screen.width - len(below), break_long_words=False, break_on_hyphens=False
+    ):
+        screen.line(f"{below}{screen.paint(part, 'dim')}")
 
 
 def _about_key(provider: str, origin: str | None) -> str:
@@ -131,13 +146,14 @@ class _Dialogue:
     async def choice(self, prompt: str, most: int, words: dict[str, int]) -> int | None:
         """Return a number from 1 to ``most``, or ``None`` for leaving."""
         while True:
-            answer = _plain(await _read(prompt))
+            answer = _plain(await read_answer(prompt))
             if answer in _LEAVE:
                 return None
             number = int(answer) if answer.isdecimal() else words.get(answer, 0)
             if 1 <= number <= most:
                 return number
-            self._screen.line(f"Type a number from 1 to {most}, or just Enter to leave.", "yellow")
+            told = f"Type a number from 1 to {most}, or just Enter to leave."
+            self._screen.line(self._screen.wrapped(told), "yellow")
 
     async def key(self, provider: str) -> bool:
         """Take a key, check it with its provider and store it."""
@@ -146,17 +162,18 @@ class _Dialogue:
 
         screen = self._screen
         screen.line()
-        screen.line(f"A key for {_NAMES[provider]} comes from {_PAGES[provider]}", "dim")
+        told = f"A key for {_NAMES[provider]} comes from {_PAGES[provider]}"
+        screen.line(screen.wrapped(told), "dim")
         while True:
-            pasted = await _read("Paste it here, Enter to go back: ", secret=True)
+            pasted = await read_answer("Paste it here, Enter to go back: ", secret=True)
             if not pasted.strip():
                 return False
             try:
                 key = clean_key(pasted)
-                screen.line(f"Asking {_NAMES[provider]} about {masked(key)} …", "dim")
+                screen.line(f"Asking {_NAMES[provider]} about the key {masked(key)}", "dim")
                 await check_key(provider, key, self._load())
             except (ConfigError, ModelAuthFailed) as refusal:
-                screen.line(_sentence(refusal.message), "red")
+                screen.line(screen.wrapped(_sentence(refusal.message)), "red")
                 continue
             except ModelProblem as problem:
                 told = problem.message.removeprefix(f"{provider}: ")
@@ -230,7 +247,7 @@ class _Dialogue:
         return self._used()
 
     async def _agrees(self, question: str) -> bool:
-        return _plain(await _read(f"{question} [y/N] ")) in _YES
+        return _plain(await read_answer(f"{question} [y/N] ")) in _YES
 
     def _used(self) -> bool:
         from evercontext.app import canonical_name
@@ -238,7 +255,8 @@ class _Dialogue:
         settings = self._load()
         name = canonical_name(settings.model_name or "")
         self._screen.line(f"{one_line(name)} is used from now on.", "green")
-        self._screen.line("Another one: evercontext model use NAME, or evercontext setup", "dim")
+        told = "Another one: evercontext model use NAME, or evercontext setup"
+        self._screen.line(self._screen.wrapped(told), "dim")
         self._screen.line()
         return True
 
@@ -253,7 +271,7 @@ def _sentence(text: str) -> str:
     return line[:1].upper() + line[1:] + ("" if line.endswith((".", "!", "?", ")")) else ".")
 
 
-async def _read(prompt: str, *, secret: bool = False) -> str:
+async def read_answer(prompt: str, *, secret: bool = False) -> str:
     """Read a line at the terminal; a secret shows only how long it is. Raises at Ctrl-C."""
     if process_environment().get("TERM", "") in ("", "dumb"):
         return await _read_plainly(prompt, secret)
@@ -263,7 +281,7 @@ async def _read(prompt: str, *, secret: bool = False) -> str:
     session: PromptSession[str] = PromptSession(
         output=create_output(stdout=sys.stderr),
         input_processors=[_hidden()] if secret else [],
-        key_bindings=_one_line_paste(),
+        key_bindings=_bindings(),
     )
     try:
         return await session.prompt_async(prompt)
@@ -287,8 +305,11 @@ async def _read_plainly(prompt: str, secret: bool) -> str:
         return ""
 
 
-def _one_line_paste() -> KeyBindings:
-    """What is pasted often ends with a newline, which would look like a second answer."""
+def _bindings() -> KeyBindings:
+    """What is pasted often ends with a newline, which would look like a second answer.
+
+    Esc answers nothing, as Enter alone does: at every question that means back.
+    """
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
     from prompt_toolkit.keys import Keys
 
@@ -297,6 +318,11 @@ def _one_line_paste() -> KeyBindings:
     @bindings.add(Keys.BracketedPaste)
     def paste(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text(" ".join(event.data.split()))
+
+    # At once: otherwise the letter typed next would be taken for a part of Alt-letter.
+    @bindings.add(Keys.Escape, eager=True)
+    def back(event: KeyPressEvent) -> None:
+        event.app.exit(result="")
 
     return bindings
 

@@ -56,6 +56,9 @@ def command(as_json: bool, **given: Any) -> int:
 
 
 def _check(given: dict[str, Any]) -> None:
+    for name in ("ollama", "model"):
+        if given[name] is not None and not given[name].strip():
+            raise UsageError(f"--{name} names no model", fix="Give its name")
     actions = [name for name in ("provider", "ollama", "small_model", "remove_key") if given[name]]
     if len(actions) > 1 or (actions and given["show"]):
         names = [f"--{name.replace('_', '-')}" for name in [*actions, "show"]][:2]
@@ -119,7 +122,7 @@ async def _use_key(given: dict[str, Any], settings: Settings) -> str:
 
         keep(settings.home, "model_name", setup.provider_model(provider, given["model"]))
         return f"{provider} is used from now on"
-    key = sys.stdin.read(_LONGEST_KEY)
+    key = await _key_from_stdin(provider)
     if not given["no_check"]:
         try:
             await setup.check_key(provider, key, settings)
@@ -130,6 +133,15 @@ async def _use_key(given: dict[str, Any], settings: Settings) -> str:
             raise type(problem)(problem.message, fix=fix) from None
     where = setup.use_key(settings, provider, key, place=given["store"], model=given["model"])
     return f"the key for {provider} is stored: {where}"
+
+
+async def _key_from_stdin(provider: str) -> str:
+    """The key that was piped in; typed at a terminal it must not be shown there."""
+    if sys.stdin and sys.stdin.isatty():
+        from evercontext.cli.first_run import read_answer
+
+        return await read_answer(f"Paste the key for {provider}: ", secret=True)
+    return sys.stdin.read(_LONGEST_KEY) if sys.stdin else ""
 
 
 def _as_object(state: Setup, said: str) -> dict[str, Any]:

@@ -44,7 +44,8 @@ class StoredKey:
 
 def clean_key(text: str) -> str:
     """Return a pasted key without what surrounds it; raise if it cannot be one."""
-    key = text.strip().strip("\"'").removeprefix("Bearer ").strip()
+    # A file saved by an editor of Windows begins with a byte order mark.
+    key = text.replace("\ufeff", "").strip().strip("\"'").removeprefix("Bearer ").strip()
     if not key:
         raise ConfigError("there is no key", fix="Paste the key that the provider shows you once")
     if not _KEY.fullmatch(key):
