@@ -828,3 +828,15 @@ def test_no_write_without_an_audit_line(tmp_path: Path) -> None:
 def _mounted(place: Path, options: str) -> bool:
     command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
     return os.geteuid() == 0 and subprocess.run(command, capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("protocol", ["websocket", "h2c"])
+def test_a_wish_for_another_protocol_is_answered_as_http(gateway: Gateway, protocol: str) -> None:
+    """A request to become a WebSocket was held open without an answer, past every limit."""
+    write(gateway, "upgrade.txt", "here")
+    body = b'{"path": "upgrade.txt"}'
+    with gateway.connect() as link:
+        link.sendall(raw(gateway, body, Connection="Upgrade", Upgrade=protocol))
+        answer = receive(link)
+    assert status_of(answer) == 200
+    assert b"here" in answer

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -246,3 +247,32 @@ def test_the_mark_of_a_living_process_is_left_alone(tmp_path: Path) -> None:
     assert settle(tmp_path / "home", FilePolicy(), {}) == ()
     assert mark.file.exists()
     assert (tmp_path / "project/.envrc").exists()
+
+
+_STARTED_HERE = """
+    .pdbrc .gdbinit .lldbinit .perldb .irbrc .pryrc .Rprofile .ghci .ocamlinit .iex.exs .octaverc
+    .envrc.local .config/mise/config.toml mise/conf.d/a.toml .vim/coc-settings.json .bsp/a.json
+    .lsp/config.edn .luarc.json opencode.json .opencode/plugin/a.ts crush.json .qwen/settings.json
+    .amazonq/mcp.json .factory/mcp.json .kilocode/mcp.json .github/hooks/a.json .theia/tasks.json
+    .sl/config _darcs/prefs/defaults .repo/repo/main.py .p4config .lfsconfig
+"""
+STARTED_HERE = tuple(_STARTED_HERE.split())
+
+
+def test_start_up_files_of_debuggers_interpreters_and_agents_are_put_away(tmp_path: Path) -> None:
+    """The standard library's debugger, for one, runs the .pdbrc of the folder it is started in."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "a.py").write_text("pass\n")
+    lines = [
+        f"mkdir -p \"$(dirname {name})\"; echo \"open('ran', 'w')\" > {name}"
+        for name in STARTED_HERE
+    ]
+    turn = {"tool_calls": [call("run_command", command="\n".join(lines))]}
+    model = script(tmp_path / "model", turn, {"text": "done"})
+    ended = evercontext("run", "--task", "x", "-m", model, cwd=project)
+    assert ended.code == 0, ended.err
+    assert [name for name in STARTED_HERE if os.path.lexists(project / name)] == []
+    debugger = [sys.executable, "-m", "pdb", "a.py"]
+    subprocess.run(debugger, cwd=project, input="q\n", text=True, capture_output=True, check=False)
+    assert not (project / "ran").exists()

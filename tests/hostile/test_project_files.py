@@ -72,6 +72,15 @@ def test_a_huge_settings_file_is_named(project: Path) -> None:
     assert "evercontext.toml is larger than" in ended.err
 
 
+@pytest.mark.parametrize("content", ["a" + ".a" * 20_000 + " = 1", "a = " + "[" * 20_000])
+def test_settings_that_are_slow_to_parse_are_refused_at_once(project: Path, content: str) -> None:
+    """40 KB of one dotted key kept every command busy for 40 s."""
+    (project / "evercontext.toml").write_text(content)
+    ended = evercontext("fix", cwd=project)
+    assert ended.code == 1, ended.err
+    assert "evercontext.toml is not valid TOML" in ended.err
+
+
 @pytest.mark.parametrize("make", [make_pipe, make_endless, Path.mkdir])
 def test_a_clients_file_that_is_none_is_refused_at_once(project: Path, make: object) -> None:
     make(project / ".mcp.json")  # type: ignore[operator]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 import pexpect
@@ -75,6 +76,29 @@ def test_no_with_feedback_reaches_the_model(project: Path, tmp_path: Path) -> No
     code, rest = ended(child)
     assert code == 5
     assert "Then I leave it." in rest
+    assert digest(project) == {}
+
+
+@pytest.mark.contract("E34")
+def test_what_was_typed_before_a_question_does_not_answer_it(project: Path, tmp_path: Path) -> None:
+    """Lines that wait in the terminal when the question comes."""
+    model = script(tmp_path / "s.jsonl", write("a.py", HELLO), {"text": "Made."})
+    command = shlex.join([EVERCONTEXT, "run", "--ask", "-t", "x", "-m", model])
+    # The shell takes the first line alone, so the others are there before our program starts.
+    child = pexpect.spawn(
+        "/bin/sh",
+        ["-c", f"read go; exec {command}"],
+        cwd=str(project),
+        encoding="utf-8",
+        timeout=60,
+    )
+    child.send("go\ny\ny\n")
+    child.expect("4 no > ")
+    child.sendline("4")
+    child.expect("instead")
+    child.sendline("")
+    code, _ = ended(child)
+    assert code == 5
     assert digest(project) == {}
 
 

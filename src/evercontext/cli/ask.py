@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
+import termios
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,6 +55,7 @@ class TerminalAsk:
         if tool in self._allowed and not reason:
             return Answer(True, f"{_BY}, for this run")
         self._pause()
+        forget_typed(self._descriptor)
         consent = consent_of(question, reason)
         if not await show_all(self._screen, consent, self._more):
             return await self._no()
@@ -78,6 +81,12 @@ class TerminalAsk:
         self._screen.write("  What should it do instead? (empty: just no) > ")
         feedback = await read_line(self._descriptor)
         return Answer(False, _BY, feedback or None)
+
+
+def forget_typed(descriptor: int) -> None:
+    """Drop what was typed before a question was there: it answers something else, or nothing."""
+    with contextlib.suppress(termios.error):
+        termios.tcflush(descriptor, termios.TCIFLUSH)
 
 
 async def read_line(descriptor: int) -> str | None:

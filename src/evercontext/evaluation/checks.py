@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-import tomllib
 import warnings
 from bisect import bisect_right
 from collections import Counter
@@ -13,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
 
+from evercontext.domain.toml import read_toml
 from evercontext.evaluation.document import Document, Fence
 from evercontext.evaluation.finding import Check, Finding, say
 from evercontext.evaluation.phrases import phrase
@@ -144,7 +144,7 @@ def _problem_in(fence: Fence) -> str | None:
         elif fence.language == "json":
             json.loads(fence.code)
         elif fence.language == "toml":
-            tomllib.loads(fence.code)
+            read_toml(fence.code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
         return getattr(problem, "msg", None) or type(problem).__name__
     return None

@@ -240,6 +240,8 @@ def _server(listener: Listener) -> _Server:
         uvicorn.Config(
             listener.app,
             http=listener.protocol,
+            # Nothing here speaks WebSocket: a request to switch would be held open unanswered.
+            ws="none",
             lifespan="off",
             log_config=None,
             log_level="error",

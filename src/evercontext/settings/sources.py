@@ -7,11 +7,11 @@ import errno
 import hashlib
 import os
 import stat
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from evercontext.domain.toml import read_toml
 from evercontext.errors import ConfigError, UsageError
 from evercontext.settings.hooks import Hook, parse_hooks, unknown_events
 from evercontext.settings.json_file import read_json, replace_json
@@ -208,8 +208,8 @@ def project_hooks(content: bytes, root: Path) -> tuple[Hook, ...]:
 
 def _parse_toml(content: bytes, path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(content.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        return read_toml(content.decode("utf-8"))
+    except ValueError as problem:
         raise ConfigError(f"{path} is not valid TOML: {problem}", fix="Correct the file") from None
 
 
