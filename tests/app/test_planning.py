@@ -79,7 +79,8 @@ async def test_a_replan_sees_the_failure_and_the_evidence(tmp_path: Path) -> Non
     root = tmp_path / "project"
     root.mkdir()
     (root / "user.py").write_text("def load_user():\n    pass\n")
-    bad = {"tool_calls": [{"name": "read_file", "arguments": {"path": "none"}}]}
+    move = {"name": "move_file", "arguments": {"path": "none", "to": "some"}}
+    bad = {"tool_calls": [move]}
     plan = '{"tasks": [{"id": "a", "title": "first", "on_error": "replan"}]}'
     again = '{"tasks": [{"id": "b", "title": "second"}]}'
     model = testing.write_script(tmp_path / "s.jsonl", [bad, {"text": "gave up"}, {"text": "ok"}])
