@@ -271,6 +271,12 @@ class ModelUnknown(ModelProblem):
     code = "model_unknown"
 
 
+class ModelMistyped(ModelUnknown):
+    """A name that is no model of any provider as far as can be seen: most likely a typo."""
+
+    code = "model_mistyped"
+
+
 class ModelAuthFailed(ModelProblem):
     """The key is missing or was refused."""
 

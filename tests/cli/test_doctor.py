@@ -139,3 +139,57 @@ def test_what_waits_for_a_database_that_is_not_set_any_more_is_told(
     _, found = examined(cwd=tmp_path, env=quiet | away)
     assert "not yet stored: 1" in found["database"]["text"]
     assert "another database" not in found["database"]["text"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("openai:gpt-5", "OPENAI_API_KEY"),
+        ("gtp-5", "openai:gpt-5"),
+        ("ollama:gtp-5", "no Ollama runs at http://127.0.0.1:9"),
+    ],
+)
+def test_a_model_that_cannot_be_used_is_not_ok(
+    tmp_path: Path, quiet: dict[str, str], name: str, words: str
+) -> None:
+    """V8: without its key, or only taken for one of Ollama's."""
+    code, found = examined(cwd=tmp_path, env=quiet | {"EC_MODEL_NAME": name})
+    assert code == 1
+    assert found["model"]["state"] == "bad"
+    assert words in found["model"]["text"] + found["model"]["fix"]
+
+
+@pytest.mark.parametrize(
+    ("file", "row"),
+    [
+        ("home/config.json", "settings"),
+        ("home/keys.json", "settings"),
+        ("home/traces", "traces"),
+        ("home/memory.db", "database"),
+        ("evercontext.toml", "settings"),
+    ],
+)
+def test_a_broken_file_is_a_row_of_the_whole_table(
+    tmp_path: Path, quiet: dict[str, str], file: str, row: str
+) -> None:
+    """V8: it printed one error, and nothing of the rest."""
+    folder = tmp_path if "/" not in file else home()
+    folder.mkdir(exist_ok=True)
+    path = folder / file.rpartition("/")[2]
+    path.write_text("{ this is = no [ file")
+    model = script(tmp_path / "s.jsonl", {"text": "hi"})
+    code, found = examined(cwd=tmp_path, env=quiet | {"EC_MODEL_NAME": model})
+    assert found[row]["state"] in ("bad", "warn")
+    assert code == (1 if found[row]["state"] == "bad" else 0)
+    assert str(path) in found[row]["text"]
+    assert found[row]["fix"]
+    assert {"python", "git", "model", "keys", "home", "database", "root", "disk"} <= set(found)
+    assert path.read_text() == "{ this is = no [ file"
+
+
+def test_a_wrong_value_is_a_row_too(tmp_path: Path, quiet: dict[str, str]) -> None:
+    """V8: a setting that cannot be read stops no other row."""
+    code, found = examined(cwd=tmp_path, env=quiet | {"EC_MODEL_TIMEOUT": "soon"})
+    assert code == 1
+    assert "model_timeout" in found["settings"]["text"]
+    assert found["disk"]["state"] == "ok"

@@ -11,14 +11,14 @@ from tests.journeys.story import script
 NO_OLLAMA = {"EC_OLLAMA_ENDPOINT": "http://127.0.0.1:9"}
 
 
-def chosen(**environment: str) -> dict[str, str]:
+def chosen(**environment: str) -> dict[str, str] | None:
     listed = json.loads(evercontext("model", "list", "--json", env=NO_OLLAMA | environment).out)
-    found: dict[str, str] = listed["chosen"]
+    found: dict[str, str] | None = listed["chosen"]
     return found
 
 
 def test_the_choice_is_explained() -> None:
-    assert chosen()["name"] == "embedded:smollm2"
+    assert chosen() is None
     keyed = chosen(OPENAI_API_KEY="sk-test-0123456789")
     assert keyed == {"name": "openai:gpt-4.1-nano", "reason": "OPENAI_API_KEY is set"}
     assert chosen(OPENAI_API_KEY="sk-test-0123456789", EC_MODEL_NAME="qwen3:8b") == {
@@ -41,7 +41,7 @@ def test_use_is_kept() -> None:
     ended = evercontext("model", "use", "hermes3:8b", env=NO_OLLAMA)
     assert ended.code == 0
     assert json.loads((home() / "config.json").read_text()) == {"model_name": "ollama:hermes3:8b"}
-    assert chosen()["name"] == "ollama:hermes3:8b"
+    assert chosen() == {"name": "ollama:hermes3:8b", "reason": "set by config.json"}
     said = evercontext("model", "use", "gpt-4.1-mini", env={"EC_MODEL_NAME": "gemini-cli"}).err
     assert "EC_MODEL_NAME still decides" in said
 
@@ -89,3 +89,47 @@ def test_a_script_is_kept_with_its_whole_path(tmp_path: Path) -> None:
     assert kept == f"scripted:{tmp_path / 'turns.jsonl'}"
     done = evercontext("run", "--task", "x", cwd=tmp_path / "elsewhere")
     assert done.code == 0, done.err
+
+
+@pytest.mark.usefixtures("smollm2")
+def test_the_small_model_is_not_used_unasked(tmp_path: Path) -> None:
+    """V2: it is here and ready, and still nobody chose it."""
+    listed = evercontext("model", "list", env=NO_OLLAMA)
+    assert not [line for line in listed.out.splitlines() if line.startswith("* ")]
+    assert "used: none" in listed.out
+    assert "evercontext setup" in listed.out
+    (tmp_path / "cart.py").write_text("x = 1\n")
+    ended = evercontext(
+        "run", "--task", "Create hello.py that prints Hello", cwd=tmp_path, env=NO_OLLAMA
+    )
+    assert ended.code == 1
+    assert "no model is set up" in ended.err
+    assert [path.name for path in tmp_path.glob("*.py")] == ["cart.py"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "near"),
+    [("gtp-4.1", "openai:gpt-4.1"), ("foo:bar", ""), ("cluade-sonnet-5-5", "claude-sonnet-5-5")],
+)
+def test_a_typo_is_told_with_the_nearest_names(typed: str, near: str, tmp_path: Path) -> None:
+    """V9: it was taken for an Ollama model that is away, exit 75."""
+    named = evercontext("run", "-t", "x", "-m", typed, cwd=tmp_path, env=NO_OLLAMA)
+    preset = evercontext("run", "-t", "x", cwd=tmp_path, env=NO_OLLAMA | {"EC_MODEL_NAME": typed})
+    for ended in (named, preset, evercontext("model", "test", typed, env=NO_OLLAMA)):
+        assert ended.code == 64, ended.err
+        assert repr(typed) in ended.err
+        assert near in ended.err
+        assert "no Ollama runs at http://127.0.0.1:9" in ended.err
+
+
+def test_a_typo_is_not_kept_unless_forced() -> None:
+    """V9: ``model use gtp-5`` kept it."""
+    ended = evercontext("model", "use", "gtp-5", env=NO_OLLAMA)
+    assert ended.code == 64
+    assert "openai:gpt-5" in ended.err
+    assert "--force" in ended.err
+    assert not (home() / "config.json").exists()
+    for words in (("gtp-5", "--force"), ("ollama:gtp-5",)):
+        assert evercontext("model", "use", *words, env=NO_OLLAMA).code == 0
+        kept = json.loads((home() / "config.json").read_text())
+        assert kept == {"model_name": "ollama:gtp-5"}

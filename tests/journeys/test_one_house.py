@@ -375,3 +375,25 @@ def test_the_embedded_model_writes_hello_world(project: Path) -> None:
         assert "hello" in said.stdout.lower()
         assert "world" in said.stdout.lower()
     assert "135M" in ended.err
+
+
+@pytest.mark.embedded
+@pytest.mark.usefixtures("smollm2")
+def test_the_embedded_model_leaves_files_of_others_alone(project: Path) -> None:
+    """V2: it replaced a file by ``print("total")`` and said done, and invented answers."""
+    cart = "def total(prices):\n    return sum(prices)\n"
+    (project / "cart.py").write_text(cart)
+    # Git does not show this one: the model is not told that it exists.
+    (project / ".gitignore").write_text("hidden.py\n")
+    (project / "hidden.py").write_text(cart)
+    tasks = {
+        "Add a docstring to total in cart.py": "was not written by the small model",
+        "Create hidden.py that prints Hello": "",
+        "What does this project do?": "cannot answer questions about a project",
+    }
+    for task, words in tasks.items():
+        ended = evercontext("run", "-t", task, "-m", "embedded:smollm2", cwd=project)
+        assert ended.code != 0, task
+        assert words in ended.err, task
+    assert (project / "cart.py").read_text() == cart
+    assert (project / "hidden.py").read_text() == cart

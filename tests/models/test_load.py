@@ -76,29 +76,29 @@ async def test_the_choice_goes_down_the_list(tmp_path: Path, server: WireServer)
     for _ in range(5):
         chosen.append(await choose(settings(tmp_path, **everything)))
         everything.pop(next(iter(everything)))
-    assert [choice.name for choice in chosen] == [
+    assert [choice and choice.name for choice in chosen] == [
         "openai:gpt-4.1-mini",
         "openai:gpt-4.1-nano",
         "anthropic:claude-sonnet-5-5",
         "ollama:hermes3:8b",
-        "embedded:smollm2",
+        None,
     ]
+    assert chosen[0]
     assert "EC_MODEL_NAME" in chosen[0].reason
+    assert chosen[1]
     assert "OPENAI_API_KEY" in chosen[1].reason
 
 
 async def test_an_ollama_without_models_is_passed_over(tmp_path: Path, server: WireServer) -> None:
     server.will(Answer(ndjson({"models": []})))
-    choice = await choose(settings(tmp_path, ollama_endpoint=server.url))
-    assert choice.name == "embedded:smollm2"
+    assert await choose(settings(tmp_path, ollama_endpoint=server.url)) is None
 
 
 async def test_something_else_on_the_port_is_passed_over(
     tmp_path: Path, server: WireServer
 ) -> None:
     server.will(Answer([b"<html>hello</html>"]))
-    choice = await choose(settings(tmp_path, ollama_endpoint=server.url))
-    assert choice.name == "embedded:smollm2"
+    assert await choose(settings(tmp_path, ollama_endpoint=server.url)) is None
 
 
 async def test_what_is_there_is_listed(tmp_path: Path, server: WireServer) -> None:

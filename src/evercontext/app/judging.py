@@ -136,12 +136,10 @@ async def _candidates(
         return [of_model(named, reason)]
     choice = await choose_model(settings)
     # The model inside the package is far too small to judge anything.
-    tiny = choice.name.startswith("embedded:")
-    last = (
-        Candidate("local", "no other judge is set up", local)
-        if tiny
-        else of_model(choice.name, choice.reason)
-    )
+    if choice is None or choice.name.startswith("embedded:"):
+        last = Candidate("local", "no other judge is set up", local)
+    else:
+        last = of_model(choice.name, choice.reason)
     if not shutil.which("codex", path=process_environment().get("PATH")):
         return [last]
     return [Candidate("codex", "codex is installed", fitting_codex), last]

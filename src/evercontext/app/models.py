@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from evercontext.domain.message import user
 from evercontext.domain.model import Model, Reply, Request, complete
+from evercontext.errors import ModelMistyped, ModelProblem
 from evercontext.models import load
 from evercontext.models.load import Available, Choice, VendorProgram
 from evercontext.settings import Settings, process_environment
@@ -30,7 +31,7 @@ async def open_model(settings: Settings, name: str | None = None) -> Model:
 
 async def describe_model(settings: Settings, name: str | None = None) -> Model:
     """Open a model only to see what it is: nothing is sent, so no key is needed."""
-    asked = name or (await load.choose(settings)).name
+    asked = name or (await load.chosen(settings)).name
     keyless = replace(
         settings,
         openai_api_key=settings.openai_api_key or _NO_KEY,
@@ -39,14 +40,29 @@ async def describe_model(settings: Settings, name: str | None = None) -> Model:
     return await load.load(asked, keyless)
 
 
-async def choose_model(settings: Settings) -> Choice:
-    """Say which model would be used, and why."""
+async def chosen_model(settings: Settings) -> Choice:
+    """Say which model is used, and why; raises if none is set up."""
+    return await load.chosen(settings)
+
+
+async def choose_model(settings: Settings) -> Choice | None:
+    """Say which model would be used, and why; ``None`` if none is set up."""
     return await load.choose(settings)
 
 
 async def available_models(settings: Settings) -> list[Available]:
     """Every model that could be used from here, and what the others lack."""
     return await load.available(settings)
+
+
+async def mistyped_model(name: str, settings: Settings) -> ModelMistyped | None:
+    """Return why a name is no model here, with the names nearest to it; ``None`` if it may be."""
+    return await load.mistyped(name, settings)
+
+
+async def ollama_lack(name: str, settings: Settings) -> ModelProblem | None:
+    """Return why a model of Ollama cannot be used now; ``None`` if it can, or is another's."""
+    return await load.ollama_lack(name, settings)
 
 
 def canonical_name(name: str) -> str:
@@ -89,6 +105,8 @@ async def pull_model(
 
 async def test_model(name: str, settings: Settings) -> Reply:
     """Ask a model for one word; whatever is wrong with it shows here."""
+    if problem := await load.mistyped(name, settings):
+        raise problem
     model = await load.load(name, settings)
     try:
         question = "Answer with the single word: ready"

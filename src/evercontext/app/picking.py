@@ -41,7 +41,10 @@ class Picker:
 
     async def _open(self) -> ModelPick | None:
         try:
-            name = self.settings.catalog_model or (await choose_model(self.settings)).name
+            choice = await choose_model(self.settings)
+            name = self.settings.catalog_model or (choice.name if choice else "")
+            if not name:
+                return None
             # The model inside the package chooses badly among five tools, let alone forty.
             if name.startswith("embedded:") and not self.settings.catalog_model:
                 return None

@@ -31,7 +31,8 @@ async def plan_task(
     settings, started = app.settings, time.monotonic()
     if not (model_name or settings.planner) and (problem := await missing_model(settings)):
         raise problem
-    executor = model_name or (await choose_model(settings)).name
+    choice = await choose_model(settings)
+    executor = model_name or (choice.name if choice else "")
     planner = canonical_name(settings.planner) if settings.planner else executor
     task = Task(text=text, root=str(settings.root), model=planner, mode=Mode.PLAN, door=Door.RUN)
     began = app.events.emit(task, trace_id=trace_id).id

@@ -49,7 +49,8 @@ class Key:
 class Setup:
     """What is set up, and what could be."""
 
-    choice: Choice
+    choice: Choice | None
+    """The model that is used when none is named; ``None`` if none is set up."""
     problem: ModelProblem | None
     """Why that model cannot be used, as far as that is known without asking it."""
     keys: tuple[Key, ...]

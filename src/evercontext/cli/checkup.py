@@ -8,7 +8,7 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -36,14 +36,33 @@ class Check:
     fix: str | None = None
 
 
-Examine = Callable[[Settings], Awaitable[Check]]
+Examine = Callable[[Settings], Coroutine[None, None, Check]]
 
 
 async def examine(settings: Settings) -> list[Check]:
     """Make every check; one that fails says so and stops no other."""
-    left = await _commands(settings)
-    checks = [await check(settings) for check in _CHECKS]
-    return [*checks, *await _vendors(settings), *await _ports(settings), *left]
+    left = await _safely("commands", _commands(settings))
+    checks: list[Check] = []
+    for check in _CHECKS:
+        checks += await _safely(check.__name__.strip("_"), _alone(check(settings)))
+    checks += await _safely("vendors", _vendors(settings))
+    checks += await _safely("ports", _ports(settings))
+    checks += await _safely("traces", _traces(settings))
+    return checks + left
+
+
+async def _safely(name: str, checks: Awaitable[list[Check]]) -> list[Check]:
+    try:
+        return await checks
+    except EverContextError as problem:
+        return [Check(name, "bad", problem.message, problem.fix)]
+    except Exception as problem:  # noqa: BLE001 - whatever is broken, the other rows are needed
+        text = f"cannot be looked at: {type(problem).__name__}: {problem}"
+        return [Check(name, "bad", text, "Set EC_DEBUG=1 and run it again to see where")]
+
+
+async def _alone(check: Awaitable[Check]) -> list[Check]:
+    return [await check]
 
 
 async def _python(settings: Settings) -> Check:
@@ -63,13 +82,16 @@ async def _git(settings: Settings) -> Check:
 
 
 async def _model(settings: Settings) -> Check:
-    from evercontext.app import available_models, choose_model
+    from evercontext.app import available_models
+    from evercontext.app.models import chosen_model, ollama_lack
     from evercontext.app.setup import missing_model
 
     try:
         if problem := await missing_model(settings):
             return Check("model", "bad", problem.message, problem.fix)
-        choice = await choose_model(settings)
+        choice = await chosen_model(settings)
+        if problem := await ollama_lack(choice.name, settings):
+            return Check("model", "bad", problem.message, problem.fix)
         listed = {model.name: model for model in await available_models(settings)}
     except EverContextError as error:
         return Check("model", "bad", error.message, error.fix)
@@ -138,6 +160,17 @@ async def _commands(settings: Settings) -> list[Check]:
         text = f"what they left cannot be looked at: {problem}"
         return [Check("commands", "bad", text, fix)]
     return [Check("commands", "warn", text, "Look at what was moved away") for text in left]
+
+
+async def _traces(settings: Settings) -> list[Check]:
+    """Said only if something is wrong: without traces nothing can be run, undone or resumed."""
+    place = settings.traces
+    fix = f"Move {place} away; it is made again when needed"
+    if not place.is_dir():
+        return [Check("traces", "bad", f"{place} is no folder", fix)] if place.exists() else []
+    if not os.access(place, os.R_OK | os.W_OK | os.X_OK):
+        return [Check("traces", "bad", f"{place} cannot be read and written", "chmod 700 it")]
+    return []
 
 
 def _nearest(path: Path) -> Path:

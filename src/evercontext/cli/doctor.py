@@ -11,7 +11,7 @@ import click
 
 from evercontext.cli.checkup import Check, examine
 from evercontext.cli.interrupt import run_until_stopped
-from evercontext.cli.options import json_option, root_option, settings_of
+from evercontext.cli.options import json_option, readable_settings, root_option
 from evercontext.cli.terminal import Screen, one_line
 from evercontext.domain.outcome import Outcome
 
@@ -26,8 +26,9 @@ def command(as_json: bool, root: str | None, allow_wide_root: bool | None) -> in
 
     Exits with 1 if something that is needed is broken; a warning is not.
     """
-    settings = settings_of(root, allow_wide_root=allow_wide_root)
-    checks = run_until_stopped(examine(settings))
+    settings, problems = readable_settings(root, allow_wide_root=allow_wide_root)
+    checks = [Check("settings", "bad", problem.message, problem.fix) for problem in problems]
+    checks += run_until_stopped(examine(settings))
     if as_json:
         found = [dataclasses.asdict(check) for check in checks]
         print(json.dumps(found, indent=2, ensure_ascii=False))

@@ -14,6 +14,7 @@ from evercontext.cli.options import json_option, settings_of
 from evercontext.cli.progress import DownloadMeter, silent
 from evercontext.cli.render import seconds
 from evercontext.cli.terminal import Screen, columns_of, one_line, pad, visible
+from evercontext.errors import ModelMistyped
 from evercontext.settings import USER_FILE, Settings, keep
 
 
@@ -39,27 +40,35 @@ async def _list(settings: Settings, as_json: bool) -> None:
     chosen, found = await choose_model(settings), await available_models(settings)
     if as_json:
         models = [{"name": m.name, "ready": m.ready, "note": m.note} for m in found]
-        told = {"chosen": {"name": chosen.name, "reason": chosen.reason}, "models": models}
+        used = {"name": chosen.name, "reason": chosen.reason} if chosen else None
+        told = {"chosen": used, "models": models}
         print(json.dumps(told, indent=2, ensure_ascii=False))
         return
     screen = Screen(sys.stdout, no_color=settings.no_color)
     width = max(columns_of(model.name) for model in found)
     for model in found:
-        mark = "*" if model.name == chosen.name else " "
+        mark = "*" if chosen and model.name == chosen.name else " "
         word = screen.paint("ready ", "green") if model.ready else "      "
         note = screen.paint(one_line(model.note), *(() if model.ready else ("dim",)))
         screen.line(f"{mark} {pad(model.name, width)}  {word}  {note}")
     screen.line()
+    if chosen is None:
+        screen.line("used: none, no model is set up. Run: evercontext setup")
+        return
     screen.line(f"used: {one_line(chosen.name)} ({one_line(chosen.reason)})")
 
 
 @command.command("use")
 @click.argument("name")
-def use(name: str) -> None:
+@click.option("--force", is_flag=True, help="Keep the name although no such model is known here.")
+def use(name: str, force: bool) -> None:
     """Use NAME from now on, unless a flag or EC_MODEL_NAME says otherwise."""
     from evercontext.app import canonical_name
+    from evercontext.app.models import mistyped_model
 
     settings = settings_of()
+    if not force and (problem := run_until_stopped(mistyped_model(name, settings))):
+        raise ModelMistyped(problem.message, fix=f"{problem.fix}, or say --force")
     full = _from_anywhere(canonical_name(name))
     keep(settings.home, "model_name", full)
     print(f"{visible(full)} is used from now on  ({settings.home / USER_FILE})")
@@ -114,11 +123,13 @@ def test(name: str | None, as_json: bool) -> None:
 
 
 async def _test(name: str | None, settings: Settings, as_json: bool) -> None:
-    from evercontext.app import canonical_name, choose_model, test_model
+    from evercontext.app import canonical_name, test_model
+    from evercontext.app.models import chosen_model
 
-    asked = canonical_name(name) if name else (await choose_model(settings)).name
+    typed = name or (await chosen_model(settings)).name
+    asked = canonical_name(typed)
     started = time.monotonic()
-    reply = await test_model(asked, settings)
+    reply = await test_model(typed, settings)
     took = round((time.monotonic() - started) * 1000)
     if as_json:
         usage = reply.usage

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import click
 
 from evercontext.cli.terminal import Screen, one_line
-from evercontext.errors import ApprovalDenied, NobodyToAsk
-from evercontext.settings import Settings, load
+from evercontext.errors import ApprovalDenied, ConfigError, NobodyToAsk
+from evercontext.settings import Settings, load, load_despite_problems
 
 if TYPE_CHECKING:
     from evercontext.app import EverContext
@@ -82,6 +82,11 @@ def json_option(function: F) -> F:
 def settings_of(root: str | None = None, **flags: Any) -> Settings:
     """Load the settings with these flags on top."""
     return load({"root": root, **flags})
+
+
+def readable_settings(root: str | None = None, **flags: Any) -> tuple[Settings, list[ConfigError]]:
+    """Load the settings as far as they can be read, and return what cannot."""
+    return load_despite_problems({"root": root, **flags})
 
 
 def gateway_of(settings: Settings) -> str | None:

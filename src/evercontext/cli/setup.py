@@ -148,8 +148,8 @@ def _as_object(state: Setup, said: str) -> dict[str, Any]:
     problem = state.problem
     return {
         "done": said or None,
-        "model": state.choice.name,
-        "reason": state.choice.reason,
+        "model": state.choice.name if state.choice else None,
+        "reason": state.choice.reason if state.choice else None,
         "ready": problem is None,
         "problem": problem and str(problem),
         "keys": [
@@ -177,4 +177,7 @@ def _print(state: Setup, said: str, settings: Settings) -> None:
     screen.line(f"{'ollama':<12}{one_line(running)}  ({settings.ollama_endpoint})")
     screen.line(f"{'small model':<12}{state.small.note}")
     problem = f"  not ready: {state.problem}" if state.problem else ""
-    screen.line(f"{'used':<12}{one_line(state.choice.name)}  ({state.choice.reason}){problem}")
+    used = "none"
+    if state.choice:
+        used = f"{one_line(state.choice.name)}  ({state.choice.reason})"
+    screen.line(f"{'used':<12}{used}{problem}")

@@ -43,6 +43,7 @@ _BY_ERROR: dict[type[errors.EverContextError], Outcome] = {
     errors.AnswerFiltered: Outcome.REFUSED,
     errors.BadReply: Outcome.INVALID,
     errors.LimitReached: Outcome.LIMIT,
+    errors.ModelMistyped: Outcome.USAGE,
     errors.ModelUnavailable: Outcome.UNREACHABLE,
     errors.StoreGone: Outcome.UNREACHABLE,
     errors.Cancelled: Outcome.CANCELLED,

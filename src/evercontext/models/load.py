@@ -7,14 +7,14 @@ Names are ``provider:model``. A prefix counts only if it is a registered provide
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evercontext.domain.backoff import Backoff
 from evercontext.domain.model import Model, ModelInfo
-from evercontext.errors import ModelProblem, ModelUnknown
+from evercontext.errors import ModelMistyped, ModelProblem, ModelUnavailable, ModelUnknown
 from evercontext.models.deferred import opened_or_deferred
 from evercontext.models.fallback import Fallback
 from evercontext.models.json_protocol import JsonProtocol
@@ -42,6 +42,11 @@ _VENDORS = [
     (re.compile(r"gpt-|chatgpt-|o\d"), "openai"),
     (re.compile(r"claude-"), "anthropic"),
 ]
+_OLLAMA_FAMILIES = re.compile(
+    r"(codellama|codestral|command-r|deepseek|devstral|gemma|glm|granite|hermes|kimi|llama|minimax"
+    r"|mistral|mixtral|nemotron|olmo|phi|qwen|qwq|smollm|starcoder|yi)(?![a-z]{4})"
+)
+"""How the names of well-known Ollama models begin: these need no running Ollama to be believed."""
 Build = Callable[[str, Settings], Awaitable[Model]]
 
 
@@ -98,6 +103,8 @@ async def load(name: str, settings: Settings) -> Model:
 
 async def ready(settings: Settings, name: str | None = None) -> Model:
     """Open the named or chosen model as everybody uses it: with retries and the fallback chain."""
+    if name and (problem := await mistyped(name, settings)):
+        raise problem
     asked = name or await _usable(settings)
     behind = settings.fallback_models
     first = await _retrying(asked, settings, last=not behind)
@@ -106,10 +113,9 @@ async def ready(settings: Settings, name: str | None = None) -> Model:
 
 
 async def _usable(settings: Settings) -> str:
-    choice = await choose(settings)
-    if problem := _lack_of(choice, settings):
+    if problem := await missing(settings):
         raise problem
-    return choice.name
+    return (await chosen(settings)).name
 
 
 def _opener(name: str, settings: Settings, *, last: bool) -> Callable[[], Awaitable[Model]]:
@@ -129,8 +135,22 @@ async def _retrying(name: str, settings: Settings, *, last: bool) -> Model:
     return Retrying(opened, Backoff(attempts=1 + retries))
 
 
-async def choose(settings: Settings) -> Choice:
-    """Return the model to use when none is named on the command line."""
+async def chosen(settings: Settings) -> Choice:
+    """Return the model to use when none is named; raises if nothing is set up."""
+    if choice := await choose(settings):
+        return choice
+    raise _nothing_set_up()
+
+
+def _nothing_set_up() -> ModelUnknown:
+    return ModelUnknown("no model is set up", fix=SET_UP)
+
+
+async def choose(settings: Settings) -> Choice | None:
+    """Return the model to use when none is named on the command line; ``None`` if there is none.
+
+    The embedded model is never taken unasked: it is too small for anybody's project (V2).
+    """
     if settings.model_name:
         origin = settings.origins.get("model_name", "settings")
         return Choice(canonical(settings.model_name), f"set by {origin}")
@@ -141,7 +161,7 @@ async def choose(settings: Settings) -> Choice:
     local = await _ollama_models(settings)
     if local:
         return Choice(f"ollama:{local[0]}", f"Ollama runs at {settings.ollama_endpoint}")
-    return Choice(f"embedded:{EMBEDDED}", "no key is set and no Ollama runs here")
+    return None
 
 
 def key_reason(settings: Settings, provider: str) -> str:
@@ -154,10 +174,83 @@ def key_reason(settings: Settings, provider: str) -> str:
 
 async def missing(settings: Settings) -> ModelProblem | None:
     """Return why the model that would be used cannot be, as far as that is known beforehand."""
+    if settings.model_name and (problem := await mistyped(settings.model_name, settings)):
+        return problem
     return _lack_of(await choose(settings), settings)
 
 
-def _lack_of(choice: Choice, settings: Settings) -> ModelProblem | None:
+async def mistyped(name: str, settings: Settings) -> ModelMistyped | None:
+    """Return why a name without its provider is no model here, with the names nearest to it.
+
+    A name with its provider is taken as it is: no list of ours knows every model.
+    """
+    typed = name.strip()
+    if split(typed)[0] != "ollama" or typed.partition(":")[0] in PROVIDERS:
+        return None
+    installed = await ollama_models(settings)
+    if installed is None and _OLLAMA_FAMILIES.match(typed):
+        return None  # most likely right: that Ollama does not run is said where it is opened
+    if is_installed(typed, installed or ()):
+        return None
+    near = nearest(typed, installed or ())
+    guess = f"; near it: {', '.join(near)}" if near else ""
+    there = f"no Ollama runs at {settings.ollama_endpoint}"
+    if installed is not None:
+        there = f"Ollama has {', '.join(installed) or 'no chat model'}"
+    return ModelMistyped(
+        f"no model is called {typed!r}{guess} ({there})",
+        fix=f"See `evercontext model list`; one that Ollama shall have is ollama:{typed}",
+    )
+
+
+async def ollama_lack(name: str, settings: Settings) -> ModelProblem | None:
+    """Return why a model of Ollama cannot be used now; ``None`` if it can, or is another's."""
+    provider, model = split(name)
+    if provider != "ollama":
+        return None
+    installed = await ollama_models(settings)
+    if installed is None:
+        return ModelUnavailable(
+            f"{canonical(name)} cannot be asked: no Ollama runs at {settings.ollama_endpoint}",
+            fix="Start it with `ollama serve`, or run: evercontext setup",
+        )
+    if model and is_installed(model, installed):
+        return None
+    if not model and installed:
+        return None
+    near = nearest(model, installed)
+    guess = f"; near it: {', '.join(near)}" if near else ""
+    there = ", ".join(installed) or "no chat model"
+    return ModelUnknown(
+        f"Ollama at {settings.ollama_endpoint} has no model {model!r}{guess} (it has {there})",
+        fix=f"Run: ollama pull {model or 'qwen3-coder'}, or evercontext model use NAME",
+    )
+
+
+def is_installed(name: str, installed: Sequence[str]) -> bool:
+    """True if Ollama has the model; without a tag the name means ``latest``."""
+    return name in installed or f"{name}:latest" in installed
+
+
+def nearest(name: str, installed: Sequence[str] = ()) -> list[str]:
+    """Return the full names of up to three models that are spelled much like ``name``."""
+    from difflib import get_close_matches
+
+    from genai_prices.data import providers
+
+    known = [*OPENAI_MODELS, *CLAUDE_MODELS]
+    known += [m.id for p in providers if p.id in STORED for m in p.models]
+    full = {spelled: canonical(spelled) for spelled in known if ":" not in spelled}
+    full = {model: name for model, name in full.items() if not name.startswith("ollama:")}
+    full |= {model: f"ollama:{model}" for model in installed}
+    full |= {f"embedded:{EMBEDDED}": f"embedded:{EMBEDDED}", EMBEDDED: f"embedded:{EMBEDDED}"}
+    full |= {whole: whole for whole in list(full.values())}
+    return list(dict.fromkeys(full[match] for match in get_close_matches(name, full, 6)))[:3]
+
+
+def _lack_of(choice: Choice | None, settings: Settings) -> ModelProblem | None:
+    if choice is None:
+        return _nothing_set_up()
     provider, _ = split(choice.name)
     if provider == "openai" and not (settings.openai_api_key or settings.openai_base_url):
         return Provider("openai", "", "OPENAI_API_KEY").no_key()
@@ -165,9 +258,7 @@ def _lack_of(choice: Choice, settings: Settings) -> ModelProblem | None:
         return Provider("anthropic", "", "ANTHROPIC_API_KEY").no_key()
     if provider != "embedded" or (line := _embedded_line(settings)).ready:
         return None
-    if settings.model_name:
-        return ModelUnknown(f"{choice.name} is not ready", fix=f"To make it so, {line.note}")
-    return ModelUnknown("no model is set up", fix=SET_UP)
+    return ModelUnknown(f"{choice.name} is not ready", fix=f"To make it so, {line.note}")
 
 
 async def available(settings: Settings) -> list[Available]:

@@ -7,7 +7,8 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +38,28 @@ def load(
     return _Loader(flags or {}, env, cwd or Path.cwd()).load()
 
 
+def load_despite_problems(flags: Mapping[str, Any]) -> tuple[Settings, list[ConfigError]]:
+    """Load what can be read, and return what cannot: for looking at a broken installation."""
+    problems: list[ConfigError] = []
+    return _Loader(flags, os.environ, Path.cwd(), problems).load(), problems
+
+
 def process_environment() -> dict[str, str]:
     """A copy of this process's environment, for rooms that filter it for their children."""
     return dict(os.environ)
 
 
 class _Loader:
-    def __init__(self, flags: Mapping[str, Any], env: Mapping[str, str], cwd: Path) -> None:
+    def __init__(
+        self,
+        flags: Mapping[str, Any],
+        env: Mapping[str, str],
+        cwd: Path,
+        problems: list[ConfigError] | None = None,
+    ) -> None:
+        """With ``problems`` a source that cannot be read is noted there and passed over."""
         self.flags, self.env, self.cwd = flags, env, cwd
+        self.problems = problems
         self.values: dict[str, Any] = {}
         self.origins: dict[str, str] = {}
         self.notices: list[str] = []
@@ -53,12 +68,28 @@ class _Loader:
     def load(self) -> Settings:
         home = self.home
         root = self._place("root", self.cwd)
-        user = read_json(home / USER_FILE)
-        project = self._project_values(root / PROJECT_FILE, home, user)
+        user: dict[str, Any] = {}
+        project: dict[str, Any] = {}
+        with self._passing_over():
+            user = read_json(home / USER_FILE)
+        with self._passing_over():
+            project = self._project_values(root / PROJECT_FILE, home, user)
         for row in rows():
-            self._take(row, user, project)
+            self.origins[row.name] = "default"
+            with self._passing_over():
+                self._take(row, user, project)
         self.values["home"], self.values["root"] = home, root
         return Settings(**self.values, origins=self.origins, notices=tuple(self.notices))
+
+    @contextmanager
+    def _passing_over(self) -> Iterator[None]:
+        try:
+            yield
+        except ConfigError as problem:
+            if self.problems is None:
+                raise
+            if str(problem) not in map(str, self.problems):
+                self.problems.append(problem)
 
     def _place(self, name: str, default: Path) -> Path:
         row = next(row for row in rows() if row.name == name)

@@ -71,7 +71,7 @@ async def test_hello_world_is_written_and_runs(model: Model, task: str, tmp_path
     (call,) = reply.tool_calls
     assert call.name == "write_file"
     assert call.arguments["path"] == "app/main.py"
-    assert call.arguments["mode"] == "overwrite"
+    assert call.arguments["mode"] == "create"
     assert run(call.arguments["content"], tmp_path) == "Hello World\n"
     assert reply.usage.input_tokens > 0 < reply.usage.output_tokens
 
@@ -110,28 +110,38 @@ async def test_the_same_task_is_written_the_same_way(model: Model) -> None:
     assert json.loads(first.tool_calls[0].arguments["content"]) == {"name": "demo"}
 
 
-async def test_a_question_about_a_file_reads_it(model: Model) -> None:
-    reply = await ask(model, "What does app/main.py do?", ("app/main.py",))
-    assert [(call.name, dict(call.arguments)) for call in reply.tool_calls] == [
-        ("read_file", {"path": "app/main.py"})
-    ]
+@pytest.mark.parametrize(
+    "question", ["What does this project do?", "What does app/main.py do?", "この設計を説明して"]
+)
+async def test_a_question_about_the_project_is_not_answered(model: Model, question: str) -> None:
+    """V2: what it says of a project is invented."""
+    with pytest.raises(ModelRefused, match="cannot answer questions") as refusal:
+        await ask(model, question, ("app/main.py",))
+    assert "evercontext setup" in (refusal.value.fix or "")
 
 
 @pytest.mark.contract("E55")
-async def test_a_small_file_that_exists_is_read_and_then_replaced(model: Model) -> None:
+async def test_its_own_file_is_read_and_then_replaced(model: Model) -> None:
+    """V2: a second try works."""
     task, tree = "Create a.py that prints Bye", ("a.py",)
+    first = await ask(model, task)
+    wrote = json.dumps({"ok": True, "result": "written", "error": None})
+    await ask(model, task, (), first.as_message(), tool_result(first.tool_calls[0], wrote))
     look = await ask(model, task, tree)
     assert [call.name for call in look.tool_calls] == ["read_file"]
-    seen = json.dumps({"ok": True, "result": "print(1)", "error": None})
+    content = first.tool_calls[0].arguments["content"]
+    seen = json.dumps({"ok": True, "result": content, "error": None})
     then = await ask(model, task, tree, look.as_message(), tool_result(look.tool_calls[0], seen))
     assert [call.name for call in then.tool_calls] == ["write_file"]
+    assert then.tool_calls[0].arguments["mode"] == "overwrite"
 
 
-async def test_a_large_file_is_never_replaced(model: Model) -> None:
-    task, tree = "Add a line to a.py that prints Bye", ("a.py",)
+async def test_a_file_of_others_is_never_replaced(model: Model) -> None:
+    """V2: however small it is."""
+    task, tree = "Create b.py that prints Bye", ("b.py",)
     look = await ask(model, task, tree)
-    seen = json.dumps({"ok": True, "result": "x = 1\n" * 500, "error": None})
-    with pytest.raises(ModelRefused, match="too large"):
+    seen = json.dumps({"ok": True, "result": "print(1)", "error": None})
+    with pytest.raises(ModelRefused, match="was not written by the small model"):
         await ask(model, task, tree, look.as_message(), tool_result(look.tool_calls[0], seen))
 
 
@@ -151,9 +161,8 @@ async def test_a_kind_it_cannot_write_is_an_honest_refusal(model: Model) -> None
 
 
 async def test_without_a_tool_to_write_with_nothing_is_called(model: Model) -> None:
-    reply = await complete(model, Request([user("Say Hello")], TOOLS[:3], hints={}))
-    assert not reply.tool_calls
-    assert reply.text
+    with pytest.raises(ModelRefused, match="only writes small new files"):
+        await complete(model, Request([user("Say Hello")], TOOLS[:3], hints={}))
 
 
 async def test_without_tools_it_just_talks(model: Model) -> None:

@@ -7,6 +7,7 @@ fenced form small models were trained on), checked, and put into that JSON.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evercontext.domain.message import Message, ToolCall, user
+from evercontext.domain.message import Message, ToolCall
 from evercontext.domain.model import (
     Delta,
     EndDelta,
@@ -30,20 +31,19 @@ from evercontext.models import json_reply
 from evercontext.models.embedded import assignment, checks, examples, grammar, weights
 from evercontext.models.embedded.assignment import Assignment
 from evercontext.models.embedded.gloss import is_japanese
+from evercontext.models.embedded.own_files import OwnFiles
 from evercontext.models.embedded.runtime import Runtime
 from evercontext.models.lenient_json import NotJson
 
 WINDOW = 4096
 NOTICE = (
     "SmolLM2 is a 135M model inside EverContext: good for hello-world tasks, not for programming. "
-    "For real work start Ollama (ollama pull qwen3-coder), or set OPENAI_API_KEY or "
-    "ANTHROPIC_API_KEY"
+    "It writes small new files and answers nothing about a project. "
+    "For real work run: evercontext setup (a key of OpenAI or Anthropic, or Ollama)"
 )
-STRONGER = "Use a stronger model: see `evercontext model list`"
+STRONGER = "Set up a stronger model: evercontext setup"
 _MOST_CONTENT = 200
 _MOST_ANSWER = 300
-_MOST_REPLACED = 1500
-"""Characters of an existing file that this model may replace: about as much as it can write."""
 _SEED = 7
 _WRITERS = frozenset({"write_file", "writeFile"})
 _READERS = frozenset({"read_file", "readFile"})
@@ -73,6 +73,7 @@ class EmbeddedModel:
             tiny=True,
             notice=NOTICE,
         )
+        self._own_files = OwnFiles(home)
         self._runtime = Runtime(weights.stored_at(home, known), window=WINDOW, verify=known.verify)
 
     @property
@@ -114,26 +115,45 @@ class EmbeddedModel:
         asked = str(hints.get("task") or _last_user(request.messages))
         tree = tuple(hints.get("tree") or ())
         task = assignment.read(asked, tree, str(hints.get("root") or ""))
-        if made and (task.asks or not made[-1].ok or made[-1].name in _WRITERS):
-            answer = await self._conclude(asked, task, made[-1], tree, spent)
+        if made and (not made[-1].ok or made[-1].name in _WRITERS):
+            answer = await self._conclude(asked, task, made[-1], tree)
             yield TextDelta(json_reply.render("", (), answer))
             return
-        call = _reading(task, tree, request.tools)
         writer = _find_tool(request.tools, _WRITERS)
-        if call is None and writer is not None and task.wants_file:
-            path = await self._choose_path(task, spent)
-            call = _look_first(path, tree, made, request.tools)
-            if call is None:
-                async with aclosing(self._write(task, path, spent)) as deltas:
-                    async for delta in deltas:
-                        if isinstance(delta, str):
-                            call = _writing(writer, path, delta)
-                        else:
-                            yield delta
+        if writer is None or not task.wants_file:
+            # What it says of a project is invented (V2).
+            raise ModelRefused(
+                "the small model cannot answer questions about a project, it only writes small "
+                "new files",
+                fix=STRONGER,
+            )
+        path = await self._choose_path(task, spent)
+        exists = path in tree
+        call = await self._look_first(path, made, request.tools) if exists else None
+        if call is None:
+            async with aclosing(self._write(task, path, spent)) as deltas:
+                async for delta in deltas:
+                    if isinstance(delta, str):
+                        call = _writing(writer, path, delta, exists)
+                    else:
+                        yield delta
         if call is not None:
             yield TextDelta(json_reply.render("", (call,), ""))
-            return
-        yield TextDelta(json_reply.render("", (), await self._say([user(asked)], spent)))
+
+    async def _look_first(
+        self, path: str, made: Sequence[_Made], tools: Sequence[ToolSpec]
+    ) -> ToolCall | None:
+        """A file that exists is read first: only what this model wrote itself is replaced."""
+        reads = [m for m in made if m.name in _READERS and m.arguments.get("path") == path]
+        reader = _find_tool(tools, _READERS)
+        if not reads and reader is not None:
+            return ToolCall("", reader.name, {"path": path})
+        if not reads or not await asyncio.to_thread(self._own_files.holds, path, reads[0].text):
+            raise ModelRefused(
+                f"{path} was not written by the small model, which changes no file of others",
+                fix=STRONGER,
+            )
+        return None
 
     async def _choose_path(self, task: Assignment, spent: _Spent) -> str:
         if len(task.writable) == 1:
@@ -172,21 +192,13 @@ class EmbeddedModel:
         )
 
     async def _conclude(
-        self, asked: str, task: Assignment, made: _Made, tree: Sequence[str], spent: _Spent
+        self, asked: str, task: Assignment, made: _Made, tree: Sequence[str]
     ) -> str:
         if not made.ok:
             return f"{made.name} failed: {made.text}"
-        if "content" in made.arguments:
-            return _wrote(made.arguments["path"], asked, task, tree)
-        question = user(f"{made.text[:4000]}\n\n{task.english}")
-        return await self._say([question], spent)
-
-    async def _say(self, messages: Sequence[Message], spent: _Spent) -> str:
-        parts: list[str] = []
-        async for delta in self._talk(Request(messages), spent):
-            if isinstance(delta, TextDelta):
-                parts.append(delta.text)
-        return "".join(parts).strip()
+        path, content = str(made.arguments["path"]), str(made.arguments["content"])
+        await asyncio.to_thread(self._own_files.note, path, content)
+        return _wrote(path, asked, task, tree)
 
     async def _whole(self, body: Mapping[str, Any], spent: _Spent) -> str:
         return "".join([text async for text in self._generate(body, spent)])
@@ -273,39 +285,13 @@ def _find_tool(tools: Sequence[ToolSpec], names: frozenset[str]) -> ToolSpec | N
     return next((tool for tool in tools if tool.name in names), None)
 
 
-def _writing(tool: ToolSpec, path: str, content: str) -> ToolCall:
+def _writing(tool: ToolSpec, path: str, content: str, exists: bool) -> ToolCall:
     arguments = {"path": path, "content": content}
     if "mode" in tool.arguments.get("properties", {}):
-        # The same task a second time replaces what the first one wrote (E55).
-        arguments["mode"] = "overwrite"
+        # The same task a second time replaces what the first one wrote (E55). A file that the
+        # tree does not show may still be there: creating fails then, and changes nothing.
+        arguments["mode"] = "overwrite" if exists else "create"
     return ToolCall("", tool.name, arguments)
-
-
-def _reading(task: Assignment, tree: Sequence[str], tools: Sequence[ToolSpec]) -> ToolCall | None:
-    """A question about a file that exists is answered by reading it, never by writing it."""
-    there = [path for path in task.named if path in tree]
-    reader = _find_tool(tools, _READERS)
-    if not task.asks or not there or reader is None:
-        return None
-    return ToolCall("", reader.name, {"path": there[0]})
-
-
-def _look_first(
-    path: str, tree: Sequence[str], made: Sequence[_Made], tools: Sequence[ToolSpec]
-) -> ToolCall | None:
-    """A file that exists is read before it is replaced: only a small one may be."""
-    if path not in tree:
-        return None
-    seen = next((m for m in made if m.name in _READERS and m.arguments.get("path") == path), None)
-    if seen is None:
-        reader = _find_tool(tools, _READERS)
-        return ToolCall("", reader.name, {"path": path}) if reader else None
-    if len(seen.text) > _MOST_REPLACED:
-        raise ModelRefused(
-            f"{path} is too large for the embedded model, which can only replace a whole file",
-            fix=STRONGER,
-        )
-    return None
 
 
 def _wrote(path: str, asked: str, task: Assignment, tree: Sequence[str]) -> str:
