@@ -7,14 +7,15 @@ Names are ``provider:model``. A prefix counts only if it is a registered provide
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evercontext.domain.backoff import Backoff
 from evercontext.domain.model import Model, ModelInfo
-from evercontext.errors import ModelMistyped, ModelProblem, ModelUnavailable, ModelUnknown
+from evercontext.errors import ModelMistyped, ModelProblem, ModelUnknown
+from evercontext.models import typos
 from evercontext.models.deferred import opened_or_deferred
 from evercontext.models.fallback import Fallback
 from evercontext.models.json_protocol import JsonProtocol
@@ -42,11 +43,6 @@ _VENDORS = [
     (re.compile(r"gpt-|chatgpt-|o\d"), "openai"),
     (re.compile(r"claude-"), "anthropic"),
 ]
-_OLLAMA_FAMILIES = re.compile(
-    r"(codellama|codestral|command-r|deepseek|devstral|gemma|glm|granite|hermes|kimi|llama|minimax"
-    r"|mistral|mixtral|nemotron|olmo|phi|qwen|qwq|smollm|starcoder|yi)(?![a-z]{4})"
-)
-"""How the names of well-known Ollama models begin: these need no running Ollama to be believed."""
 Build = Callable[[str, Settings], Awaitable[Model]]
 
 
@@ -180,27 +176,11 @@ async def missing(settings: Settings) -> ModelProblem | None:
 
 
 async def mistyped(name: str, settings: Settings) -> ModelMistyped | None:
-    """Return why a name without its provider is no model here, with the names nearest to it.
-
-    A name with its provider is taken as it is: no list of ours knows every model.
-    """
+    """Return why a name is no model here; one with its provider is taken as it is."""
     typed = name.strip()
     if split(typed)[0] != "ollama" or typed.partition(":")[0] in PROVIDERS:
         return None
-    installed = await ollama_models(settings)
-    if installed is None and _OLLAMA_FAMILIES.match(typed):
-        return None  # most likely right: that Ollama does not run is said where it is opened
-    if is_installed(typed, installed or ()):
-        return None
-    near = nearest(typed, installed or ())
-    guess = f"; near it: {', '.join(near)}" if near else ""
-    there = f"no Ollama runs at {settings.ollama_endpoint}"
-    if installed is not None:
-        there = f"Ollama has {', '.join(installed) or 'no chat model'}"
-    return ModelMistyped(
-        f"no model is called {typed!r}{guess} ({there})",
-        fix=f"See `evercontext model list`; one that Ollama shall have is ollama:{typed}",
-    )
+    return typos.mistyped(typed, await ollama_models(settings), settings.ollama_endpoint)
 
 
 async def ollama_lack(name: str, settings: Settings) -> ModelProblem | None:
@@ -208,44 +188,7 @@ async def ollama_lack(name: str, settings: Settings) -> ModelProblem | None:
     provider, model = split(name)
     if provider != "ollama":
         return None
-    installed = await ollama_models(settings)
-    if installed is None:
-        return ModelUnavailable(
-            f"{canonical(name)} cannot be asked: no Ollama runs at {settings.ollama_endpoint}",
-            fix="Start it with `ollama serve`, or run: evercontext setup",
-        )
-    if model and is_installed(model, installed):
-        return None
-    if not model and installed:
-        return None
-    near = nearest(model, installed)
-    guess = f"; near it: {', '.join(near)}" if near else ""
-    there = ", ".join(installed) or "no chat model"
-    return ModelUnknown(
-        f"Ollama at {settings.ollama_endpoint} has no model {model!r}{guess} (it has {there})",
-        fix=f"Run: ollama pull {model or 'qwen3-coder'}, or evercontext model use NAME",
-    )
-
-
-def is_installed(name: str, installed: Sequence[str]) -> bool:
-    """True if Ollama has the model; without a tag the name means ``latest``."""
-    return name in installed or f"{name}:latest" in installed
-
-
-def nearest(name: str, installed: Sequence[str] = ()) -> list[str]:
-    """Return the full names of up to three models that are spelled much like ``name``."""
-    from difflib import get_close_matches
-
-    from genai_prices.data import providers
-
-    known = [*OPENAI_MODELS, *CLAUDE_MODELS]
-    known += [m.id for p in providers if p.id in STORED for m in p.models]
-    full = {spelled: canonical(spelled) for spelled in known if ":" not in spelled}
-    full = {model: name for model, name in full.items() if not name.startswith("ollama:")}
-    full |= {model: f"ollama:{model}" for model in installed}
-    full |= {f"embedded:{EMBEDDED}": f"embedded:{EMBEDDED}", EMBEDDED: f"embedded:{EMBEDDED}"}
-    full |= {whole: whole for whole in list(full.values())}
-    return list(dict.fromkeys(full[match] for match in get_close_matches(name, full, 6)))[:3]
+    return typos.ollama_lack(model, await ollama_models(settings), settings.ollama_endpoint)
 
 
 def _lack_of(choice: Choice | None, settings: Settings) -> ModelProblem | None:
