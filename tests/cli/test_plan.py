@@ -14,7 +14,9 @@ from evercontext.cli.task_text import whole_task
 from evercontext.domain.event import Evidence, Final, Plan, Recalled
 from evercontext.errors import InvalidPlan
 from evercontext.events.segments import read, segments
+from evercontext.models.vendors.gemini import Gemini
 from tests.cli.command import Ended, evercontext, home
+from tests.models.vendors.stage import Stage
 
 PLAN = {
     "version": 1,
@@ -160,21 +162,22 @@ def test_an_editor_that_fails_ends_the_trace_and_names_the_fix(
     assert isinstance(bodies[-1], Final)
 
 
-def gemini(tmp_path: Path, body: str) -> str:
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    program = folder / "gemini"
-    program.write_text(f"#!/bin/sh\necho asked >> {tmp_path}/asked\ncat > /dev/null\n{body}\n")
-    program.chmod(0o755)
-    return f"{folder}:{os.environ['PATH']}"
+def gemini(tmp_path: Path, *, answers_from: int = 1, sleep: float = 0) -> dict[str, str]:
+    """Put a gemini on PATH that notes each question; return the environment it needs."""
+    stage, asked = Stage(tmp_path, Gemini()), str(tmp_path / "asked")
+    counting = (
+        f"with open({asked!r}, 'a') as file: file.write('asked\\n')\n"
+        f"if len(open({asked!r}).readlines()) < {answers_from}: sys.exit(503 % 256)"
+    )
+    stage.installs(stage.says(json.dumps(PLAN)), extra=counting, sleep=sleep)
+    # The note is written outside its private home.
+    return {"PATH": f"{stage.bin}:{os.environ['PATH']}", "GEMINI_API_KEY": "k",
+            "EC_SANDBOX": "none", "EC_MODEL_RETRIES": "1"}  # fmt: skip
 
 
 @pytest.mark.contract("E3", "E40")
 def test_gemini_is_asked_once_more_when_it_fails(project: Path, tmp_path: Path) -> None:
-    answer = json.dumps({"response": json.dumps(PLAN)})
-    (tmp_path / "answer").write_text(answer)
-    body = f'[ "$(wc -l < {tmp_path}/asked)" -gt 1 ] || exit 1\ncat {tmp_path}/answer'
-    ended = plan(project, "gemini-cli", PATH=gemini(tmp_path, body))
+    ended = plan(project, "gemini-cli", **gemini(tmp_path, answers_from=2))
     assert ended.code == 0, ended.err
     assert "Add the entity" in ended.out
     assert (tmp_path / "asked").read_text() == "asked\nasked\n"
@@ -182,8 +185,7 @@ def test_gemini_is_asked_once_more_when_it_fails(project: Path, tmp_path: Path) 
 
 @pytest.mark.contract("E3", "E40")
 def test_gemini_that_hangs_is_cut_and_tried_once_more(project: Path, tmp_path: Path) -> None:
-    path = gemini(tmp_path, "exec sleep 60")
-    ended = plan(project, "gemini-cli", PATH=path, EC_MODEL_TIMEOUT="0.3")
+    ended = plan(project, "gemini-cli", **gemini(tmp_path, sleep=600), EC_MODEL_TIMEOUT="3")
     assert ended.code == 75
     assert "gemini did not finish" in ended.err
     assert (tmp_path / "asked").read_text() == "asked\nasked\n"
