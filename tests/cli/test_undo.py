@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from evercontext.process.sandbox import available
 from tests.cli.command import Ended, evercontext
 from tests.journeys.story import digest, script, write
 
@@ -95,3 +96,20 @@ def test_a_task_that_wrote_what_was_there_already_is_nothing_to_take_back(
     assert (undo(project, again).code, (project / "old.txt").read_text()) == (1, "new\n")
     assert "restored  old.txt" in undo(project).out
     assert (project / "old.txt").read_text() == "old\n"
+
+
+@pytest.mark.skipif(
+    not any(finding.works for finding in available()), reason="no sandbox works on this machine"
+)
+def test_permissions_that_a_command_changed_are_shown_and_taken_back(
+    project: Path, tmp_path: Path
+) -> None:
+    """X4: a `chmod` was "0 files changed", and undo left it."""
+    (project / "old.txt").chmod(0o644)
+    call = {"name": "run_command", "arguments": {"command": "chmod 755 old.txt"}}
+    model = script(tmp_path / "mode.jsonl", {"tool_calls": [call]}, {"text": "Done."})
+    ended = evercontext("run", "-t", "x", "-m", model, cwd=project)
+    assert "old.txt changed +0 -0, mode 644 → 755" in ended.err
+    assert "1 file changed" in ended.err
+    assert "restored  old.txt" in undo(project).out
+    assert (project / "old.txt").stat().st_mode & 0o777 == 0o644

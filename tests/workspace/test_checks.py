@@ -152,6 +152,32 @@ async def test_a_command_runs_in_a_shell_in_the_cage(call: Call, place: Path) ->
     assert [change.path for change in result.changes] == ["src/out"]
 
 
+async def test_a_changed_mode_is_shown_and_undone(
+    call: Call, place: Path, workspace: LocalWorkspace
+) -> None:
+    """X4: `chmod +x` was "0 files changed", with nothing to undo."""
+    script = place / "run.sh"
+    script.write_text("echo hi\n")
+    script.chmod(0o644)
+    result = await call("run_command", command="chmod 755 run.sh")
+    assert [(change.path, change.modes) for change in result.changes] == [
+        ("run.sh", (0o644, 0o755))
+    ]
+    assert script.stat().st_mode & 0o777 == 0o755
+    undo(workspace.journal, [CALLER.trace_id])
+    assert script.stat().st_mode & 0o777 == 0o644
+    assert script.read_text() == "echo hi\n"
+
+
+async def test_a_command_that_wanted_the_network_is_told(call: Call) -> None:
+    """S4: an approved `pip install` retried for ten seconds, and nothing said why."""
+    fetch = "from urllib.request import urlopen; urlopen('http://registry.invalid/')"
+    result = await call("run_command", command=f'python3 -c "{fetch}"')
+    assert "commands have no network" in result.text
+    result = await call("run_command", command="false")
+    assert "network" not in result.text
+
+
 @pytest.mark.case(100, 135)
 async def test_a_command_sees_no_secret(call: Call, place: Path, tmp_path: Path) -> None:
     (place / ".env").write_text("canary")

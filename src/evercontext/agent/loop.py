@@ -109,7 +109,7 @@ class Progress:
             self.failed_call = not result.ok and not isinstance(result.error, ModeRefused)
             self.failed_command = exit_code(result) or None
         for change in result.changes:
-            real = change.before != change.after
+            real = change.real
             self.writes += real
             self.changed[change.path] = real or self.changed.get(change.path, False)
 

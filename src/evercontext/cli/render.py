@@ -5,6 +5,7 @@ Progress goes to stderr; the answer, and in a dry run the diffs, go to stdout.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,6 +33,7 @@ from evercontext.errors import ApprovalDenied, ModeRefused, PolicyError, by_code
 
 MOST_DIFF_LINES = 200
 MOST_OUTPUT_LINES = 8
+_MODES = re.compile(r"\Aold mode 100(\d+)\nnew mode 100(\d+)\n")
 _SHORT_ID = 8
 _COLOURS = {"done": "green", "red": "yellow", "limit": "yellow", "cancelled": "yellow",
             "skipped": "yellow"}  # fmt: skip
@@ -191,7 +193,7 @@ class TextView:
                 self._out.line(text)
             return
         self._err.line(f"    {describe_diff(diff)}", "bold")
-        lines = painted_diff(self._err, diff.diff)[2:]
+        lines = painted_diff(self._err, without_modes(diff.diff))[2:]
         for text in lines[:MOST_DIFF_LINES]:
             self._err.line(f"    {text}")
         more = len(lines) - MOST_DIFF_LINES
@@ -303,7 +305,14 @@ def describe_diff(diff: Diff) -> str:
     if not diff.diff and diff.kind == "changed":
         return f"{one_line(diff.path)} unchanged"
     kind = diff.kind if diff.applied else f"would be {diff.kind}"
-    return f"{one_line(diff.path)} {kind} +{diff.added} -{diff.removed}"
+    modes = _MODES.match(diff.diff)
+    mode = f", mode {modes[1]} → {modes[2]}" if modes else ""
+    return f"{one_line(diff.path)} {kind} +{diff.added} -{diff.removed}{mode}"
+
+
+def without_modes(diff: str) -> str:
+    """A diff without the lines that name changed modes: they are said above it."""
+    return _MODES.sub("", diff, count=1)
 
 
 def plan_part(task: Mapping[str, Any]) -> str:

@@ -52,6 +52,13 @@ class FileChange:
     path: str
     before: str | None
     after: str | None
+    modes: tuple[int, int] | None = None
+    """Its permissions before and after, where they changed."""
+
+    @property
+    def real(self) -> bool:
+        """False if the file is as it was."""
+        return self.before != self.after or self.modes is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -260,7 +260,7 @@ def written(home: Path, root: Path) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for entry in history.entries:
         # A step cut off in the middle is taken back whole at the next opening.
-        if entry.before != entry.after and not entry.unsure and entry.id not in open_steps:
+        if entry.changes and not entry.unsure and entry.id not in open_steps:
             found.setdefault(entry.trace_id, set()).add(entry.path)
     return found
 

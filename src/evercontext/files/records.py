@@ -31,6 +31,11 @@ class Entry:
     unsure: str = ""
     """The command that ran meanwhile, where the change is more likely somebody else's."""
 
+    @property
+    def changes(self) -> bool:
+        """False if the file was written again as it was."""
+        return self.before != self.after or self.after_mode not in (None, self.before_mode)
+
     def record(self) -> dict[str, Any]:
         """Return the entry as it is written."""
         return {"kind": "intent", **{name: getattr(self, name) for name in self.__slots__}}

@@ -78,6 +78,7 @@ class CommandChange:
     path: str
     before: str | None
     after: str | None
+    modes: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ def record(
     if entries or beside:
         journal.record(entries, beside)
     changes = [
-        CommandChange(printable(e.path), _text(before, e.path), _text(after, e.path))
+        CommandChange(printable(e.path), _text(before, e.path), _text(after, e.path), _modes(e))
         for e, _ in entries
         if not e.unsure
     ]
@@ -232,7 +233,7 @@ def _same(old: Shot | None, new: Shot | None) -> bool:
         return old is new
     if old.sha256 is None or new.sha256 is None:
         return old.stamp == new.stamp
-    return old.sha256 == new.sha256
+    return (old.sha256, old.mode) == (new.sha256, new.mode)
 
 
 def _entry(
@@ -258,6 +259,11 @@ def _entry(
         temporary=io.temporary_name(),
         unsure=unsure,
     )
+
+
+def _modes(entry: Entry) -> tuple[int, int] | None:
+    old, new = entry.before_mode, entry.after_mode
+    return None if old is None or new is None or old == new else (old, new)
 
 
 def _text(snapshot: Snapshot, path: str) -> str | None:

@@ -120,7 +120,7 @@ def undo(
 def _changes(history: History) -> Iterator[Entry]:
     """What changed something: in a file that was written again as it was, there is nothing back."""
     for entry in history.entries:
-        if entry.before != entry.after or entry.after_mode not in (None, entry.before_mode):
+        if entry.changes:
             yield entry
 
 

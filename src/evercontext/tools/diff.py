@@ -18,7 +18,7 @@ def describe(
 ) -> Diff:
     """Return the diff event of one change; ``longest`` ``None``: nothing is cut."""
     lines = list(_unified(change))
-    body = "".join(lines)
+    body = _modes(change) + "".join(lines)
     if longest is not None and len(body) > longest:
         body = body[:longest] + "\n… diff cut …\n"
     return Diff(
@@ -30,6 +30,14 @@ def describe(
         diff=body,
         applied=applied,
     )
+
+
+def _modes(change: FileChange) -> str:
+    """Changed permissions, as git writes them."""
+    if change.modes is None:
+        return ""
+    old, new = change.modes
+    return f"old mode 100{old:03o}\nnew mode 100{new:03o}\n"
 
 
 def _kind(change: FileChange) -> str:

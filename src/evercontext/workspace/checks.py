@@ -7,6 +7,7 @@ exit code and the counts, never from words.
 from __future__ import annotations
 
 import asyncio
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from typing import Any
 
 from evercontext.domain.tool import Arguments, Caller, Effect, FileChange, Tool, ToolResult
 from evercontext.errors import InvalidArguments, PathEscape
-from evercontext.process.sandbox import limitation
+from evercontext.process.sandbox import Layer, limitation
 from evercontext.process.system import READ_FIX
 from evercontext.workspace.commands import CommandRunner, Outcome
 from evercontext.workspace.detection import Command, Kind, Project
@@ -28,6 +29,15 @@ from evercontext.workspace.schema import integer, parameters, string, strings
 
 DEFAULT_SECONDS = 120
 LONGEST_SECONDS = 600
+_OFFLINE = re.compile(
+    r"could not resolve|name resolution|name or service not known|network is unreachable|EAI_AGAIN"
+    r"|ENOTFOUND|ENETUNREACH|connection broken by|establish a new connection|dns error",
+    re.IGNORECASE,
+)
+_NO_NETWORK = (
+    "sandbox: commands have no network. What must be fetched (packages, data) the user fetches:"
+    " name the command to run in a terminal"
+)
 
 _DESCRIPTIONS: dict[Kind, str] = {
     "lint": "Run the project's linter in a sandbox without network; report its exit code.",
@@ -229,6 +239,7 @@ def _from_root(failure: Failure, root: Path, directory: str) -> Failure:
 
 
 def _text(outcome: Outcome, run: dict[str, Any]) -> str:
+    said = _said(outcome)
     lines = [f"$ {shlex.join(outcome.completed.argv)}", run["output"], _ending(outcome)]
     if run["counts"]:
         lines.append(", ".join(f"{number} {word}" for word, number in run["counts"].items()))
@@ -246,6 +257,8 @@ def _text(outcome: Outcome, run: dict[str, Any]) -> str:
     if outcome.unseen:
         names = ", ".join(outcome.unseen)
         lines.append(f"sandbox: commands may not read {names}. If it is there: {READ_FIX}")
+    if not outcome.completed.ok and outcome.layer is not Layer.NONE and _OFFLINE.search(said):
+        lines.append(_NO_NETWORK)
     if not outcome.completed.ok and (limits := limitation(outcome.layer)):
         lines.append(limits)
     return "\n".join(line for line in lines if line)
@@ -284,5 +297,7 @@ def _last_of_each(changes: Sequence[FileChange]) -> tuple[FileChange, ...]:
     joined: dict[str, FileChange] = {}
     for change in changes:
         first = joined.get(change.path, change)
-        joined[change.path] = FileChange(change.path, first.before, change.after)
+        modes = [each.modes for each in (first, change) if each.modes]
+        mode = (modes[0][0], modes[-1][1]) if modes else None
+        joined[change.path] = FileChange(change.path, first.before, change.after, mode)
     return tuple(joined.values())

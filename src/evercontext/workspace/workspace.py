@@ -297,10 +297,11 @@ class LocalWorkspace:
 def _change(found: snapshot.CommandChange) -> FileChange:
     """A change as it is shown and logged: that a secret moved is news, the secret is not."""
     if not any(map(is_secret, found.path.split("/"))):
-        return FileChange(found.path, found.before, found.after)
+        return FileChange(found.path, found.before, found.after, found.modes)
     before, after = found.before is not None, found.after is not None
     return FileChange(
         found.path,
         "(secret, old content not shown)\n" if before else None,
         "(secret, new content not shown)\n" if after else None,
+        found.modes,
     )

@@ -16,6 +16,7 @@ from evercontext.cli.render import (
     repair_style,
     seconds,
     verdict,
+    without_modes,
 )
 from evercontext.cli.terminal import Screen, clip, counted, one_line, visible
 from evercontext.domain.event import (
@@ -176,7 +177,7 @@ class ChatView:
 
 def show_diff(screen: Screen, diff: Diff) -> None:
     """The lines of a change, not too many."""
-    lines = painted_diff(screen, diff.diff)[2:]
+    lines = painted_diff(screen, without_modes(diff.diff))[2:]
     for text in lines[:MOST_DIFF_LINES]:
         screen.line(f"    {text}")
     if len(lines) > MOST_DIFF_LINES:
