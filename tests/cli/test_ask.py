@@ -28,6 +28,20 @@ QUESTION = Question(
 )
 
 
+class Person(io.StringIO):
+    """A screen, and somebody who types once something is shown: earlier lines are dropped."""
+
+    def __init__(self, keyboard: int, typed: str) -> None:
+        super().__init__()
+        self._keyboard, self._typed = keyboard, typed
+
+    def write(self, text: str, /) -> int:
+        typed, self._typed = self._typed, ""
+        for line in typed.splitlines(keepends=True):
+            os.write(self._keyboard, line.encode())
+        return super().write(text)
+
+
 @pytest.fixture
 def keyboard() -> Iterator[tuple[int, int]]:
     person, terminal = pty.openpty()
@@ -51,10 +65,8 @@ async def test_the_answer_counts(
     typed: str, allowed: bool, feedback: str | None, keyboard: tuple[int, int]
 ) -> None:
     person, terminal = keyboard
-    shown = io.StringIO()
+    shown = Person(person, typed)
     ask = TerminalAsk(Screen(shown), terminal, lambda: None)
-    for line in typed.splitlines(keepends=True):
-        os.write(person, line.encode())
     answer = await ask(QUESTION)
     assert (answer.allowed, answer.feedback) == (allowed, feedback)
     assert "a.py would be changed +1 -1" in shown.getvalue()
@@ -63,8 +75,7 @@ async def test_the_answer_counts(
 
 async def test_yes_for_this_run_is_asked_once(keyboard: tuple[int, int]) -> None:
     person, terminal = keyboard
-    ask = TerminalAsk(Screen(io.StringIO()), terminal, lambda: None)
-    os.write(person, b"2\n")
+    ask = TerminalAsk(Screen(Person(person, "2\n")), terminal, lambda: None)
     assert (await ask(QUESTION)).allowed
     assert (await ask(QUESTION)).by == "you, for this run"
 
