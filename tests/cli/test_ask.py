@@ -101,8 +101,7 @@ async def test_without_a_terminal_nobody_says_yes() -> None:
 )
 async def test_a_command_is_asked_for_in_full(command: str, keyboard: tuple[int, int]) -> None:
     person, terminal = keyboard
-    shown = io.StringIO()
-    os.write(person, b"1\n")
+    shown = Person(person, "1\n")
     tool = Tool("run_command", "Runs.", {}, Effect.EXECUTE, _never)
     question = Question(tool, {"command": command}, (), QUESTION.caller)
     await TerminalAsk(Screen(shown), terminal, lambda: None)(question)
