@@ -128,7 +128,9 @@ async def _sandbox(settings: Settings) -> Check:
         return Check("sandbox", "warn", f"{error.message}; commands are refused", error.fix)
     if layer is Layer.NONE:
         fix = "Set EC_SANDBOX=auto"
-        return Check("sandbox", "warn", "none, by your own setting: commands run uncaged", fix)
+        return Check(
+            "sandbox", "warn", "none, by your own setting: commands run without a sandbox", fix
+        )
     others = [f.layer for f in available() if f.works and f.layer != layer]
     why = next(f.why for f in available() if f.layer == layer)
     text = f"{layer} ({why})" + (f", also {others[0]}" if others else "")

@@ -288,7 +288,7 @@ class Settings:
     sandbox: str = _setting(
         "EC_SANDBOX",
         "auto",
-        "auto, bubblewrap, landlock, or none (commands run uncaged)",
+        "auto, bubblewrap, landlock, or none (commands run without a sandbox)",
         _one_of("auto", "bubblewrap", "landlock", "none"),
         project=Project.NEVER,
     )
