@@ -75,14 +75,18 @@ async def test_thirty_ways_to_write_and_none_succeeds(tmp_path: Path) -> None:
         folder.mkdir()
     (project / "kept.py").write_text("x = 1\n")
     (project / "out").symlink_to(outside)
-    turns = [{"tool_calls": [{"name": name, "arguments": given}]} for name, given in WAYS]
+    turns = []
+    for number, (name, given) in enumerate(WAYS, 1):
+        # A call that succeeds comes between, or the cap on failures in a row would end the turn.
+        listing = {"name": "list_files", "arguments": {"path": ".", "max_items": number}}
+        turns += [{"tool_calls": [{"name": name, "arguments": given}]}, {"tool_calls": [listing]}]
     model = testing.write_script(tmp_path / "s.jsonl", [*turns, {"text": "I could not."}])
     before = state(project, outside)
     async with testing.house(tmp_path, max_turns=100) as app:
         talk = await open_conversation(app, model_name=model, mode=Mode.PLAN)
         # Neither consent given beforehand nor consent on the spot opens plan mode.
         report = await talk.turn("write!", Gate(Permissions(yes=True), yes))
-        refused = [m for m in talk.history if m.role == "tool"]
+        refused = [m for m in talk.history if m.role == "tool" and m.tool_name != "list_files"]
         await talk.end()
     assert state(project, outside) == before
     assert report.final.changed == ()

@@ -88,7 +88,7 @@ def test_a_database_of_a_newer_version_is_refused_at_every_door(
     shared: bool, tmp_path: Path
 ) -> None:
     address = postgres.new_database() if shared else ""
-    env = {"EC_DATABASE_URL": address}
+    env = {"EC_DATABASE_URL": address, "OPENAI_API_KEY": "k" * 20}
     assert evercontext("memory", "add", "Kept", cwd=tmp_path, env=env).code == 0
     newer = "INSERT INTO schema_migrations (version, name) VALUES (9999, 'later')"
     if shared:

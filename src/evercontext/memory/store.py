@@ -277,9 +277,12 @@ class MemoryStore:
             after = rows[-1]["number"]
 
     async def _rows(self, memories: Sequence[Memory]) -> Rows:
+        return await asyncio.to_thread(self._encoded, memories)
+
+    def _encoded(self, memories: Sequence[Memory]) -> Rows:
         for memory in memories:
             _check(memory)
-        return await asyncio.to_thread(encoded, [self._without_secrets(m) for m in memories])
+        return encoded([self._without_secrets(memory) for memory in memories])
 
     def _without_secrets(self, memory: Memory) -> Memory:
         return replace(
