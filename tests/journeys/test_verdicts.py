@@ -190,6 +190,7 @@ def test_a_single_task_that_ended_red_is_checked_and_not_done_again(
     project: Path, tmp_path: Path
 ) -> None:
     """V3: a run without a plan, too."""
+    (project / "a.py").write_text("x = 2\n")
     checks = ("--test-cmd", "grep -q 2 a.py", "--no-repair")
     ended, _ = run(project, turns(tmp_path, write("a.py", "x = 3\n"), SAID), *checks)
     assert ended.code == 4

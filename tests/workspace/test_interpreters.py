@@ -18,7 +18,10 @@ from tests.journeys.story import call, script
 
 WORKS = {finding.layer: finding for finding in available()}
 BASE = Path(sys.base_prefix, "bin", f"python3.{sys.version_info.minor}")
-SYSTEM_PATH = f"/usr/local/bin:/usr/bin:/bin:{BASE.parent}"
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+if shutil.which("python3", path=SYSTEM_PATH) is None:
+    # Beside other programs of its own, such as a pytest: only where nothing else is there.
+    SYSTEM_PATH += f":{BASE.parent}"
 
 
 @pytest.fixture(params=[Layer.BUBBLEWRAP, Layer.LANDLOCK])

@@ -31,6 +31,7 @@ export const SETTINGS = {
   "max_budget_usd": "1 タスクの費用（USD）。0: 制限なし",
   "sandbox": "auto、bubblewrap、landlock、または none（コマンドを囲いなしで実行）",
   "sandbox_read": "コマンドが読んでよい、プロジェクト外のフォルダー（`:` 区切り）",
+  "vendor_variables": "Codex と Gemini のプログラムに見せる環境変数の追加(名前)",
   "lint_cmd": "リントのコマンド",
   "test_cmd": "テストのコマンド",
   "format_cmd": "整形のコマンド",
