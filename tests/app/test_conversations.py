@@ -11,7 +11,7 @@ from evercontext.app.conversations import (
     past_sessions,
     switch_model,
 )
-from evercontext.errors import ModelUnknown, UsageError
+from evercontext.errors import ModelRefused, ModelUnknown, UsageError
 
 
 @pytest.mark.contract("N24", "N34", "N35", "N37")
@@ -88,8 +88,8 @@ async def test_a_tiny_model_has_room_to_talk(tmp_path: Path) -> None:
         assert {tool.name for tool in talk.tools()} == {"list_files", "read_file", "write_file"}
         assert talk.filled() < 0.5
         report = await talk.turn("こんにちは")
-        # It is not on this machine, and that is all there is to say.
-        assert isinstance(report.error, ModelUnknown), report.error
+        # V2: it writes small new files and answers nothing.
+        assert isinstance(report.error, ModelRefused), report.error
         name = testing.write_script(tmp_path / "a.jsonl", [{"text": "hello"}])
         await switch_model(app, talk, name)
         assert "run_command" in {tool.name for tool in talk.tools()}

@@ -59,6 +59,23 @@ def test_it_leads_on_to_a_model(project: Path, start: str) -> None:
     assert json.loads((home() / "keys.json").read_text())["openai"]["key"] == KEY
 
 
+def test_a_key_pasted_before_the_question_is_back_is_not_shown(
+    project: Path, vendor: Vendor
+) -> None:
+    """S7: between two questions the terminal itself echoes what is typed."""
+    vendor.status = 401
+    with at_terminal(project, "setup", env=vendor.env) as person:
+        person.sees("Number, or Enter")
+        person.says("openai")
+        person.sees("Paste it here")
+        # The second line comes while the first key is still being checked.
+        person.presses(f"{KEY}\r{KEY}\r")
+        person.sees("refused the key (401)")
+        person.sees("Paste it here")
+        person.says("")
+        assert KEY not in person.raw
+
+
 def test_a_key_that_is_refused_is_asked_for_again(project: Path, vendor: Vendor) -> None:
     vendor.status = 401
     with at_terminal(project, "setup", env=vendor.env) as person:
@@ -142,7 +159,7 @@ def test_escape_goes_back(project: Path) -> None:
 
 def test_a_narrow_terminal_breaks_no_word(project: Path) -> None:
     """S7: on 40 columns the addresses were cut in the middle."""
-    environment: dict[str, Any] = dict(NOBODY)
+    environment: dict[str, Any] = {**NOBODY, "COLUMNS": "40"}
     with Person(project, "setup", columns=40, **environment) as person:
         person.sees("Number, or Enter to leave")
         lines = [line.strip() for line in person.shown.splitlines()]

@@ -129,6 +129,8 @@ async def test_a_stored_rule_is_an_approval_and_a_general_yes_is_none(
 
 @NEEDS_SANDBOX
 async def test_a_new_environment_is_told(runner: CommandRunner, place: Path) -> None:
+    # A folder that is there: without mounts, Landlock lets nothing be made in a root with .git.
+    (place / "sub").mkdir()
     line = "mkdir -p sub/.venv/bin && echo x > sub/.venv/bin/activate"
     outcome = await runner.run(("sh", "-c", line), CALLER, timeout=60)
     assert outcome.completed.exit_code == 0, outcome.completed

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+import termios
 import textwrap
 import unicodedata
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from evercontext.cli.progress import DownloadMeter, silent
@@ -157,6 +159,10 @@ class _Dialogue:
 
     async def key(self, provider: str) -> bool:
         """Take a key, check it with its provider and store it."""
+        with hidden_typing():
+            return await self._take_key(provider)
+
+    async def _take_key(self, provider: str) -> bool:
         from evercontext.app.setup import check_key
         from evercontext.settings import clean_key
 
@@ -259,6 +265,23 @@ class _Dialogue:
         self._screen.line(self._screen.wrapped(told), "dim")
         self._screen.line()
         return True
+
+
+@contextmanager
+def hidden_typing() -> Iterator[None]:
+    """Keep the terminal from echoing: a key pasted between two questions would stay in sight."""
+    try:
+        before = termios.tcgetattr(sys.stdin.fileno())
+    except (termios.error, OSError, ValueError):
+        yield
+        return
+    quiet = [*before]
+    quiet[3] &= ~termios.ECHO
+    termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, quiet)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, before)
 
 
 def _plain(answer: str) -> str:

@@ -46,7 +46,11 @@ class IgnoreFile:
     @classmethod
     def read(cls, file: Path) -> IgnoreFile | None:
         """Return the rules of a file; ``None`` if there is none that may be read."""
-        content = None if file.is_symlink() else first_bytes(file.parent, file.name, _LARGEST)
+        try:
+            linked = file.is_symlink()
+        except OSError:
+            return None  # its directory may not be searched
+        content = None if linked else first_bytes(file.parent, file.name, _LARGEST)
         return None if content is None else _parsed(content)
 
     def verdict(self, path: str) -> bool | None:

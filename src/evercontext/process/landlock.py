@@ -62,8 +62,14 @@ class Ruleset:
 
 def subtrees(root: Path, excluded: Iterable[Path]) -> Iterator[Path]:
     """Yield the largest subtrees of ``root`` that hold nothing excluded."""
-    inside = {path for path in excluded if path == root or root in path.parents}
-    above = {parent for path in inside for parent in path.parents}
+    below = os.fspath(root).rstrip(os.sep) + os.sep
+    inside = {path for path in excluded if path == root or os.fspath(path).startswith(below)}
+    above: set[Path] = set()
+    for path in inside:
+        for parent in path.parents:
+            if parent in above:
+                break  # and so are all that are further up
+            above.add(parent)
     yield from _free(root, inside, above)
 
 
