@@ -59,23 +59,6 @@ def test_it_leads_on_to_a_model(project: Path, start: str) -> None:
     assert json.loads((home() / "keys.json").read_text())["openai"]["key"] == KEY
 
 
-def test_a_key_pasted_before_the_question_is_back_is_not_shown(
-    project: Path, vendor: Vendor
-) -> None:
-    """S7: between two questions the terminal itself echoes what is typed."""
-    vendor.status = 401
-    with at_terminal(project, "setup", env=vendor.env) as person:
-        person.sees("Number, or Enter")
-        person.says("openai")
-        person.sees("Paste it here")
-        # The second line comes while the first key is still being checked.
-        person.presses(f"{KEY}\r{KEY}\r")
-        person.sees("refused the key (401)")
-        person.sees("Paste it here")
-        person.says("")
-        assert KEY not in person.raw
-
-
 def test_a_key_that_is_refused_is_asked_for_again(project: Path, vendor: Vendor) -> None:
     vendor.status = 401
     with at_terminal(project, "setup", env=vendor.env) as person:
