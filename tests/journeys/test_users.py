@@ -98,7 +98,8 @@ async def test_whoever_has_the_token_speaks_for_users_and_nobody_else_does(
             f"Connection: Upgrade\r\nSec-WebSocket-Key: {'A' * 22}==\r\nSec-WebSocket-Version: 13"
             f"\r\nAuthorization: {bearer}\r\nX-EverContext-User: ben\r\n\r\n"
         )
-        assert gateway.exchange(upgrade.encode()).startswith(b"HTTP/1.1 403")
+        # Answered as the plain request that it is without a WebSocket: nothing is opened.
+        assert gateway.exchange(upgrade.encode()).startswith(b"HTTP/1.1 406")
         own = {"EC_HOME": str(gateway.home)}
         listed = evercontext("memory", "list", "--user", "太郎", cwd=gateway.root, env=own)
         assert "owls" in listed.out
