@@ -24,8 +24,6 @@ from typing import Any
 LIMIT = 0.05
 """Seconds of processor time that one callback may take, on a machine of ordinary speed."""
 ALLOWED = {
-    "plugins.py:installed": "the first look for plugins reads the names of all that is installed",
-    "app/prices.py:price": "the first price of a process reads the table of all prices",
     "catalog/message.py:read_message": "at most 4 MiB of JSON, read in one go; in a thread it would"
     " hold the interpreter's lock all the same",
     "context/tokens.py:count": "a talk's own process; the first count reads the vocabulary",

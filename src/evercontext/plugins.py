@@ -6,7 +6,9 @@ installed packages count, never a repository's files. Looked for when a task beg
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
 
@@ -16,7 +18,13 @@ Kind = Literal["tools", "models"]
 
 
 def installed(kind: Kind) -> Mapping[str, EntryPoint]:
-    """The entry points of one kind by name, not loaded yet."""
+    """The entry points of one kind by name, not loaded yet; looked for once."""
+    return _on_path(kind, tuple(sys.path))
+
+
+@lru_cache(maxsize=4)
+def _on_path(kind: Kind, path: tuple[str, ...]) -> Mapping[str, EntryPoint]:
+    # The names of all that is installed are read for it: with many packages that takes a while.
     return {point.name: point for point in entry_points(group=f"evercontext.{kind}")}
 
 

@@ -16,6 +16,7 @@ from evercontext.context.tokens import TokenEstimator
 from evercontext.context.window import Window
 from evercontext.domain.event import Compacted, Event, Spent, Task
 from evercontext.domain.message import Message, ToolCall, assistant, tool_result, user
+from evercontext.domain.model import Usage
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Caller, Effect, Mode, ToolResult
 from evercontext.errors import LimitReached, ModeRefused
@@ -156,7 +157,11 @@ async def test_compaction_hands_over_and_survives_a_restart(room: Room) -> None:
     usage = {"input_tokens": 700, "output_tokens": 30}
     handover = {"role": "compaction", "text": "## Goal\nFinish.", "usage": usage}
     talk = await room.talk(*turns, handover)
-    talk.price = lambda model, usage: usage.output_tokens / 10
+
+    async def price(model: str, usage: Usage) -> float:
+        return usage.output_tokens / 10
+
+    talk.price = price
     for n in range(8):
         await talk.turn(f"question {n}")
     before, after = await talk.compact("the goal")

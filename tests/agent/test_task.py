@@ -35,6 +35,10 @@ def read(path: str) -> Turn:
 DONE: Turn = {"text": "done"}
 
 
+async def price(model: str, usage: Usage) -> float:
+    return usage.output_tokens / 1000
+
+
 class House:
     """A dictionary for a tree, real tools over it, and a scripted model."""
 
@@ -82,7 +86,7 @@ class House:
             surroundings=Surroundings("app"),
             root="app",
             limits=limits or Limits(),
-            price=lambda model, usage: usage.output_tokens / 1000,
+            price=price,
         )
         return await task.run("write a file")
 

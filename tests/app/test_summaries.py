@@ -162,10 +162,10 @@ async def test_what_a_summary_costs_is_counted_with_the_turns(tmp_path: Path) ->
     async with long_talk(tmp_path) as (app, talk, server):
         server.will(spoken("Turn.", 1_000_000, 0), spoken("Summary.", 2_000_000, 100_000))
         await talk.turn("The heron flew off.")
-        turn = price("gpt-4.1-nano", Usage(1_000_000, 0))
+        turn = await price("gpt-4.1-nano", Usage(1_000_000, 0))
         assert (talk.spent_tokens, talk.spent_usd) == (1_000_000, turn)
         await made(app, talk, server)
-        summary = price("gpt-4.1-nano", Usage(2_000_000, 100_000))
+        summary = await price("gpt-4.1-nano", Usage(2_000_000, 100_000))
         assert turn
         assert summary
         assert talk.spent_tokens == 3_100_000

@@ -6,7 +6,7 @@ of every request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from importlib.resources import files
 
 from evercontext.agent.history import split_for_compaction
@@ -32,7 +32,7 @@ async def compact(
     model: Model,
     window: Window,
     focus: str = "",
-    heard: Callable[[Reply], None] = lambda reply: None,
+    heard: Callable[[Reply], Awaitable[None]] | None = None,
 ) -> list[Message]:
     """Return the conversation with its older part as a handover; ``heard`` is told what it cost.
 
@@ -42,7 +42,8 @@ async def compact(
     if not older:
         raise LimitReached("there is nothing old enough to compact", fix="Go on, or start afresh")
     reply = await _handover(older, model, window, focus)
-    heard(reply)
+    if heard:
+        await heard(reply)
     if reply.stop in UNFINISHED:
         # Half a handover would stand for the whole conversation.
         raise LimitReached(

@@ -14,7 +14,7 @@ from evercontext.agent import compaction
 from evercontext.agent.briefing import Surroundings, brief, part_in
 from evercontext.agent.history import whole
 from evercontext.agent.limits import Limits
-from evercontext.agent.loop import Price
+from evercontext.agent.loop import Price, no_price
 from evercontext.agent.planner import MakePlan, no_planner
 from evercontext.agent.task import TaskReport, TaskRun, new_trace_id
 from evercontext.agent.verify import Repair, Verify, no_checks, no_repair
@@ -32,7 +32,7 @@ from evercontext.tools.approval import Gate
 from evercontext.tools.toolbox import Toolbox
 
 Look = Callable[[Caller], Awaitable[Surroundings]]
-Heard = Callable[[Reply], None]
+Heard = Callable[[Reply], Awaitable[None]]
 """Told of a model's answer that is no turn, for what it cost."""
 
 
@@ -74,7 +74,7 @@ class Conversation:
     look: Look
     root: str
     limits: Limits = field(default_factory=Limits)
-    price: Price = lambda model, usage: None
+    price: Price = no_price
     verify: Verify = no_checks
     repair: Repair = no_repair
     memory: Recollects | None = None
@@ -228,9 +228,9 @@ class Conversation:
         """Counts what is asked besides the turns with what they cost."""
         model = self.model.info.bare_name
 
-        def spend(reply: Reply) -> None:
+        async def spend(reply: Reply) -> None:
             name, usage = reply.model or model, reply.usage
-            cost = self.price(name, usage)
+            cost = await self.price(name, usage)
             self.spent_usd += cost or 0.0
             self.spent_tokens += usage.input_tokens + usage.output_tokens
             body = Spent(

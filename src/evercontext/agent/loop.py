@@ -60,12 +60,17 @@ _UNFINISHED = {
 }
 """Ways an answer ends that are no end, and what the model is told of them."""
 
-Price = Callable[[str, Usage], float | None]
+Price = Callable[[str, Usage], Awaitable[float | None]]
+"""What a model's reply cost, if that is known."""
 Remember = Callable[[Message], Awaitable[None]]
 
 
 MayStop = Callable[[str], Awaitable[str | None]]
 """Asked with the answer before the loop ends; what it returns is said to the model instead."""
+
+
+async def no_price(model: str, usage: Usage) -> None:
+    """Where nobody counts money."""
 
 
 async def forget(message: Message) -> None:
@@ -145,7 +150,7 @@ class Loop:
     caller: Caller
     meter: Meter
     hints: Mapping[str, object] = field(default_factory=dict)
-    price: Price = lambda model, usage: None
+    price: Price = no_price
     remember: Remember = forget
     """Called with every message before the loop goes on: what was shown is never lost."""
     window: Window | None = None
@@ -198,7 +203,7 @@ class Loop:
         except TimeoutError:
             raise self.meter.out_of_time() from None
         name = reply.model or self.model.info.bare_name
-        cost = self.price(name, reply.usage)
+        cost = await self.price(name, reply.usage)
         self.meter.add(reply.usage, cost)
         self.meter.answered += 1
         return reply, self._told(reply, name, cost, started)

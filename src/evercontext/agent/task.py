@@ -15,7 +15,16 @@ from evercontext.agent.execution import Following, Part
 from evercontext.agent.hooked import HookedTask
 from evercontext.agent.judgement import OVERRULED, judge, unsaid
 from evercontext.agent.limits import LimitHit, Limits, Meter
-from evercontext.agent.loop import Beside, Loop, MayStop, Price, Progress, Remember, forget
+from evercontext.agent.loop import (
+    Beside,
+    Loop,
+    MayStop,
+    Price,
+    Progress,
+    Remember,
+    forget,
+    no_price,
+)
 from evercontext.agent.plan import PlanTask
 from evercontext.agent.planner import MakePlan, Planned, no_planner
 from evercontext.agent.verify import (
@@ -84,7 +93,7 @@ class TaskRun:
     surroundings: Surroundings
     root: str
     limits: Limits = field(default_factory=Limits)
-    price: Price = lambda model, usage: None
+    price: Price = no_price
     make_plan: MakePlan = no_planner
     window: Window | None = None
     conversation: list[Message] | None = None

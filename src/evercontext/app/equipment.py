@@ -46,7 +46,7 @@ def equip(
     seconds = max(SECONDS, BACKOFF.attempts * settings.codex_timeout / 1000 + waits + 30)
     judging = evaluation_tools(_evaluator(settings, stack, events, history), seconds)
     searching = _searching(settings, stack, events)
-    return workspace, [*tools, *searching, *judging, *_from_plugins()]
+    return workspace, [*tools, *searching, *judging]
 
 
 def _searching(settings: Settings, stack: AsyncExitStack, events: EventLog) -> list[Tool]:
@@ -150,7 +150,8 @@ class _ReadOnly:
         return cage.present().enter(argv, cwd, env)
 
 
-def _from_plugins() -> list[Tool]:
+def plugin_tools() -> list[Tool]:
+    """Return the tools of other packages; looking for them takes time, so not on the loop."""
     return [tool for point in plugins.installed("tools").values() for tool in plugins.load(point)]
 
 

@@ -18,7 +18,7 @@ from evercontext.agent.verify import Check, Checker
 from evercontext.app.baseline import Baseline
 from evercontext.app.calibrations import Calibrations
 from evercontext.app.checked_before import CheckedBefore
-from evercontext.app.equipment import ESSENTIAL, agent_rules, equip
+from evercontext.app.equipment import ESSENTIAL, agent_rules, equip, plugin_tools
 from evercontext.app.equipment import redactor as redactor
 from evercontext.app.hooking import open_hooks
 from evercontext.app.instructions import LONGEST, NAMES, outer_instructions
@@ -92,7 +92,8 @@ class EverContext:
             hooks = open_hooks(settings, process_environment(), recorder, events)
             skills = skills_of(settings)
             meta += [skill_tool(skills)] if any(one.usable for one in skills.all()) else []
-            everything = [*tools, *memory.tools(), *meta]
+            plugged = await asyncio.to_thread(plugin_tools)
+            everything = [*tools, *plugged, *memory.tools(), *meta]
             root = str(settings.root.resolve())
             toolbox = Toolbox(everything, events, hooks=hooks, root=root)
             told = (*settings.notices, *left, *store.report.warnings, *memory.missing())

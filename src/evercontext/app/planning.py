@@ -98,7 +98,7 @@ class Planning:
                 gather=lambda: self.gather(text, caller),
                 hear=hear,
             )
-        cost = self.price(self.planner.model.info.bare_name, planned.usage)
+        cost = await self.price(self.planner.model.info.bare_name, planned.usage)
         cost = cost if planned.usage.output_tokens else None
         return dataclasses.replace(planned, cost=cost, tree=tree)
 

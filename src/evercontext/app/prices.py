@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from evercontext.domain.model import Usage
 
 
-def price(model: str, usage: Usage) -> float | None:
+async def price(model: str, usage: Usage) -> float | None:
     """US dollars for one reply, or ``None`` where no price is known (local models)."""
     if not usage.input_tokens and not usage.output_tokens:
         return None
+    # The first one reads a long table of prices, which takes more than half a second.
+    return await asyncio.to_thread(_price, model, usage)
+
+
+def _price(model: str, usage: Usage) -> float | None:
     import genai_prices
 
     spent = genai_prices.Usage(

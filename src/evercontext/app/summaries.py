@@ -8,7 +8,7 @@ model is asked for one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from evercontext.context.window import Window, fit
@@ -47,7 +47,7 @@ class Writer:
     window: Window
     seconds: float = PATIENCE
     background: bool = False
-    heard: Callable[[Reply], None] = lambda reply: None
+    heard: Callable[[Reply], Awaitable[None]] | None = None
     """Told what it cost."""
 
 
@@ -142,7 +142,8 @@ async def _asked(talk: _Talk, writer: Writer) -> str:
         request = Request([system(_PROMPT), user(told)], temperature=0.0, hints=hints)
         async with asyncio.timeout(writer.seconds):
             reply = await complete(writer.model, request)
-        writer.heard(reply)
+        if writer.heard:
+            await writer.heard(reply)
         return "" if reply.stop in UNFINISHED else reply.text.strip()
     except (EverContextError, TimeoutError):
         return ""

@@ -180,7 +180,7 @@ async def mistyped(name: str, settings: Settings) -> ModelMistyped | None:
     typed = name.strip()
     if split(typed)[0] != "ollama" or typed.partition(":")[0] in PROVIDERS:
         return None
-    return typos.mistyped(typed, await ollama_models(settings), settings.ollama_endpoint)
+    return await typos.mistyped(typed, await ollama_models(settings), settings.ollama_endpoint)
 
 
 async def ollama_lack(name: str, settings: Settings) -> ModelProblem | None:
@@ -188,7 +188,7 @@ async def ollama_lack(name: str, settings: Settings) -> ModelProblem | None:
     provider, model = split(name)
     if provider != "ollama":
         return None
-    return typos.ollama_lack(model, await ollama_models(settings), settings.ollama_endpoint)
+    return await typos.ollama_lack(model, await ollama_models(settings), settings.ollama_endpoint)
 
 
 def _lack_of(choice: Choice | None, settings: Settings) -> ModelProblem | None:

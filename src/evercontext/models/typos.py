@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -16,7 +17,9 @@ _OLLAMA_FAMILIES = re.compile(
 _CHAT_MODELS = re.compile(r"(gpt-|chatgpt-|o\d|claude-)[^:]*$")
 
 
-def mistyped(typed: str, installed: Sequence[str] | None, endpoint: str) -> ModelMistyped | None:
+async def mistyped(
+    typed: str, installed: Sequence[str] | None, endpoint: str
+) -> ModelMistyped | None:
     """Return why a bare name is no model; ``installed`` is ``None`` if no Ollama runs."""
     if installed is None and _OLLAMA_FAMILIES.match(typed):
         return None  # most likely right: that Ollama does not run is said where it is opened
@@ -25,13 +28,16 @@ def mistyped(typed: str, installed: Sequence[str] | None, endpoint: str) -> Mode
     there = f"no Ollama runs at {endpoint}"
     if installed is not None:
         there = f"Ollama has {', '.join(installed) or 'no chat model'}"
+    near = await asyncio.to_thread(_near, typed, installed or ())
     return ModelMistyped(
-        f"no model is called {typed!r}{_near(typed, installed or ())} ({there})",
+        f"no model is called {typed!r}{near} ({there})",
         fix=f"See `evercontext model list`; one that Ollama shall have is ollama:{typed}",
     )
 
 
-def ollama_lack(model: str, installed: Sequence[str] | None, endpoint: str) -> ModelProblem | None:
+async def ollama_lack(
+    model: str, installed: Sequence[str] | None, endpoint: str
+) -> ModelProblem | None:
     """Return why a model of Ollama cannot be used now; no name means its first one."""
     if installed is None:
         return ModelUnavailable(
@@ -41,8 +47,9 @@ def ollama_lack(model: str, installed: Sequence[str] | None, endpoint: str) -> M
     if _is_installed(model, installed) or (installed and not model):
         return None
     there = ", ".join(installed) or "no chat model"
+    near = await asyncio.to_thread(_near, model, installed)
     return ModelUnknown(
-        f"Ollama at {endpoint} has no model {model!r}{_near(model, installed)} (it has {there})",
+        f"Ollama at {endpoint} has no model {model!r}{near} (it has {there})",
         fix=f"Run: ollama pull {model or 'qwen3-coder'}, or evercontext model use NAME",
     )
 
@@ -53,6 +60,7 @@ def _is_installed(name: str, installed: Sequence[str]) -> bool:
 
 
 def _near(name: str, installed: Sequence[str]) -> str:
+    """Say which names are near; to know them, the table of all models is read."""
     from genai_prices.data import providers
 
     full = {"smollm2": "embedded:smollm2"}
