@@ -73,6 +73,32 @@ def test_many_questions_give_one_line_each(tmp_path: Path) -> None:
     assert answers[2]["chunks"][0]["path"] == "web/routes.ts"
 
 
+_REPORT = (
+    "Refunds are lost\n\n### Steps\nI ran the tests with a mock of the card and saw in the log:\n"
+    + "2024-01-01 12:00:00 INFO nothing of interest happened here\n" * 60
+    + 'Traceback (most recent call last):\n  File "/srv/app/shop/payment.py", line 14, in refund\n'
+    "    return payment.reverse()\nAttributeError: 'NoneType' object has no attribute 'reverse'\n"
+)
+
+
+def test_the_whole_text_of_an_issue_is_one_question(tmp_path: Path) -> None:
+    """25.1: past 2,000 characters a question was refused, and no way took several lines."""
+    write(tmp_path, SHOP)
+    assert len(_REPORT) > 3_000
+    done = _run(tmp_path, "search", "-", "--json", "-k", "1", given=_REPORT)
+    assert done.returncode == 0, done.stderr
+    best = json.loads(done.stdout)["chunks"][0]
+    assert (best["path"], best["symbol"]) == ("shop/payment.py", "refund")
+    assert best["start_line"] <= 14 <= best["end_line"]
+    lines = json.dumps(_REPORT) + "\n" + json.dumps({"query": _REPORT}) + "\ncart total\n"
+    many = _run(tmp_path, "search", "--stdin", "-k", "1", given=lines)
+    answers = [json.loads(line) for line in many.stdout.splitlines()]
+    assert [a["query"] for a in answers] == [_REPORT, _REPORT, "cart total"]
+    assert [a["chunks"][0]["path"] for a in answers] == [
+        "shop/payment.py", "shop/payment.py", "shop/cart.py",
+    ]  # fmt: skip
+
+
 def test_nothing_found_and_bad_use_have_their_codes(tmp_path: Path) -> None:
     assert _run(tmp_path, "search", "anything").returncode == 1
     assert _run(tmp_path, "search").returncode == 64

@@ -42,4 +42,21 @@ def test_whoever_asks_for_tests_gets_tests(text: str) -> None:
 @pytest.mark.parametrize("text", ["Aa" + "A" * 60 + "_", "a" + "A" * 60 + "_", "a_" * 900 + "é"])
 def test_no_question_takes_for_ever(text: str) -> None:
     """X8: forty letters in a search froze every client."""
-    assert understand(text).text == text
+    assert text.startswith(understand(text).text)
+
+
+@pytest.mark.parametrize("letters", ["a", "A", "a.", "/a", "a_", "é", "-", ".", "\\", "あ", "a::"])
+def test_no_long_text_takes_the_square_of_its_length(letters: str) -> None:
+    """25.1: 40,000 letters took 28 seconds; so many would take an hour."""
+    text = letters * (400_000 // len(letters)) + "!"
+    assert text.startswith(understand(text).text)
+
+
+def test_the_first_line_says_what_is_meant() -> None:
+    """25.1: a word far down switches nothing off, and adds no word to what is meant."""
+    question = understand("Cart loses items\n\nThe mock in tests/helpers.py:12 calls add_item()\n")
+    assert question.text == "Cart loses items"
+    assert question.words == ("cart", "loses", "items")
+    assert not question.asks_tests
+    assert question.details.paths == {"tests/helpers.py": (12,)}
+    assert "add_item" in question.details.names

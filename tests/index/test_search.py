@@ -147,7 +147,7 @@ async def test_updates_leave_no_trace_in_the_scores(tmp_path: Path) -> None:
     assert followed == loaded
 
 
-@pytest.mark.parametrize("query", ["", "   ", "x" * 3000])
+@pytest.mark.parametrize("query", ["", "   "])
 async def test_bad_questions_are_refused(tmp_path: Path, query: str) -> None:
     async with opened(tmp_path) as index:
         with pytest.raises(UsageError):

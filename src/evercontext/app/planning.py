@@ -108,7 +108,7 @@ class Planning:
         return [message for message in found if message]
 
     async def _search(self, text: str, caller: Caller) -> Message | None:
-        asked = {"query": text[:_LONGEST_QUERY], "top_k": MOST_HITS}
+        asked = {"query": text, "top_k": MOST_HITS}
         box = self.toolbox.behind(Gate())
         try:
             async with asyncio.timeout(_SECONDS):

@@ -36,7 +36,12 @@ _WEAKEST_SHOWN = 0.01
 @click.argument("query", required=False)
 @click.option("-k", "--top-k", type=click.IntRange(1, 100), default=5, show_default=True)
 @click.option("--path-prefix", metavar="PREFIX", help="Only paths that begin with this.")
-@click.option("--stdin", "many", is_flag=True, help="One query per line; one JSON line for each.")
+@click.option(
+    "--stdin",
+    "many",
+    is_flag=True,
+    help="One query per line, a JSON string where it has several; one JSON line for each.",
+)
 @click.option("--committed", is_flag=True, help="Search the last commit, not the files.")
 @click.option("--explain", is_flag=True, help="Show what each signal added.")
 @json_option
@@ -52,7 +57,10 @@ def command(
     root: str | None,
     allow_wide_root: bool | None,
 ) -> int:
-    """Find code by what it does, or by its name.
+    """Find code by what it does, by its name, or by the text of an issue or of a failure.
+
+    With - as QUERY the whole standard input is one question: its first line or sentence says what
+    is meant, what follows adds paths, frames and names.
 
     The index is brought up to date first where that is quick; otherwise the answer says that it
     is stale.
@@ -65,7 +73,23 @@ def command(
     asked = _Asked(settings, top_k, path_prefix, explain, committed)
     if many:
         return run_until_stopped(asked.many())
-    return run_until_stopped(asked.one(query or "", as_json))
+    return run_until_stopped(asked.one(_text_of(query or ""), as_json))
+
+
+def _text_of(query: str) -> str:
+    return sys.stdin.buffer.read().decode("utf-8", "replace") if query == "-" else query
+
+
+def _question_of(line: str) -> str:
+    """A line as it is; a question of several lines is one JSON string, or its ``query``."""
+    if line[:1] not in ('"', "{"):
+        return line
+    try:
+        read = json.loads(line)
+    except ValueError:
+        return line
+    asked = read.get("query") if isinstance(read, dict) else read
+    return asked if isinstance(asked, str) else line
 
 
 class _Asked:
@@ -99,7 +123,7 @@ class _Asked:
         """Answer one JSON line per line of the standard input."""
         async with self._answerer(patient=True) as answer:
             for line in sys.stdin:
-                query = line.rstrip("\n")
+                query = _question_of(line.rstrip("\n"))
                 try:
                     data = await answer(query)
                 except EverContextError as problem:

@@ -8,8 +8,8 @@ where it stands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from evercontext.index.analysis import SCALE
 from evercontext.index.block import PRIORS
 from evercontext.index.corpus import Corpus
+from evercontext.index.mentions import Mentions
 from evercontext.index.names import DefinedNames, Definers
 from evercontext.index.paths import PathWords
 from evercontext.index.question import Question
@@ -49,6 +50,7 @@ NAMES = (
     "definition_coverage", "definition_exact", "centrality",
     *PRIORS,
     "meaning_card", "meaning_mean", "meaning_best", "meaning_top3",
+    "detail_words", "detail_names", "detail_path",
 )  # fmt: skip
 COLUMN = {name: i for i, name in enumerate(NAMES)}
 
@@ -67,6 +69,8 @@ class Candidates:
     """Cosine to the question."""
     asked: Mapping[int, float]
     """For each term of a name that was asked for: its share of the question."""
+    lines: Mapping[int, Set[int]] = field(default_factory=dict)
+    """For files that the question names by their path: the lines that it names with them."""
 
     def narrowed(self, kept: Long) -> Candidates:
         """Return some of the candidates, in the order given."""
@@ -74,7 +78,7 @@ class Candidates:
         places = spread((self.chunk_counts.cumsum() - self.chunk_counts)[kept], counts)
         return Candidates(
             self.slots[kept], self.features[kept], counts,
-            self.chunk_words[places], self.chunk_meaning[places], self.asked,
+            self.chunk_words[places], self.chunk_meaning[places], self.asked, self.lines,
         )  # fmt: skip
 
 
@@ -90,6 +94,8 @@ class Scorer:
         self.question = question
         self.vector = vector if corpus.vectors is not None else None
         self._words = Words(corpus, question)
+        details = question.details
+        self._mentions = Mentions(corpus, details) if details.terms or details.paths else None
 
     def run(
         self, allowed: NDArray[np.bool_] | None = None, choice: Choice | None = None
@@ -101,6 +107,7 @@ class Scorer:
         sizes = self.corpus.values("chunk_count")[slots]
         out = np.zeros((len(slots), len(NAMES)), np.float32)
         found = Candidates(slots, out, sizes, words, np.zeros_like(words), self._words.asked)
+        found.lines = self._mentions.lines if self._mentions else {}
         if not len(slots):
             return found
         self._lexical(out, slots, counts, bm25f[slots])
@@ -108,6 +115,7 @@ class Scorer:
         paths = [self.corpus.path_words(slot) for slot in slots.tolist()]
         out[:, _STEM] = StemMatcher(self.question.words, self._words.word_weights).rows(paths)
         self._symbol_signals(out, slots, paths)
+        self._detail_signals(out, slots)
         out[:, _PRIORS] = self.corpus.values("priors")[slots]
         if cards is not None:
             out[:, COLUMN["meaning_card"]] = cards[slots]
@@ -126,6 +134,11 @@ class Scorer:
         for name in (self.question.symbol, *self.question.names):
             definers = self.corpus.definers_of(name) if name else []
             chosen.update(slot for slot in definers[:CANDIDATES] if mask[slot])
+        if (mentions := self._mentions) is not None:
+            chosen.update(_top(mentions.words * mask, CANDIDATES))
+            for named in (mentions.names, mentions.paths):
+                best = sorted(named, key=lambda slot: -named[slot])[:CANDIDATES]
+                chosen.update(slot for slot in best if mask[slot])
         cards = None
         if self.vector is not None and len(mask):
             cards = self.corpus.values("cards") @ self.vector
@@ -178,6 +191,16 @@ class Scorer:
             found, share = Definers(self.corpus, name, places), 1.0 / len(question.capitals)
             gain = found.exact() * share / max(1, found.count) ** 0.5
             out[found.at, COLUMN["capital_defined"]] += gain
+
+    def _detail_signals(self, out: NDArray[np.float32], slots: Ints) -> None:
+        mentions = self._mentions
+        if mentions is None:
+            return
+        out[:, COLUMN["detail_words"]] = _share(mentions.words[slots])
+        places = slots.tolist()
+        named = np.log1p([mentions.names.get(slot, 0.0) for slot in places])
+        out[:, COLUMN["detail_names"]] = named
+        out[:, COLUMN["detail_path"]] = [mentions.paths.get(slot, 0.0) for slot in places]
 
     def _name_signals(self, found: Candidates) -> None:
         names = DefinedNames(self.corpus, found.slots)

@@ -14,7 +14,8 @@ from evercontext.errors import ConfigError
 FOLDER = ".evercontext"
 TOP_K = 5
 MOST_RESULTS = 100
-LONGEST_QUERY = 2_000
+LONGEST_KEPT = 2_000
+"""Characters of a question that a trace keeps."""
 
 
 def prepare_folder(root: Path) -> Path:

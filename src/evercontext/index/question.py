@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from evercontext.index.details import Details, read_details, split
 from evercontext.retrieval.japanese import expand
 from evercontext.retrieval.tokens import (
     GENERIC_WEIGHT,
@@ -26,9 +27,11 @@ _EMBEDDED = re.compile(
     r"|[A-Z]{2,}[a-z][A-Za-z0-9]*)\b",
     re.ASCII,
 )
-_QUALIFIED = re.compile(r"[A-Za-z_]\w*(?:(?:::|\.|->|:|#)[A-Za-z_]\w*)+", re.ASCII)
+# It begins where a word begins: tried at each letter of a long word, it would take its square.
+_QUALIFIED = re.compile(r"(?<!\w)[A-Za-z_]\w*(?:(?:::|\.|->|:|#)[A-Za-z_]\w*)+", re.ASCII)
 _QUALIFIERS = re.compile(r"::|\\|->|[.#:]")
 _CAPITAL = re.compile(r"\b[A-Z][a-z]+\b", re.ASCII)
+_LONGEST_SYMBOL = 200
 _LIKELY = 0.7
 """A translation this likely is compared with file names."""
 _TESTS = re.compile(r"\b(tests?|testing|specs?|fixtures?|mocks?)\b|テスト", re.I | re.A)
@@ -39,6 +42,7 @@ class Question:
     """What a question asks for, in the index's words."""
 
     text: str
+    """What is meant: of a long question, its first line or sentence."""
     terms: dict[str, float]
     words: tuple[str, ...]
     """Content words in order, split at identifier parts, lower-cased."""
@@ -50,12 +54,22 @@ class Question:
     asks_tests: bool
     translated: dict[str, float] = field(default_factory=dict)
     """Terms that came from a dictionary, with their weights."""
+    details: Details = field(default_factory=Details)
+    """What the rest of a long question names."""
 
 
 def understand(text: str) -> Question:
-    """Return the question that a text asks."""
+    """Return the question that a text asks: its first line or sentence, and what the rest names."""
+    head, rest = split(text)
+    question = _understand(head)
+    return replace(question, details=read_details(rest)) if rest.strip() else question
+
+
+def _understand(text: str) -> Question:
     stripped = text.strip().rstrip("?.() ")
-    symbol = _QUALIFIERS.split(stripped)[-1] if _SYMBOL.fullmatch(stripped) else None
+    symbol = None
+    if len(stripped) <= _LONGEST_SYMBOL and _SYMBOL.fullmatch(stripped):
+        symbol = _QUALIFIERS.split(stripped)[-1]
     names = list(dict.fromkeys(_EMBEDDED.findall(text)))
     for qualified in _QUALIFIED.findall(text):
         names.extend(part for part in _QUALIFIERS.split(qualified) if len(part) > 2)

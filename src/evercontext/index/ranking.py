@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Set
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evercontext.index.analysis import FUNCTION
 from evercontext.index.corpus import Corpus
 from evercontext.index.features import COLUMN, NAMES, Candidates, Scorer
+from evercontext.index.lexicon import key_of
 from evercontext.index.names import shares as shares_of
 from evercontext.index.question import Question
 from evercontext.retrieval.postings import Floats, Ints
@@ -35,6 +38,10 @@ _NAMED, _COVERED = 2.0, 1.7
 _FUNCTION = np.float32(1.0)
 _ASKED = 10.0
 """For the very name that is asked for."""
+_MENTIONED = np.float32(3.0)
+"""For a name that only the rest of a long question has."""
+_AT_LINE = np.float32(6.0)
+"""For a line that a frame of a trace names."""
 _SHOWN = 0.15
 _SPOKEN = {
     "stem": "file name", "stem_overlap": "file name", "stem_matched": "file name",
@@ -48,6 +55,8 @@ _SPOKEN = {
     "chunk_top3": "words", "chunk_sum": "words", "chunk_absolute": "words", "coverage": "words",
     "meaning_card": "meaning", "meaning_best": "meaning", "meaning_top3": "meaning",
     "centrality": "used by other files", "header": "header comment",
+    "detail_words": "words of the details", "detail_names": "defines a name of the details",
+    "detail_path": "its path is named",
 }  # fmt: skip
 
 _SPEAKING = np.array([i for i, name in enumerate(NAMES) if name in _SPOKEN])
@@ -184,7 +193,17 @@ def _quality(corpus: Corpus, question: Question, found: Candidates, first: Long)
     named = (shown >= 0).nonzero()[0]
     if len(named):
         quality[named] += _name_gain(corpus, question, found, shown[named])
+    for i, slot in enumerate(found.slots.tolist()):
+        if lines := found.lines.get(slot):
+            own = slice(int(first[i]), int(first[i] + found.chunk_counts[i]))
+            quality[own][_hold(corpus.values("chunk_lines")[chunks[own]], lines)] += _AT_LINE
     return quality
+
+
+def _hold(spans: Ints, lines: Set[int]) -> NDArray[np.bool_]:
+    """Tell which spans hold one of some lines."""
+    asked = np.array(sorted(lines), np.int64)
+    return np.searchsorted(asked, spans[:, 0]) < np.searchsorted(asked, spans[:, 1], "right")
 
 
 def _name_gain(corpus: Corpus, question: Question, found: Candidates, names: Ints) -> Floats:
@@ -198,6 +217,9 @@ def _name_gain(corpus: Corpus, question: Question, found: Candidates, names: Int
     gain += _COVERED * np.bincount(owner, share[met], len(names))
     for name in (question.symbol,) if question.symbol else question.names:
         gain[corpus.values("name_term")[names] == corpus.term(whole(name))] += _ASKED
+    if question.details.names:
+        mentioned = np.array([key_of(name) for name in question.details.names], np.uint64)
+        gain[np.isin(corpus.values("name_written")[names], mentioned)] += _MENTIONED
     return gain
 
 

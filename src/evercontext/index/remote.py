@@ -12,6 +12,7 @@ from evercontext.domain.event import Evidence
 from evercontext.domain.tool import Arguments, Caller, Run, Tool, ToolResult
 from evercontext.errors import ConfigError, GatewayUnreachable
 from evercontext.events.log import EventLog
+from evercontext.index.folder import LONGEST_KEPT
 from evercontext.process.certificates import certificates
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class RemoteIndex:
         if self._events:
             chunks = data.get("chunks", [])
             body = Evidence(
-                query=query,
+                query=query[:LONGEST_KEPT],
                 paths=tuple(str(chunk.get("path")) for chunk in chunks),
                 scores=tuple(float(chunk.get("score", 0)) for chunk in chunks),
             )

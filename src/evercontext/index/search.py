@@ -25,7 +25,7 @@ from evercontext.index.commits import Commits
 from evercontext.index.committed import CommittedTree
 from evercontext.index.corpus import Corpus
 from evercontext.index.features import NAMES
-from evercontext.index.folder import FOLDER, LONGEST_QUERY, MOST_RESULTS, TOP_K, prepare_folder
+from evercontext.index.folder import FOLDER, MOST_RESULTS, TOP_K, prepare_folder
 from evercontext.index.indexer import Indexer, Pending, Progress, Report
 from evercontext.index.lease import IndexLease
 from evercontext.index.live import LiveCorpus
@@ -197,7 +197,7 @@ class CodeIndex:
         fresh: bool = True,
     ) -> Answer:
         """Return the chunks that answer best; ``fresh=False`` takes the index as it is."""
-        question = await _understood(query, top_k)
+        question, work = await _understood(query, top_k), len(query) * _LONG
         async with self._busy:
             if fresh:
                 await self._freshen()
@@ -209,7 +209,9 @@ class CodeIndex:
                 # The embedder does not answer: the packaged vectors do.
                 corpus = await self._live.get()
                 vector = await self._vector_of(question, corpus)
-        ranked = rank(corpus, question, vector, min(top_k, MOST_RESULTS), path_prefix)
+            most = min(top_k, MOST_RESULTS)
+            # Held meanwhile, as a thread must not read what an update changes.
+            ranked = await think(work, rank, corpus, question, vector, most, path_prefix)
         hits = await asyncio.to_thread(self._show, corpus, ranked, explain)
         note = self._note or (self._borrowed.note if self._borrowed else None)
         return Answer(tuple(hits), self._stale, note)
@@ -234,9 +236,10 @@ class CodeIndex:
         corpus = await tree.corpus(self._vectors)
         if not corpus.live_files:
             return Answer((), stale, "there is no commit with code here")
-        ranked = rank(
-            corpus, question, self._packaged(question), min(top_k, MOST_RESULTS), path_prefix
-        )
+        ranked = await think(
+            len(query) * _LONG, rank, corpus, question, self._packaged(question),
+            min(top_k, MOST_RESULTS), path_prefix,
+        )  # fmt: skip
         await tree.fetch({corpus.path(found.slot) for found in ranked}, walker.policy.max_bytes)
         return Answer(tuple(self._show(corpus, ranked, explain, tree.show)), stale)
 
@@ -300,15 +303,12 @@ async def _own_folder(root: Path) -> Path:
 
 
 async def _understood(query: str, top_k: int) -> Question:
-    # A long question is taken apart by patterns that take the square of it.
     return await think(len(query) * _LONG, _checked, query, top_k)
 
 
 def _checked(query: str, top_k: int) -> Question:
     if not query.strip():
         raise UsageError("the query is empty", fix="Say what you are looking for")
-    if len(query) > LONGEST_QUERY:
-        raise UsageError(f"the query is longer than {LONGEST_QUERY} characters")
     if top_k < 1:
         raise UsageError("top_k must be 1 or more")
     return understand(query)

@@ -14,7 +14,7 @@ from evercontext.domain.tool import Arguments, Caller, Effect, Tool, ToolResult
 from evercontext.errors import InvalidArguments
 from evercontext.events.log import EventLog
 from evercontext.files.names import parse
-from evercontext.index.folder import LONGEST_QUERY, MOST_RESULTS, TOP_K
+from evercontext.index.folder import LONGEST_KEPT, MOST_RESULTS, TOP_K
 
 if TYPE_CHECKING:
     from evercontext.files.policy import FilePolicy
@@ -44,8 +44,8 @@ _SEARCH = _schema(
         "query": {
             "type": "string",
             "minLength": 1,
-            "maxLength": LONGEST_QUERY,
-            "description": "What the code does, or a name; English or Japanese",
+            "description": "What the code does, a name, or the whole text of an issue, a trace or "
+            "a failing test: its first line says what is meant. English or Japanese",
         },
         "top_k": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS, "default": TOP_K},
         "filters": _schema({"path_prefix": {"type": "string", "maxLength": 4096}}),
@@ -118,7 +118,7 @@ class _Door:
         if self._events:
             self._events.emit(
                 Evidence(
-                    query=arguments["query"],
+                    query=arguments["query"][:LONGEST_KEPT],
                     paths=tuple(hit.path for hit in answer.hits),
                     scores=tuple(hit.score for hit in answer.hits),
                 ),

@@ -7,6 +7,7 @@ is only counted, never looked at further.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -24,41 +25,31 @@ _BODY_FLOOR, _BODY_SLOPE, _SATURATION = np.float32(0.4), np.float32(0.6), np.flo
 _CHUNK_K1, _CHUNK_B = np.float32(1.2), np.float32(0.8)
 
 
-class Words:
-    """The words of one question, looked up in one corpus."""
+class Terms:
+    """Weighted terms, looked up in one corpus."""
 
-    def __init__(self, corpus: Corpus, question: Question) -> None:
+    def __init__(self, corpus: Corpus, asked: Mapping[str, float], most: int | None = None) -> None:
+        """``most`` takes only so many terms, the weightiest that the corpus has."""
         self._corpus = corpus
         self.average_lengths: Floats = corpus.average_lengths.astype(np.float32)
         self._frequency = corpus.values("frequency")
-        stems = [stem(word) for word in question.words]
-        found = corpus.numbers([*question.terms, *stems])
         self._unseen = math.log(2.0 * corpus.live_files + 2.0)
-        self._take_terms(question, found)
-        numbers = found[len(question.terms) :]
-        self.word_weights: dict[str, float] = {}
-        """What each word of the question counts, by how rare it is."""
-        for word, number in zip(question.words, numbers, strict=True):
-            value = self._unseen if number is None else self.rarity(number)
-            self.word_weights[word] = value * word_weight(word)
-        whole = sum(self.word_weights.values()) or 1.0
-        self.asked = {
-            number: self.word_weights[word] / whole
-            for word, number in zip(question.words, numbers, strict=True)
-            if number is not None
-        }
-        """For each term that a name may share with the question: its share of the question."""
+        self._take_terms(asked, corpus.numbers([*asked]), most)
 
-    def _take_terms(self, question: Question, found: list[int | None]) -> None:
-        terms, weights, total = [], [], 0.0
-        for (term, weight), number in zip(question.terms.items(), found, strict=False):
+    def _take_terms(
+        self, asked: Mapping[str, float], found: list[int | None], most: int | None
+    ) -> None:
+        known, total = [], 0.0
+        for (term, weight), number in zip(asked.items(), found, strict=True):
             if number is None or not self._frequency[number]:
                 # Japanese that no file holds was asked in translation.
                 total += 0.0 if has_cjk(term) else 0.5 * weight * self._unseen
                 continue
-            terms.append(number)
-            weights.append(weight * self.rarity(number))
-        self.weights: Floats = np.array(weights, np.float32)
+            known.append((weight * self.rarity(number), number))
+        if most is not None:
+            known = sorted(known, reverse=True)[:most]
+        terms = [number for _, number in known]
+        self.weights: Floats = np.array([weight for weight, _ in known], np.float32)
         self.total = max(total + float(self.weights.sum()), 1e-6)
         """What a file would have that holds every word."""
         self._body, self._counts, sizes = self._corpus.body.joined(terms)
@@ -125,3 +116,23 @@ class Words:
         values = often / norm * weights
         total = int(ends[-1]) if len(ends) else 0
         return np.bincount(chunks + offset[at], values, total).astype(np.float32)
+
+
+class Words(Terms):
+    """The words of one question, looked up in one corpus."""
+
+    def __init__(self, corpus: Corpus, question: Question) -> None:
+        super().__init__(corpus, question.terms)
+        numbers = corpus.numbers([stem(word) for word in question.words])
+        self.word_weights: dict[str, float] = {}
+        """What each word of the question counts, by how rare it is."""
+        for word, number in zip(question.words, numbers, strict=True):
+            value = self._unseen if number is None else self.rarity(number)
+            self.word_weights[word] = value * word_weight(word)
+        whole = sum(self.word_weights.values()) or 1.0
+        self.asked = {
+            number: self.word_weights[word] / whole
+            for word, number in zip(question.words, numbers, strict=True)
+            if number is not None
+        }
+        """For each term that a name may share with the question: its share of the question."""

@@ -10,7 +10,7 @@ from evercontext.server.console.request import Ask, Route
 
 async def search(ask: Ask) -> dict[str, Any]:
     """Answer ``GET search``: ranked chunks, each with the reasons for its place."""
-    query = ask.query.get("q", "").strip()[:1_000]
+    query = ask.query.get("q", "").strip()
     if not query:
         return {"query": "", "chunks": [], "stale": False}
     arguments: dict[str, Any] = {"query": query, "top_k": max(1, ask.number("k", 10, 50))}
