@@ -6,7 +6,7 @@ import pytest
 
 from evercontext import testing
 from evercontext.domain.model import Request
-from evercontext.evaluation.improve import Version
+from evercontext.evaluation.improve import Refused, Version
 from evercontext.evaluation.rubric import Evaluation, Suggestion
 from evercontext.evaluation.writer import ModelWriter
 from evercontext.models.scripted import ScriptedModel
@@ -37,6 +37,7 @@ def version(content: str = OLD) -> Version:
         (f"````md\n{CODE}````", CODE),
         (f"```markdown\n{CODE}```", CODE),
         (f"Here is the improved document:\n\n```markdown\n{NEW}```\n", NEW),
+        (f"Here is the improved document:\n\n{NEW}", NEW),
         (f"改善した文書です：\n```markdown\n{NEW}```", NEW),
         # Code of the document itself is no wrapping.
         ("```sh\na\n```\n\ntext\n\n```sh\nb\n```\n", "```sh\na\n```\n\ntext\n\n```sh\nb\n```\n"),
@@ -56,7 +57,9 @@ async def test_a_model_that_leaves_lines_out_is_asked_once_more(tmp_path: Path) 
     lazy = "# New\n\n... rest of the document unchanged\n"
     made = await writer(tmp_path, lazy, NEW)[0].revise(version())
     assert made == NEW
-    assert await writer(tmp_path, lazy, lazy)[0].revise(version()) == OLD
+    refused = await writer(tmp_path, lazy, lazy)[0].revise(version())
+    assert isinstance(refused, Refused)
+    assert "... rest of the document unchanged" in refused.reasons[0]
 
 
 @pytest.mark.contract("L18")

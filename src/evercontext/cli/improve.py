@@ -58,7 +58,9 @@ def command(
     FILE is evaluated, rewritten by the suggestions and evaluated again, until it passes or stops
     getting better.
     Without --in-place or --output the best version goes to FILE.improved. Permissions, line
-    endings and byte order mark stay. A worse document than the one it found is never left.
+    endings and byte order mark stay. A worse document than the one it found is never left: a reply
+    that was cut off, or that would lose most sections, code or numbers, is not taken, and you are
+    told what it would have lost.
     Every version is kept under the home folder, the original as 00; evercontext undo takes the
     written file back.
     """
@@ -126,6 +128,11 @@ class Job:
         data = text.encode("utf-8", "replace")
         self.versions.keep(self.trace_id, version.number, self.file.name, data)
 
+    def keep_refused(self, number: int, content: str) -> Path:
+        """Keep a text that was not taken, for somebody who wants to look at it."""
+        data = self.form.dress(content).encode("utf-8", "replace")
+        return self.versions.keep(self.trace_id, number, f"not-taken-{self.file.name}", data)
+
     def write(self, content: str) -> None:
         """Put a version where the user wants it."""
         text = self.form.dress(content).encode("utf-8", "replace").decode("utf-8")
@@ -167,14 +174,19 @@ async def _improve(
             score = version.evaluation.score
             screen.line(f"round {version.number}  {bar(score)} {score:.1f}")
 
-        rounds, revise = settings.max_iterations, ModelWriter(writer).revise
-        return await improve(plain(job.raw), evaluate, revise, rounds=rounds, watch=watch)
+        original = plain(job.raw)
+        rounds, revise = settings.max_iterations, ModelWriter(writer, original).revise
+        return await improve(original, evaluate, revise, rounds=rounds, watch=watch)
 
 
 def _report(
     screen: Screen, settings: Settings, job: Job, found: Improvement, as_json: bool
 ) -> None:
-    best, first = found.best, found.versions[0]
+    from evercontext.evaluation.losses import losses
+
+    best, first, refused = found.best, found.versions[0], found.refused
+    lost = [loss.text for loss in losses(first.content, best.content)] if best.number else []
+    aside = job.keep_refused(len(found.versions), refused.content) if refused else None
     place = job.place.root / job.seen.path
     undo = _undo(settings, job) if best.number else None
     if as_json:
@@ -186,6 +198,10 @@ def _report(
             "versions": str(job.kept),
             "written": str(place) if best.number else None,
             "undo": undo,
+            "lost": lost,
+            "not_taken": None
+            if refused is None
+            else {"reasons": list(refused.reasons), "text": str(aside)},
             "rounds": rounds,
         }
         print(json.dumps(told, indent=2, ensure_ascii=False))
@@ -195,11 +211,17 @@ def _report(
     # Of what was shown: 3.3 and then 7.2 are 3.9, whatever lies behind the first digit.
     gain = round(best.evaluation.score, 1) - round(first.evaluation.score, 1)
     screen.line(f"stopped: {found.stop}; {gain:+.1f} since the beginning")
+    for reason in refused.reasons if refused else ():
+        screen.line(screen.wrapped(f"not taken: {one_line(reason)}"), "yellow")
+    for text in lost:
+        screen.line(screen.wrapped(f"warning: it lost {one_line(text)}"), "yellow")
     before, after = len(first.content), len(best.content)
     if after < before / 2:
         cut = f"it was cut from {before} to {after} characters: see what is missing"
         screen.line(f"warning: {cut}", "yellow")
     screen.line(f"versions: {one_line(str(job.kept))} (00 is the original)")
+    if aside:
+        screen.line(f"the text that was not taken: {one_line(str(aside))}")
     if undo:
         screen.line(f"take it back: {one_line(undo)}")
 

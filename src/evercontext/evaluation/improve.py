@@ -23,6 +23,7 @@ class Stop(StrEnum):
     ROUNDS = "rounds used up"
     STAGNATION = "no longer getting better"
     UNCHANGED = "the writer changed nothing"
+    REFUSED = "the writer's text was not taken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +36,25 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """A text that is no version of the document, and why; it is never evaluated."""
+
+    content: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Improvement:
-    """Every version, the best one, and why it ended."""
+    """Every version, the best one, why it ended, and what was not taken at the end."""
 
     versions: tuple[Version, ...]
     best: Version
     stop: Stop
+    refused: Refused | None = None
 
 
 Evaluate = Callable[[str, int], Awaitable[Evaluation]]
-Revise = Callable[[Version], Awaitable[str]]
+Revise = Callable[[Version], Awaitable[str | Refused]]
 Watch = Callable[[Version], None]
 
 
@@ -61,6 +71,8 @@ async def improve(
             stop = Stop.ROUNDS
             break
         revised = await revise(best)
+        if isinstance(revised, Refused):
+            return Improvement(tuple(versions), best, Stop.REFUSED, revised)
         if not revised.strip() or revised == best.content:
             stop = Stop.UNCHANGED
             break

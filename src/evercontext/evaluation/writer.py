@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from importlib.resources import files
 
 from evercontext.domain.message import assistant, user
-from evercontext.domain.model import Model, Request, complete
+from evercontext.domain.model import Model, Request, StopReason, complete
 from evercontext.domain.prompt import fill
-from evercontext.evaluation.improve import Version
+from evercontext.evaluation.improve import Refused, Version
+from evercontext.evaluation.losses import losses
 from evercontext.workspace.edits import find_placeholder
 
 # Alone in a fence, or after one sentence that announces it.
@@ -16,27 +18,53 @@ _WRAPPED = re.compile(r"\A\s*(`{3,})(markdown|md|text|txt|)[ \t]*\n(.*)\n\1\s*\Z
 _ANNOUNCED = re.compile(
     r"\A\s*[^\n`#]{1,200}[:：]\s*\n\s*(`{3,})(markdown|md)[ \t]*\n(.*)\n\1\s*\Z", re.DOTALL
 )
-_WHOLE = 'Write the whole document out: "{line}" stands for lines that would be lost.'
+_OPENING = re.compile(r"\A\s*([^\n`#]{1,200}[:：])[ \t]*\n\s*(?=#)")
+_AGAIN = (
+    "This text is not taken: {reasons}. Write the whole document out; keep every section, code "
+    "block and number of it. Answer with the document and nothing else."
+)
+_UNFINISHED: dict[StopReason, str] = {
+    "length": "the reply was cut off at the output limit of the model: name a model that writes "
+    "longer ones, or split the document",
+    "filtered": "the reply was withheld by the filter of the model's provider",
+}
 
 
 class ModelWriter:
     """Revises with a model; what comes back whole in a fence is taken out of it."""
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
+    def __init__(self, model: Model, original: str = "") -> None:
+        """``original`` is the document as it was found: no round may lose most of it."""
+        self._model, self._original = model, original
 
-    async def revise(self, version: Version) -> str:
-        """Return the next version of a document, or the same if the model leaves lines out."""
+    async def revise(self, version: Version) -> str | Refused:
+        """Return the next version of a document; after two tries the reasons for having none."""
         asked = [user(_prompt(version))]
+        refused = Refused("", ())
         for _ in range(2):
             request = Request(asked, temperature=0.0, seed=0, hints={"role": "writer"})
             reply = await complete(self._model, request)
+            if reply.stop in _UNFINISHED:
+                return Refused(reply.text, (_UNFINISHED[reply.stop],))
             text = _unwrapped(reply.text, version.content)
-            gap = find_placeholder(version.content, text)
-            if gap is None:
+            # A long document takes a moment, in which others want to be served.
+            reasons = await asyncio.to_thread(_reasons, self._original, version.content, text)
+            if not reasons:
                 return text
-            asked = [*asked, assistant(reply.text), user(_WHOLE.format(line=gap))]
-        return version.content
+            refused = Refused(text, reasons)
+            again = _AGAIN.format(reasons="; ".join(reasons))
+            asked = [*asked, assistant(reply.text), user(again)]
+        return refused
+
+
+def _reasons(original: str, before: str, text: str) -> tuple[str, ...]:
+    """Why a text cannot stand for the document: lines left out, or most of it lost."""
+    if not text.strip():
+        return ()
+    if gap := find_placeholder(before, text):
+        return (f'"{gap}" stands for lines that would be lost',)
+    lost = [loss for old in dict.fromkeys((original, before)) for loss in losses(old, text)]
+    return tuple(dict.fromkeys(f"it would lose {loss.text}" for loss in lost if loss.most))
 
 
 def _prompt(version: Version) -> str:
@@ -56,6 +84,8 @@ def _unwrapped(text: str, before: str) -> str:
     wrapped = _WRAPPED.match(text) or _ANNOUNCED.match(text)
     if wrapped and not before.lstrip().startswith("```") and _is_one_block(wrapped):
         text = wrapped[3]
+    elif (opening := _OPENING.match(text)) and opening[1] not in before:
+        text = text[opening.end() :]
     return text if text.endswith("\n") or not before.endswith("\n") else f"{text}\n"
 
 
