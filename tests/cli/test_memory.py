@@ -82,6 +82,22 @@ def test_a_bad_line_is_named(project: Path, line: str) -> None:
     assert "line 1" in ended.err
 
 
+def test_a_line_whose_time_cannot_be_read_is_named_and_the_others_are_taken(project: Path) -> None:
+    """25.4: it was stored as if it had been said now."""
+    times = ["2023/05/08 13:56", "soon", 1683554160, "2023年5月8日"]
+    given = "".join(
+        json.dumps({"id": str(n), "content": f"note {n}", "created_at": time}) + "\n"
+        for n, time in enumerate(times)
+    )
+    ended = evercontext("memory", "import", "-", cwd=project, stdin=given)
+    assert ended.code == 64
+    assert "line 2 ('soon')" in ended.err
+    kept = [
+        json.loads(line) for line in evercontext("memory", "export", cwd=project).out.splitlines()
+    ]
+    assert {one["id"]: one["created_at"][:7] for one in kept} == dict.fromkeys("023", "2023-05")
+
+
 @pytest.mark.slow
 def test_what_is_imported_twice_is_there_once_and_comes_out_as_it_was(
     project: Path, tmp_path: Path

@@ -112,3 +112,23 @@ async def test_the_beginning_of_an_id_is_enough_where_it_is_the_only_one(
     assert await memories.whole_id("stork", user_id="ben", project="/p") is None
     with pytest.raises(UsageError, match="2 memories begin with heron"):
         await memories.whole_id("heron", **whose)
+
+
+def test_times_as_people_have_them_are_read_and_others_are_named() -> None:
+    """25.4: a time that could not be read was stored as now, and nobody was told."""
+    read_: list[Memory] = []
+    lines = [
+        line(id="a", created_at="2023/05/08 13:56"),
+        line(id="b", created_at="soon"),
+        line(id="c", created_at=1683554160),
+        line(id="d", created_at=True),
+        line(id="e", created_at="2023年5月8日"),
+    ]
+    with pytest.raises(UsageError, match=r"line 2 \('soon'\), 4 \(True\); all other lines"):
+        for memory in read_memories(io.BytesIO(b"\n".join(lines)), "/p", "ann"):
+            read_.append(memory)
+    assert [(m.id, m.created_at[:4]) for m in read_] == [
+        ("a", "2023"),
+        ("c", "2023"),
+        ("e", "2023"),
+    ]

@@ -65,7 +65,7 @@ def test_a_time_is_understood(text: str, inside: str, outside: str) -> None:
     ("text", "months"),
     [
         ("When did she camp in June?", (6,)),
-        ("what happened on 5 May", (5,)),
+        ("what happened on 5 May", ()),
         ("6月に何がありましたか", (6,)),
         ("may I go, and march on?", ()),
         ("13月", ()),
@@ -75,6 +75,44 @@ def test_a_month_without_a_year_is_that_month_of_any_year(
     text: str, months: tuple[int, ...]
 ) -> None:
     assert find_moments(text, NOW).months == months
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("What happened on the 17th of January 2024?", "2024-01-17", "2024-01-17"),
+        ("on January 17th, 2024", "2024-01-17", "2024-01-17"),
+        ("2024年1月21日の会議", "2024-01-21", "2024-01-21"),
+        ("２０２４年１月２１日", "2024-01-21", "2024-01-21"),
+        ("am 21.01.2024 besprochen", "2024-01-21", "2024-01-21"),
+        ("2024-01-21", "2024-01-21", "2024-01-21"),
+        ("2024/1/21 の議事録", "2024-01-21", "2024-01-21"),
+        ("13/01/2024", "2024-01-13", "2024-01-13"),
+        ("in the first week of March", "2026-03-01", "2026-03-07"),
+        ("the last week of February 2024", "2024-02-23", "2024-02-29"),
+        ("2024年3月第2週", "2024-03-08", "2024-03-14"),
+        ("early March 2024", "2024-03-01", "2024-03-10"),
+        ("3月下旬の作業", "2026-03-21", "2026-03-31"),
+        ("what happened on 5 May", "2026-05-05", "2026-05-05"),
+        ("5月5日", "2025-05-05", "2025-05-05"),
+    ],
+)
+def test_a_day_is_a_day_and_not_its_month(text: str, first: str, last: str) -> None:
+    """25.4: days named months, so that all of January spoke for an answer."""
+    moments = find_moments(text, NOW)
+    assert not moments.months
+
+    def named(moment: datetime) -> bool:
+        return any(moment in span for span in moments.spans)
+
+    one = timedelta(days=1)
+    assert [named(day(first) - one), named(day(first)), named(day(last)), named(day(last) + one)] \
+        == [False, True, True, False]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["31 February 2024", "2024年2月31日", "00.00.2024"])
+def test_a_day_that_never_was_is_no_day(text: str) -> None:
+    assert all(span.end - span.start > timedelta(days=7) for span in find_moments(text, NOW).spans)
 
 
 def test_yesterday_is_that_of_the_asker_s_clock() -> None:
@@ -105,6 +143,17 @@ JST = timezone(timedelta(hours=9))
         ("May 8, 2023", datetime(2023, 5, 8, tzinfo=JST)),
         ("2023-05-08T13:56:00+02:00", datetime(2023, 5, 8, 11, 56, tzinfo=UTC)),
         ("2023-05-08", datetime(2023, 5, 8, tzinfo=JST)),
+        ("2023/05/08 13:56", datetime(2023, 5, 8, 13, 56, tzinfo=JST)),
+        ("2023年5月8日", datetime(2023, 5, 8, tzinfo=JST)),
+        ("2023年5月8日 13時56分", datetime(2023, 5, 8, 13, 56, tzinfo=JST)),
+        ("08.05.2023 13:56:07", datetime(2023, 5, 8, 13, 56, 7, tzinfo=JST)),
+        ("Mon, 08 May 2023 13:56:00 +0200", datetime(2023, 5, 8, 11, 56, tzinfo=UTC)),
+        ("1683554160", datetime(2023, 5, 8, 13, 56, tzinfo=UTC)),
+        ("1683554160.0", datetime(2023, 5, 8, 13, 56, tzinfo=UTC)),
+        ("1683554160000", datetime(2023, 5, 8, 13, 56, tzinfo=UTC)),
+        ("05/08/2023", None),
+        ("May 2023", None),
+        ("2023/05/08 25:99", None),
         ("31 February, 2023", None),
         ("soon", None),
     ],

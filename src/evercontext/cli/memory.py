@@ -205,7 +205,7 @@ def import_memories(file: BinaryIO, user: str | None, **place: Any) -> int:
 
     Lines that `export` made come back as they were; others are turns of a conversation. What has
     an id that is known already is left as it is, and what was forgotten stays so. Times that name
-    no zone are taken for this machine's own.
+    no zone are taken for this machine's own; lines with a time that cannot be read are named.
     """
 
     async def work(memory: Recollection, screen: Screen, user: str | None) -> Outcome:

@@ -14,19 +14,27 @@ from evercontext.memory.memory_table import Memory, stamp
 from evercontext.memory.moments import read_moment
 from evercontext.memory.store import LONGEST, new_memory_id
 
+_NAMED = 20
+"""Lines that are named; of more, their number."""
 LONGEST_LINE = 4_000_000
 """Bytes of a line; one that never ends must not fill the memory of the machine."""
 
 
 def read_memories(file: BinaryIO, project: str, user: str | None) -> Iterator[Memory]:
-    """Yield the memory of each line; a line that is none is named by its number."""
-    number = 0
+    """Yield the memory of each line; a line that is none is named by its number.
+
+    Lines whose time cannot be read are left out, and all of them are named at the end.
+    """
+    number, undated = 0, list[str]()
     while line := file.readline(LONGEST_LINE + 1):
         number += 1
         try:
             if len(line) > LONGEST_LINE:
                 raise ValueError(f"it is longer than {LONGEST_LINE:,} bytes")
             memory = _memory(line, project, user)
+        except _NoMoment as problem:
+            undated.append(f"{number} ({problem})")
+            continue
         except (ValueError, TypeError, RecursionError) as problem:
             raise UsageError(
                 f"line {number} is no memory: {problem}; the lines before it are taken in",
@@ -34,6 +42,13 @@ def read_memories(file: BinaryIO, project: str, user: str | None) -> Iterator[Me
             ) from None
         if memory is not None:
             yield memory
+    if undated:
+        more = f" and {len(undated) - _NAMED} more" if len(undated) > _NAMED else ""
+        raise UsageError(
+            f"left out, as their created_at cannot be read: line {', '.join(undated[:_NAMED])}"
+            f"{more}; all other lines are taken in",
+            fix="Write 2023-05-08T13:56+09:00, 2023/05/08 13:56, 2023年5月8日 or an epoch",
+        )
 
 
 def _memory(line: bytes, project: str, user: str | None) -> Memory | None:
@@ -60,7 +75,7 @@ def _built(given: Mapping[str, Any], project: str, user: str | None) -> Memory:
         content=given["content"],
         memory_type=MemoryType(given.get("memory_type", "longterm")),
         source_type=source,
-        created_at=stamp(_moment(given.get("created_at")) or datetime.now(UTC)),
+        created_at=stamp(_created(given.get("created_at"))),
         user_id=user,
         project=project,
         session_id=None if session is None else str(session),
@@ -73,15 +88,26 @@ def _built(given: Mapping[str, Any], project: str, user: str | None) -> Memory:
     )
 
 
-def _moment(given: object) -> datetime | None:
-    return read_moment(str(given)) if given else None
+class _NoMoment(ValueError):
+    """What was written as a time."""
+
+
+def _created(given: object) -> datetime:
+    return datetime.now(UTC) if given in (None, "") else _moment(given)
+
+
+def _moment(given: object) -> datetime:
+    moment = None if isinstance(given, bool) else read_moment(str(given))
+    if moment is None:
+        raise _NoMoment(repr(given)[:40])
+    return moment
 
 
 def _needed(given: object) -> datetime:
-    moment = _moment(given)
-    if moment is None:
-        raise ValueError(f"expires_at is no moment: {str(given)[:40]}")
-    return moment
+    try:
+        return _moment(given)
+    except _NoMoment as problem:
+        raise ValueError(f"expires_at is no moment: {problem}") from None
 
 
 def _between(given: object) -> float:

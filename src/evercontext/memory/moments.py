@@ -10,17 +10,10 @@ import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        ("january jan", "february feb", "march", "april apr", "may", "june jun", "july jul",
-         "august aug", "september sep sept", "october oct", "november nov", "december dec"),
-        start=1,
-    )
-    for name in names.split()
-}  # fmt: skip
+from evercontext.memory.days import MONTH, MONTHS, spans_of, take_days
+
 _WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _NUMBERS = {
     **{word: n for n, word in enumerate(_WORDS, start=1)},
@@ -29,7 +22,6 @@ _NUMBERS = {
 }  # fmt: skip
 _COUNT = rf"(\d{{1,3}}|{'|'.join(sorted(_NUMBERS, key=len, reverse=True))})"
 _JA_COUNT = r"(?<![\d一二三四五六七八九十])(\d{1,3}|[一二三四五六七八九十数])"
-_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _KANJI = {
     "日": "day", "週間": "week", "週": "week", "か月": "month", "ヶ月": "month", "カ月": "month",
@@ -66,6 +58,8 @@ def find_moments(text: str, now: datetime) -> Moments:
     spans: list[Span] = []
     for pattern, meaning in _PHRASES:
         spans += [meaning(found, now) for found in re.finditer(pattern, folded)]
+    days, folded = take_days(folded)
+    spans += [Span(*edges) for own in days for edges in spans_of(own, now)]
     dated = [_span_of_month(year, month, now) for year, month in _dated_months(folded)]
     if dated:
         return Moments((*spans, *dated))
@@ -76,19 +70,17 @@ def find_moments(text: str, now: datetime) -> Moments:
 
 
 def _dated_months(text: str) -> list[tuple[int, int]]:
-    english = re.findall(rf"\b({_MONTH})\b\.?(?:\s+\d{{1,2}}(?:st|nd|rd|th)?)?,?\s+(20\d\d)", text)
+    english = re.findall(rf"\b({MONTH})\b\.?(?: of)?,?\s+(20\d\d)", text)
     japanese = re.findall(r"(20\d\d)年\s*(\d{1,2})月", text)
-    found = [(int(year), _MONTHS[name]) for name, year in english]
+    found = [(int(year), MONTHS[name]) for name, year in english]
     return found + [(int(year), int(month)) for year, month in japanese if 1 <= int(month) <= 12]
 
 
 def _bare_months(text: str) -> list[int]:
-    # "may" and "march" are verbs too: they count after a preposition or beside a day only.
-    before = rf"\b(?:in|during|of|last|this|since|early|late|mid|by|until)[ -]({_MONTH})\b"
-    beside = rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? ({_MONTH})|({_MONTH}) \d{{1,2}}(?:st|nd|rd|th)?)\b"
-    names = re.findall(before, text) + [a or b for a, b in re.findall(beside, text)]
+    # "may" and "march" are verbs too: they count after a preposition only.
+    names = re.findall(rf"\b(?:in|during|of|last|this|since|by|until)[ -]({MONTH})\b", text)
     japanese = [int(n) for n in re.findall(r"(?<!\d)(\d{1,2})月", text)]
-    return [_MONTHS[name] for name in names] + [n for n in japanese if 1 <= n <= 12]
+    return [MONTHS[name] for name in names] + [n for n in japanese if 1 <= n <= 12]
 
 
 def _day(moment: datetime) -> datetime:
@@ -192,31 +184,60 @@ _PHRASES: tuple[tuple[str, Meaning], ...] = (
     (rf"(?:過去|ここ|この){_JA_COUNT}({_JA_UNITS})", _past),
 )
 
-_DATED = re.compile(rf"(\d{{1,2}})(?:st|nd|rd|th)?\s+({_MONTH})\.?,?\s+(\d{{4}})", re.I)
-_AMERICAN = re.compile(rf"({_MONTH})\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?,?\s+(\d{{4}})", re.I)
-_CLOCK = re.compile(r"(\d{1,2}):(\d{2})\s*(am|pm)?", re.I)
+_CLOCK = re.compile(
+    r"(?<![\d+:-])(\d{1,2})(?::|時)(\d{2})(?::(\d{2})(?:\.\d+)?|分)?\s*(am|pm|a\.m\.|p\.m\.)?", re.I
+)
+_ZONE = re.compile(r"(?:\b(z|utc|gmt)|\s?([+-])(\d{2}):?(\d{2}))\s*$", re.I)
+_EPOCH = re.compile(r"\d{9,19}(?:\.\d*)?", re.A)
+_THOUSANDS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
+"""So large a number counts such parts of a second."""
 
 
-def read_moment(text: str) -> datetime | None:
-    """Return a written date and time in UTC: ISO, ``8 May, 2023``, ``1:56 pm on May 8, 2023``.
+def read_moment(written: str) -> datetime | None:
+    """Return a written date and time in UTC, ``None`` if it is none, or could be two.
 
-    Without a zone it is that of this machine, as the asker's yesterday is.
+    ISO, ``8 May, 2023``, ``1:56 pm on May 8, 2023``, ``2023/05/08 13:56``, ``2023年5月8日``,
+    ``08.05.2023``, or seconds or milliseconds since 1970. Without a zone it is that of this
+    machine, as the asker's yesterday is.
     """
+    text = unicodedata.normalize("NFKC", written).strip().lower()
+    if _EPOCH.fullmatch(text):
+        return _of_epoch(float(text))
     try:
-        return _in_utc(datetime.fromisoformat(text.strip()))
+        return _in_utc(datetime.fromisoformat(text.upper()))
     except ValueError:
         pass
+    days, rest = take_days(text)
+    if len(days) != 1:
+        return None
+    year, month, day, last = days[0]
+    if year is None or day != last:
+        return None
     try:
-        if found := _DATED.search(text):
-            day, month, year = int(found[1]), _MONTHS[found[2].lower()], int(found[3])
-        elif found := _AMERICAN.search(text):
-            day, month, year = int(found[2]), _MONTHS[found[1].lower()], int(found[3])
-        else:
-            return None
-        hour, minute = _clock(text)
-        return _in_utc(datetime(year, month, day, hour, minute))
+        return _in_utc(datetime(year, month, day, *_clock(rest), tzinfo=_zone(rest)))
     except ValueError:
         return None
+
+
+def _of_epoch(number: float) -> datetime | None:
+    for least, parts in _THOUSANDS:
+        if number >= least:
+            number /= parts
+            break
+    try:
+        return datetime.fromtimestamp(number, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _zone(text: str) -> timezone | None:
+    found = _ZONE.search(text)
+    if found is None:
+        return None
+    if found[1]:
+        return UTC
+    size = timedelta(hours=int(found[3]), minutes=int(found[4]))
+    return timezone(-size if found[2] == "-" else size)
 
 
 def day_of(moment: str) -> str:
@@ -235,9 +256,10 @@ def _in_utc(moment: datetime) -> datetime:
         return moment.replace(tzinfo=UTC)
 
 
-def _clock(text: str) -> tuple[int, int]:
+def _clock(text: str) -> tuple[int, int, int]:
     found = _CLOCK.search(text)
     if not found:
-        return 0, 0
-    hour = int(found[1]) % 12 if found[3] else int(found[1])
-    return hour + (12 if (found[3] or "").lower() == "pm" else 0), int(found[2])
+        return 0, 0, 0
+    half = (found[4] or "").lower()[:1]
+    hour = int(found[1]) % 12 if half else int(found[1])
+    return hour + (12 if half == "p" else 0), int(found[2]), int(found[3] or 0)
