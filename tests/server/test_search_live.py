@@ -124,15 +124,14 @@ def test_a_saved_file_is_found_without_being_announced(gateway: Gateway) -> None
 
 
 @pytest.mark.contract("E19")
-def test_many_changes_make_the_answer_stale_until_they_are_ingested(gateway: Gateway) -> None:
+def test_many_changes_are_waited_for_by_the_question_that_finds_them(gateway: Gateway) -> None:
+    """F1: they need not be ingested by hand."""
     many = {f"many/f{i}.py": f"def many_{i}(): pass\n" for i in range(CHEAP + 5)}
     write(gateway.root, many)
     _look_again()
-    assert _search(gateway, "charge a card")["stale"] is True
-    assert gateway.post("ingest", {"paths": list(many)}).json()["added"] == len(many)
-    _look_again()
     found = _search(gateway, "many_7")
     assert (found["chunks"][0]["path"], found["stale"]) == ("many/f7.py", False)
+    assert "coverage" not in found
 
 
 @pytest.mark.contract("E19")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -51,15 +51,7 @@ def equip(
 
 def _searching(settings: Settings, stack: AsyncExitStack, events: EventLog) -> list[Tool]:
     """The code index, here or behind ``EC_RAG_URL``; opened when something is looked for."""
-    place = IndexPlace(
-        settings.root,
-        settings.home,
-        agent_rules(settings),
-        redactor(settings),
-        events,
-        use_vectors=uses_vectors(settings),
-        embedder=partial(choose_embedder, settings),
-    )
+    place = index_place(settings, events)
     stack.push_async_callback(place.close)
     tools = index_tools(place, events)
     if not settings.rag_url:
@@ -69,6 +61,22 @@ def _searching(settings: Settings, stack: AsyncExitStack, events: EventLog) -> l
     remote = RemoteIndex(settings.rag_url, settings.token, events)
     stack.push_async_callback(remote.aclose)
     return remote.adopt(tools)
+
+
+def index_place(
+    settings: Settings, events: EventLog, warn: Callable[[str], None] | None = None
+) -> IndexPlace:
+    """The code index of the settings' root, the same for every command and every server."""
+    return IndexPlace(
+        settings.root,
+        settings.home,
+        agent_rules(settings),
+        redactor(settings),
+        events,
+        use_vectors=uses_vectors(settings),
+        embedder=partial(choose_embedder, settings),
+        warn=warn,
+    )
 
 
 def _evaluator(

@@ -202,4 +202,6 @@ def _plain(result: ToolResult) -> Any:
 
 
 def _told(data: dict[str, Any]) -> ToolResult:
-    return ToolResult(text=json.dumps(data, ensure_ascii=False, default=str), data=data)
+    found = data.get("results")
+    hits = None if found is None else len(found)
+    return ToolResult(json.dumps(data, ensure_ascii=False, default=str), data, hits=hits)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evercontext.cli.indexes import index_folder, opened_index
+from evercontext.cli.indexes import index_folder, opened_index, show_bar
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, root_option, settings_of
 from evercontext.cli.terminal import counted, one_line
@@ -137,13 +137,6 @@ def _progress(as_json: bool) -> Progress | None:
         if total:
             print(json.dumps({"done": done, "total": total}), file=sys.stderr, flush=True)
 
-    def show(done: int, total: int) -> None:
-        if not total:
-            return
-        width = 30 * done // max(total, 1)
-        end = "\n" if done >= total else ""
-        print(f"\r[{'#' * width:30s}] {done}/{total}", end=end, file=sys.stderr, flush=True)
-
     if as_json:
         return tell
-    return show if sys.stderr.isatty() else None
+    return show_bar if sys.stderr.isatty() else None

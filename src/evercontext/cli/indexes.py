@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evercontext.cli.terminal import one_line
-from evercontext.errors import ModelProblem
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:
-    from evercontext.domain.model import Embedder
     from evercontext.index.remote import RemoteIndex
     from evercontext.index.search import CodeIndex
 
@@ -29,43 +27,37 @@ def _warn(text: str) -> None:
     print(f"warning: {one_line(text)}", file=sys.stderr)
 
 
-def _embedder(settings: Settings) -> Embedder | None:
-    """Return the chosen embedder; one that is not there is told, and done without."""
-    from evercontext.app.embedding import choose_embedder
+def show_bar(done: int, total: int) -> None:
+    """Draw how far an update has come, over what was drawn before."""
+    if not total:
+        return
+    width = 30 * done // max(total, 1)
+    end = "\n" if done >= total else ""
+    print(f"\r[{'#' * width:30s}] {done}/{total}", end=end, file=sys.stderr, flush=True)
 
-    try:
-        return choose_embedder(settings)
-    except ModelProblem as problem:
-        _warn(f"{problem}; the packaged vectors are used")
-        return None
+
+def show_progress(done: int, total: int) -> None:
+    """Show a person how far an update has come that they wait for."""
+    if done == 0:
+        print("indexing first …", file=sys.stderr, flush=True)
+    if sys.stderr.isatty():
+        show_bar(done, total)
 
 
 @asynccontextmanager
 async def opened_index(settings: Settings) -> AsyncIterator[CodeIndex]:
     """Open the index of the settings' root under the agent's policy."""
-    from evercontext.app.embedding import uses_vectors
-    from evercontext.app.equipment import redactor
+    from evercontext.app.equipment import index_place, redactor
     from evercontext.app.house import check_root
     from evercontext.events.log import EventLog
-    from evercontext.files.policy import agent_policy
-    from evercontext.index.renames import into_log
-    from evercontext.index.search import CodeIndex
 
     check_root(settings)
-    index = await CodeIndex.open(
-        settings.root,
-        folder=await index_folder(settings, tell=True),
-        policy=agent_policy(settings.allow_ext, settings.max_bytes),
-        redactor=redactor(settings),
-        use_vectors=uses_vectors(settings),
-        embedder=_embedder(settings),
-    )
     events = EventLog(settings.traces, redactor(settings))
-    index.indexer.on_renamed = into_log(events)
+    place = index_place(settings, events, _warn)
     try:
-        yield index
+        yield await place()
     finally:
-        await index.close()
+        await place.close()
         events.close()
 
 

@@ -279,6 +279,8 @@ def verdict(result: StepResult) -> tuple[str, str]:
     """How a call ended, in one word and its colour."""
     if result.ok and result.exit_code is not None:
         return f"exit {result.exit_code}", "yellow" if result.exit_code else "green"
+    if result.ok and result.hits is not None:
+        return counted(result.hits, "hit"), "green" if result.hits else "yellow"
     if result.ok:
         return "ok", "green"
     kind = by_code(result.error or "")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evercontext.cli.indexes import opened_index, remote_index
+from evercontext.cli.indexes import opened_index, remote_index, show_progress
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, root_option, settings_of
 from evercontext.cli.terminal import Screen, one_line
@@ -27,7 +27,7 @@ _Answerer = Callable[[str], Awaitable[dict[str, Any]]]
 
 _SHOWN_LINES = 12
 _PATIENCE = 60.0
-"""Seconds that a person waits for another process that indexes."""
+"""Seconds that a person waits for the index: for this process, or another one that builds it."""
 _SIGNALS = 8
 _WEAKEST_SHOWN = 0.01
 
@@ -62,8 +62,8 @@ def command(
     With - as QUERY the whole standard input is one question: its first line or sentence says what
     is meant, what follows adds paths, frames and names.
 
-    The index is brought up to date first where that is quick; otherwise the answer says that it
-    is stale.
+    The index is brought up to date first, for up to a minute; an answer that comes before it is
+    complete says so, and the next one goes on from there.
     """
     if many == (query is not None):
         raise UsageError("give either a QUERY or --stdin")
@@ -141,7 +141,7 @@ class _Asked:
         async with opened_index(self._settings) as index:
             if patient and not self._committed:
                 await _catch_up(index)
-            yield partial(self._asked_here, index, patient)
+            yield partial(self._asked_here, index)
 
     async def _asked_there(self, remote: RemoteIndex, query: str) -> dict[str, Any]:
         asked: dict[str, Any] = {"query": query, "top_k": self._top_k}
@@ -149,20 +149,25 @@ class _Asked:
             asked["filters"] = {"path_prefix": self._prefix}
         return {"chunks": [], **await remote.ask("search_code", asked, str(uuid.uuid4()))}
 
-    async def _asked_here(self, index: CodeIndex, caught_up: bool, query: str) -> dict[str, Any]:
-        from evercontext.index.tools import as_data
+    async def _asked_here(self, index: CodeIndex, query: str) -> dict[str, Any]:
+        from evercontext.index.tools import as_data, incomplete
 
         answer = await self._answer(index, query)
-        if answer.stale and not caught_up and not self._committed:
-            # Asked by a person, who would rather wait than read "stale".
-            print("indexing first …", file=sys.stderr, flush=True)
-            await _catch_up(index)
-            answer = await self._answer(index, query)
-        return as_data(answer)
+        data = as_data(answer)
+        if (lacks := incomplete(answer).strip()) and not self._committed:
+            data["note"] = " ".join(filter(None, [data.get("note"), lacks]))
+        return data
 
     async def _answer(self, index: CodeIndex, query: str) -> Answer:
-        search = index.search_commit if self._committed else index.search
-        return await search(query, self._top_k, self._prefix, explain=self._explain)
+        from evercontext.index.asking import ask
+
+        asked = query, self._top_k, self._prefix
+        if self._committed:
+            return await index.search_commit(*asked, explain=self._explain)
+        # Asked by a person, who would rather wait than read "stale".
+        return await ask(
+            index, *asked, explain=self._explain, patience=_PATIENCE, progress=show_progress
+        )
 
     def _show(self, chunks: Sequence[dict[str, Any]]) -> None:
         screen = Screen(sys.stdout, no_color=self._settings.no_color)

@@ -114,6 +114,8 @@ class StepResult(Body):
     truncated: bool = False
     exit_code: int | None = None
     """Of the command that the tool ran; the first that is not 0 where it ran several."""
+    hits: int | None = None
+    """How much a search found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,6 +70,8 @@ class ToolResult:
     display: str | None = None
     changes: tuple[FileChange, ...] = ()
     error: EverContextError | None = None
+    hits: int | None = None
+    """How much a search found: said on the line of its call."""
     raw: str | None = None
     """``data`` as the JSON that a foreign server wrote, so that a relay need not rebuild it."""
 

@@ -241,6 +241,14 @@ class ChunkTable:
         row = await self.store.fetch_one("SELECT value FROM facts WHERE name = 'generation'")
         return int(row["value"]) if row else 0
 
+    async def state(self) -> tuple[str, int]:
+        """Return identity and generation: what is the same while nothing changed."""
+        found = await self.store.fetch_all(
+            "SELECT name, value FROM facts WHERE name IN ('identity', 'generation')"
+        )
+        facts = {str(row["name"]): str(row["value"]) for row in found}
+        return facts.get("identity", ""), int(facts.get("generation", "0"))
+
     async def changes_since(self, generation: int) -> list[tuple[str, str | None]]:
         """Return (path, content or ``None``) of what changed after a generation."""
         found = await self.store.fetch_all(

@@ -12,6 +12,7 @@ from pathlib import Path
 from evercontext.errors import ConfigError
 
 FOLDER = ".evercontext"
+FILE = "index.db"
 TOP_K = 5
 MOST_RESULTS = 100
 LONGEST_KEPT = 2_000
@@ -46,7 +47,7 @@ async def index_folder(
             return prepare_folder(real)
         if tell:
             tell(f"{reason}, so the index is kept in the home folder")
-    folder = home / "indexes" / hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
+    folder = home_folder(real, home)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as problem:
@@ -57,11 +58,16 @@ async def index_folder(
     return folder
 
 
+def home_folder(root: Path, home: Path) -> Path:
+    """Return where the index of a tree lies that may not be in it."""
+    return home / "indexes" / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+
+
 async def _why_unusable(folder: Path) -> str | None:
     from evercontext.index.trust import why_strange
 
     reason = await why_strange(folder)
-    for place in (folder, folder / "index.db"):
+    for place in (folder, folder / FILE):
         if reason is None and os.access(place, os.F_OK) and not os.access(place, os.W_OK):
             return f"{place.relative_to(folder.parent)} cannot be written"
     return reason

@@ -85,6 +85,8 @@ class Pending:
     gone: list[str]
     doubtful: int = 0
     """How many of the changed are here only because they were indexed right after a change."""
+    files: int = 0
+    """How many files the tree has that belong into the index, as far as it was looked at."""
 
     @property
     def cheap(self) -> bool:
@@ -126,7 +128,8 @@ class Indexer:
         else:
             found, rows, gone = await self._pending_below(paths)
         changed = [f for f in found if not _same(rows.get(f.path), f)]
-        return Pending(changed, gone, sum(_doubtful(rows.get(f.path), f) for f in changed))
+        doubtful = sum(_doubtful(rows.get(f.path), f) for f in changed)
+        return Pending(changed, gone, doubtful, len(found))
 
     async def _pending_below(
         self, paths: Sequence[str]

@@ -40,14 +40,18 @@ class LiveCorpus:
         self._borrowed = borrowed
         self._corpus: Corpus | None = None
         self._generation = 0
-        self._newest = Remembered(table.store, table.generation)
+        self._identity = ""
+        self._newest = Remembered(table.store, table.state)
 
     async def get(self) -> Corpus:
         """Return the corpus as of the last batch, whoever wrote it."""
-        generation = await self._newest.get()
+        identity, generation = await self._newest.get()
         space = await self._space()
-        if self._corpus is None or not _is_same(self._corpus.vectors, space):
-            self._corpus = await self._first(space, generation)
+        # Another identity: the table was replaced as a whole by the copy of another one.
+        replaced = identity != self._identity
+        if self._corpus is None or replaced or not _is_same(self._corpus.vectors, space):
+            self._corpus = await self._first(space, identity, generation)
+            self._identity = identity
         elif generation != self._generation:
             await self._follow(self._corpus, await self._table.changes_since(self._generation))
         self._generation = generation
@@ -57,8 +61,9 @@ class LiveCorpus:
         """Put a small update into the corpus from memory; others are read from the table later."""
         if self._corpus is None or self._borrowed is not None:
             return
-        generation = await self._newest.get()
-        if report.touched and report.kept and generation == self._generation + 1:
+        identity, generation = await self._newest.get()
+        follows = identity == self._identity and generation == self._generation + 1
+        if report.touched and report.kept and follows:
             known = await self._table.analyses({content for _, content in report.reused})
             reused = [(path, unpack(known[content])) for path, content in report.reused]
             for path, analysis in (*report.applied, *reused):
@@ -72,9 +77,8 @@ class LiveCorpus:
         borrowed = await self._borrowed.space() if self._borrowed else None
         return borrowed or self._vectors
 
-    async def _first(self, space: StaticVectors | None, generation: int) -> Corpus:
+    async def _first(self, space: StaticVectors | None, identity: str, generation: int) -> Corpus:
         """Return the corpus from its snapshot if that is nearly new, else from all rows."""
-        identity = await self._table.identity()
         found = await asyncio.to_thread(snapshot.load, self._folder, identity, space)
         if found is not None and found[1] <= generation:
             corpus, since = found

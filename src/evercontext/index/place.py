@@ -16,7 +16,7 @@ from evercontext.errors import ModelProblem
 from evercontext.events.log import EventLog
 from evercontext.events.redact import Redactor
 from evercontext.files.policy import FilePolicy
-from evercontext.index.folder import index_folder
+from evercontext.index.folder import home_folder, index_folder
 
 if TYPE_CHECKING:
     from evercontext.index.search import CodeIndex
@@ -34,6 +34,8 @@ class IndexPlace:
     use_vectors: bool = True
     embedder: Callable[[], Embedder | None] = lambda: None
     """Returns what ranks by meaning instead of the packaged vectors; raises what it lacks."""
+    warn: Callable[[str], None] | None = None
+    """Hears what has no trace to be told in."""
     _folders: dict[bool, Path] = field(default_factory=dict)
     _open: dict[Path, CodeIndex] = field(default_factory=dict)
     _busy: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -47,6 +49,7 @@ class IndexPlace:
         async with self._busy:
             folder = await self._folder(writing, caller)
             if folder not in self._open:
+                await self._seed(folder)
                 self._open[folder] = await CodeIndex.open(
                     self.root,
                     folder=folder,
@@ -67,7 +70,10 @@ class IndexPlace:
             return None
 
     def _tell(self, text: str, caller: Caller | None) -> None:
-        if self.events and caller:
+        if caller is None:
+            if self.warn:
+                self.warn(text)
+        elif self.events:
             body = Notice(level="warning", text=text)
             self.events.emit(body, trace_id=caller.trace_id, parent=caller.parent)
 
@@ -78,6 +84,13 @@ class IndexPlace:
             found = await index_folder(self.root, self.home, writing=writing, tell=tell)
             self._folders[writing] = found
         return self._folders[writing]
+
+    async def _seed(self, folder: Path) -> None:
+        """Take over what the other index of this tree knows: at home, or in the tree."""
+        from evercontext.index.seeding import seed
+
+        real = await asyncio.to_thread(self.root.resolve)
+        await seed(folder, real, home_folder(real, self.home))
 
     async def close(self) -> None:
         """Close whatever was opened."""

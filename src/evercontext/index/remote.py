@@ -49,6 +49,7 @@ class RemoteIndex:
             data = await self._post(route, arguments, caller.trace_id)
             if route == "/search":
                 self._note(arguments["query"], data, caller)
+                return ToolResult(_as_text(data), data, hits=len(data.get("chunks", ())))
             return ToolResult(_as_text(data), data)
 
         return run

@@ -8,6 +8,7 @@ indexed at once, many are left to ``update`` and the answer says that it is stal
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from evercontext.index.commits import Commits
 from evercontext.index.committed import CommittedTree
 from evercontext.index.corpus import Corpus
 from evercontext.index.features import NAMES
-from evercontext.index.folder import FOLDER, MOST_RESULTS, TOP_K, prepare_folder
+from evercontext.index.folder import FILE, FOLDER, MOST_RESULTS, TOP_K, prepare_folder
 from evercontext.index.indexer import Indexer, Pending, Progress, Report
 from evercontext.index.lease import IndexLease
 from evercontext.index.live import LiveCorpus
@@ -34,15 +35,16 @@ from evercontext.index.question import Question, understand
 from evercontext.index.ranking import Ranked, rank
 from evercontext.index.reading import Reader, Unfit
 from evercontext.index.trust import why_strange
-from evercontext.index.walker import Walker
+from evercontext.index.walker import Found, Walker
 from evercontext.process.workers import think
 from evercontext.retrieval.postings import Floats
 from evercontext.retrieval.tokens import STOP_WORDS, fold, has_cjk, runs
 from evercontext.retrieval.vectors import StaticVectors, load_static_vectors
 
-FILE = "index.db"
 _LONG = 64
 """A character of a question is as much work as so many of a plain text."""
+_BACKGROUND_PATIENCE = 600.0
+"""Seconds that an update in the background waits for another process that indexes."""
 LOOK_EVERY = 1.0
 """Seconds in which the tree is not looked at again."""
 
@@ -85,6 +87,16 @@ class Answer:
     """True if the tree has changes that this answer does not know yet."""
     note: str | None = None
     """What kept the answer from being as good as asked for."""
+    indexed: int = 0
+    """How many of the tree's files the index knows as they are; said where it is stale."""
+    files: int = 0
+
+    @property
+    def coverage(self) -> str:
+        """How complete the index was, in words; empty where nothing is missing."""
+        if not self.stale or self.indexed >= self.files:
+            return ""
+        return f"{self.indexed:,} of {self.files:,} files"
 
 
 class CodeIndex:
@@ -104,8 +116,11 @@ class CodeIndex:
         self._vectors = vectors
         self._borrowed = borrowed
         self._live = LiveCorpus(indexer.table, folder, vectors, borrowed)
-        self._looked = 0.0
+        self._looked = -math.inf
         self._stale = False
+        self._pending = Pending([], [])
+        """What was missing when the tree was last looked at."""
+        self._catching_up: asyncio.Task[None] | None = None
         self._note: str | None = None
         self._busy = asyncio.Lock()
         """Held while the corpus is read or changed."""
@@ -143,7 +158,10 @@ class CodeIndex:
         return cls(indexer, pinned, place, vectors, borrowed)
 
     async def close(self) -> None:
-        """Give everything back."""
+        """Give everything back; an update in the background ends, and keeps what it has done."""
+        if self._catching_up is not None:
+            self._catching_up.cancel()
+            await asyncio.wait({self._catching_up})
         if self._borrowed is not None:
             await self._borrowed.close()
         await self.table.close()
@@ -167,9 +185,31 @@ class CodeIndex:
             await self._borrowed.catch_up(report, progress)
         return report
 
+    @property
+    def unknown(self) -> Sequence[Found]:
+        """Files that the index does not know as they are, too many to be read while one waits."""
+        return () if self._pending.cheap else self._pending.changed
+
+    def catch_up(self, progress: Progress | None = None) -> asyncio.Task[None] | None:
+        """Bring the index up to date in the background; nothing if that is under way already."""
+        if self._catching_up is not None and not self._catching_up.done():
+            return None
+        self._catching_up = asyncio.create_task(self._catch_up(progress))
+        return self._catching_up
+
+    async def _catch_up(self, progress: Progress | None) -> None:
+        try:
+            await self.update(progress=progress, patience=_BACKGROUND_PATIENCE)
+        except EverContextError as problem:
+            # What is known already can still be searched.
+            self._note = None if isinstance(problem, StoreBusy) else problem.message
+        else:
+            self._note = None
+        self._looked = -math.inf
+
     async def _update(self, pending: Pending, progress: Progress | None = None) -> Report:
         report = await self.indexer.update(pending, keep_analyses=pending.cheap, progress=progress)
-        self._stale = False
+        self._stale, self._pending = False, Pending([], [])
         return report
 
     async def _follow(self, report: Report) -> None:
@@ -203,7 +243,7 @@ class CodeIndex:
                 await self._freshen()
             corpus = await self._live.get()
             if not corpus.live_files:
-                return Answer((), self._stale)
+                return self._answer(())
             vector = await self._vector_of(question, corpus)
             if vector is None and corpus.vectors is not self._vectors:
                 # The embedder does not answer: the packaged vectors do.
@@ -213,8 +253,14 @@ class CodeIndex:
             # Held meanwhile, as a thread must not read what an update changes.
             ranked = await think(work, rank, corpus, question, vector, most, path_prefix)
         hits = await asyncio.to_thread(self._show, corpus, ranked, explain)
+        return self._answer(hits)
+
+    def _answer(self, hits: Sequence[Hit]) -> Answer:
         note = self._note or (self._borrowed.note if self._borrowed else None)
-        return Answer(tuple(hits), self._stale, note)
+        files = self._pending.files
+        return Answer(
+            tuple(hits), self._stale, note, max(0, files - len(self._pending.changed)), files
+        )
 
     async def search_commit(
         self,
@@ -259,7 +305,7 @@ class CodeIndex:
     async def _freshen(self) -> None:
         if time.monotonic() - self._looked < LOOK_EVERY:
             return
-        pending = await self.indexer.pending()
+        self._pending = pending = await self.indexer.pending()
         self._stale = bool(len(pending))
         # An update that is under way, here or elsewhere, is not waited for.
         if len(pending) and pending.cheap and not self._updating.locked():

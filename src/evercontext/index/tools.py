@@ -6,10 +6,12 @@ Each tool's ``data`` is what REST answers: ``search_code`` is ``POST /search``, 
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from evercontext.domain.event import Evidence, Indexed
+from evercontext.domain.event import Evidence, Indexed, Notice
 from evercontext.domain.tool import Arguments, Caller, Effect, Tool, ToolResult
 from evercontext.errors import InvalidArguments
 from evercontext.events.log import EventLog
@@ -18,12 +20,14 @@ from evercontext.index.folder import LONGEST_KEPT, MOST_RESULTS, TOP_K
 
 if TYPE_CHECKING:
     from evercontext.files.policy import FilePolicy
-    from evercontext.index.indexer import Report
+    from evercontext.index.indexer import Progress, Report
     from evercontext.index.search import Answer, CodeIndex
 
 OpenIndex = Callable[[Caller], Awaitable["CodeIndex"]]
 _PATIENCE = 30.0
 """Seconds that an update waits for another process that indexes."""
+_TELL_EVERY = 2.0
+"""Seconds between two words about an update in the background."""
 _LONGEST_TEXT = 4_000
 """Characters of one chunk that a model is shown."""
 
@@ -112,9 +116,17 @@ class _Door:
         """Answer a question."""
         if not arguments["query"].strip():
             raise InvalidArguments("query: it is empty")
+        from evercontext.index.asking import ask
+
         prefix = (arguments.get("filters") or {}).get("path_prefix")
         index = await self._open(caller)
-        answer = await index.search(arguments["query"], arguments.get("top_k", TOP_K), prefix)
+        answer = await ask(
+            index,
+            arguments["query"],
+            arguments.get("top_k", TOP_K),
+            prefix,
+            progress=self._progress(caller),
+        )
         if self._events:
             self._events.emit(
                 Evidence(
@@ -125,7 +137,27 @@ class _Door:
                 trace_id=caller.trace_id,
                 parent=caller.parent,
             )
-        return ToolResult(_as_text(answer), as_data(answer))
+        return ToolResult(_as_text(answer), as_data(answer), hits=len(answer.hits))
+
+    def _progress(self, caller: Caller) -> Progress | None:
+        """Tell the caller's trace how an update in the background gets on."""
+        events = self._events
+        if events is None:
+            return None
+        told = -math.inf
+
+        def tell(done: int, total: int) -> None:
+            nonlocal told
+            now = time.monotonic()
+            if done < total and now - told < _TELL_EVERY:
+                return
+            told = now
+            text = f"code index: {done:,} of {total:,} files"
+            events.emit(
+                Notice(level="info", text=text), trace_id=caller.trace_id, parent=caller.parent
+            )
+
+        return tell
 
     async def ingest(self, arguments: Arguments, caller: Caller) -> ToolResult:
         """Index paths, or what a diff names."""
@@ -179,6 +211,11 @@ def as_data(answer: Answer) -> dict[str, Any]:
             for hit in answer.hits
         ],
         "stale": answer.stale,
+        **(
+            {"coverage": {"indexed": answer.indexed, "files": answer.files}}
+            if answer.coverage
+            else {}
+        ),
         **({"note": answer.note} if answer.note else {}),
     }
 
@@ -198,11 +235,21 @@ def _paths_of(diff: Any) -> list[str]:
 
 def _as_text(answer: Answer) -> str:
     if not answer.hits:
-        return "Nothing found." + (" The index is not complete yet." if answer.stale else "")
+        return "Nothing found." + incomplete(answer)
     parts = [
         f"{hit.path}:{hit.start_line}-{hit.end_line}"
         f"{f' ({hit.symbol})' if hit.symbol else ''}\n{hit.text[:_LONGEST_TEXT]}"
         for hit in answer.hits
     ]
-    note = "\n\n(The index does not know the newest changes yet.)" if answer.stale else ""
-    return "\n\n".join(parts) + note
+    note = incomplete(answer)
+    return "\n\n".join(parts) + (f"\n\n({note.strip()})" if note else "")
+
+
+def incomplete(answer: Answer) -> str:
+    """What an answer lacks, as a sentence; empty where it lacks nothing."""
+    if answer.coverage:
+        return (
+            f" The index holds {answer.coverage} so far; the others were searched by file name "
+            "and plain text. Ask again for a better answer."
+        )
+    return " The index does not know the newest changes yet." if answer.stale else ""

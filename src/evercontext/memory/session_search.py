@@ -91,7 +91,8 @@ def look_back_tool(store: Store, project: Path) -> Tool:
             store, project, query, _LOOKED_BACK, user_id=who, session=caller.session
         )
         found = [f"[{hit.timestamp} {hit.role}] {hit.excerpt}" for hit in hits]
-        return ToolResult("\n".join(found) or "nothing of this session holds these words")
+        text = "\n".join(found) or "nothing of this session holds these words"
+        return ToolResult(text, hits=len(found))
 
     return Tool(
         name="look_back",

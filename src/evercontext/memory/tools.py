@@ -109,9 +109,10 @@ class _Door:
         wanted = RetrievalOptions(arguments.get("limit", 5), who.user, who.project or self._project)
         found = await self._retrieval.retrieve(arguments["query"], wanted)
         if not found:
-            return ToolResult("Nothing is remembered about that.", {"memories": []})
+            return ToolResult("Nothing is remembered about that.", {"memories": []}, hits=0)
         lines = [NOTE, *map(describe, found)]
-        return ToolResult("\n".join(lines), {"memories": [as_json(one) for one in found]})
+        data = {"memories": [as_json(one) for one in found]}
+        return ToolResult("\n".join(lines), data, hits=len(found))
 
     async def forget(self, arguments: Arguments, caller: Caller) -> ToolResult:
         who, id = caller.principal, arguments["id"]

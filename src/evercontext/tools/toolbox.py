@@ -265,6 +265,7 @@ class Toolbox:
                 duration_ms=duration,
                 truncated=cut,
                 exit_code=_exit_code(result),
+                hits=result.hits,
             ),
             trace_id=caller.trace_id,
             parent=step,

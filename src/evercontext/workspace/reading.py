@@ -138,7 +138,7 @@ def _search_files(workspace: Workspace) -> Tool:
         found = await workspace.search(arguments["directory"], arguments["keyword"], caller)
         more = ["… and more: search in a smaller directory"] if found.truncated else []
         text = "\n".join([*found.paths, *more]) or "no file contains it"
-        return ToolResult(text, list(found.paths))
+        return ToolResult(text, list(found.paths), hits=len(found.paths))
 
     return Tool(
         name="search_files",

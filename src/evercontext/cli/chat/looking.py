@@ -97,6 +97,26 @@ async def show_memories(dialogue: Dialogue, given: str) -> None:
         dialogue.say("nothing is remembered here yet", "dim")
 
 
+async def search_code(dialogue: Dialogue, given: str) -> None:
+    """Find code, as the agent finds it."""
+    from evercontext.agent.task import new_trace_id
+
+    if not given:
+        raise UsageError("say what you are looking for", fix="/search WORDS")
+    caller = dialogue.talk.caller(new_trace_id())
+    result = await dialogue.talk.toolbox.call("search_code", {"query": given}, caller)
+    if result.error:
+        raise result.error
+    for chunk in result.data["chunks"]:
+        place = f"{chunk['path']}:{str(chunk['span']).replace('L', '')}"
+        name = one_line(chunk.get("symbol") or "")
+        dialogue.screen.line(f"  {one_line(place)}  {name}".rstrip())
+    if covered := result.data.get("coverage"):
+        dialogue.say(
+            f"the index holds {covered['indexed']:,} of {covered['files']:,} files so far", "dim"
+        )
+
+
 async def show_usage(dialogue: Dialogue, given: str) -> None:
     """Tokens and money since this session was opened."""
     spent = dialogue.talk.spent_usd

@@ -107,6 +107,7 @@ WORDS: dict[str, Word] = {
     "skills": Word("what the agent can look up", looking.show_skills),
     "hooks": Word("commands that run around the agent's work", looking.show_hooks),
     "mcp": Word("outside tool servers", looking.show_servers),
+    "search": Word("WORDS find code in this project", looking.search_code),
     "memory": Word("[WORDS] what is remembered of this project", looking.show_memories),
     "usage": Word("tokens and money of this session", looking.show_usage),
     "cost": Word("the same as /usage", looking.show_usage),

@@ -1,0 +1,59 @@
+"""Copy a SQLite database while others may use it, and leave nothing beside the original."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+from evercontext.storage.connect import BUSY_SECONDS, create_private, translated
+
+_LOG, _SHARED = "-wal", "-shm"
+
+
+def stamp_of(database: Path) -> str:
+    """What is another text after every commit to a database; empty where there is none."""
+    told = []
+    for file in (database, _beside(database, _LOG)):
+        try:
+            seen = os.lstat(file)
+        except OSError:
+            continue
+        told.append(f"{seen.st_ino} {seen.st_size} {seen.st_mtime_ns}")
+    return ", ".join(told)
+
+
+def replicate(source: Path, target: Path) -> None:
+    """Make ``target`` hold what ``source`` holds, whole or not at all; readers of both go on."""
+    with translated(), tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        create_private(target)
+        with (
+            closing(_reading(source, Path(scratch))) as old,
+            closing(sqlite3.connect(target, timeout=BUSY_SECONDS)) as new,
+        ):
+            old.backup(new)
+
+
+def _reading(source: Path, scratch: Path) -> sqlite3.Connection:
+    log = _beside(source, _LOG)
+    if not log.exists() or not log.stat().st_size:
+        # Nobody writes: read without the files that SQLite would put beside it.
+        return _opened(source, "mode=ro&immutable=1")
+    if _beside(source, _SHARED).exists():
+        return _opened(source, "mode=ro")
+    # Left by a process that was killed; reading it here would write beside it.
+    for file in (source, log):
+        shutil.copyfile(file, scratch / file.name)
+    return _opened(scratch / source.name, "mode=rw")
+
+
+def _opened(file: Path, how: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{quote(str(file))}?{how}", uri=True, timeout=BUSY_SECONDS)
+
+
+def _beside(database: Path, ending: str) -> Path:
+    return database.with_name(database.name + ending)
