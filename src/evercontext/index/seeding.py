@@ -13,6 +13,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from evercontext.errors import EverContextError
+from evercontext.files.small import small_text
 from evercontext.index import snapshot
 from evercontext.index.folder import FILE, FOLDER
 from evercontext.index.lease import IndexLease
@@ -46,14 +47,7 @@ def _worth_copying(source: Path, folder: Path) -> bool:
     if not (folder / FILE).exists():
         return True
     # At home lies a copy; what the tree has is its own, and the newer one.
-    return source.name == FOLDER and _copied(folder) != stamp_of(source / FILE)
-
-
-def _copied(folder: Path) -> str:
-    try:
-        return (folder / _STAMP).read_text("ascii")
-    except (OSError, ValueError):
-        return ""
+    return source.name == FOLDER and small_text(folder, _STAMP) != stamp_of(source / FILE)
 
 
 def _copy(source: Path, folder: Path) -> None:
