@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evercontext.index.chunker import LONGEST, Span, cut, find_definitions
+from evercontext.index.chunker import LONGEST, Named, Span, cut, find_definitions, shown_symbol
 from evercontext.index.languages import language_of
 from tests.index.world import SHOP
 
@@ -48,8 +48,32 @@ def test_chunks_end_where_functions_end() -> None:
     lines = text.split("\n")
     spans = cut(lines, "python", find_definitions(text, "python"))
     by_symbol = {span.symbol: span for span in spans}
-    assert by_symbol["refund"] == Span(12, 14, "refund", "function")
-    assert lines[by_symbol["charge"].start - 1].strip().startswith("def charge")
+    assert by_symbol["refund"] == Span(12, 14, (Named("refund", "function"),))
+    charge = by_symbol["PaymentGateway.charge"]
+    assert lines[charge.start - 1].strip().startswith("def charge")
+
+
+@pytest.mark.contract("E36")
+def test_a_chunk_names_all_that_it_defines_and_methods_with_their_class() -> None:
+    """F3: of several definitions in one chunk only the first was named."""
+    text = "def add(a, b): return a + b\ndef subtract(a, b): return a - b\ndef greet(): return 1\n"
+    [span] = cut(text.split("\n"), "python", find_definitions(text, "python"))
+    assert [named.name for named in span.names] == ["add", "subtract", "greet"]
+    assert shown_symbol(span.names) == "add, subtract, greet"
+    assert shown_symbol(span.names, {"greet"}) == "greet"
+    text = SHOP["shop/cart.py"]
+    spans = cut(text.split("\n"), "python", find_definitions(text, "python"))
+    names = [named.name for span in spans for named in span.names]
+    assert names == ["Cart", "Cart.__init__", "Cart.add_item", "Cart.total_price"]
+    assert shown_symbol([Named("Cart", "type"), Named("Cart.__init__", "function")]) == "Cart"
+
+
+def test_a_piece_of_a_long_function_is_named_after_it_and_defines_nothing() -> None:
+    text = "def long():\n" + "".join(f"    x = {n}\n" for n in range(100))
+    spans = cut(text.split("\n"), "python", find_definitions(text, "python"))
+    assert len(spans) > 1
+    assert [span.symbol for span in spans] == ["long"] * len(spans)
+    assert [span.names[0].begins for span in spans] == [True] + [False] * (len(spans) - 1)
 
 
 @pytest.mark.contract("E36")

@@ -105,7 +105,100 @@ def test_the_chunk_that_is_shown_is_the_function_that_is_asked_for() -> None:
     corpus = _corpus({"files.py": text, "other.py": "x = 1\n"})
     for query, name in (("rename a file", "rename_file"), ("delete_file", "delete_file")):
         best = rank(corpus, understand(query), None, 1)[0]
-        assert corpus.symbol(int(corpus.values("first_chunk")[best.slot]) + best.chunk) == name
+        assert best.symbol == name
+
+
+@pytest.mark.parametrize(
+    ("query", "symbol", "first_line"),
+    [
+        ("Router", "Router", "class Router:"),
+        ("router", "router", "def router(app):"),
+        ("Table.match", "Table.match", "def match(self, row):"),
+        ("Router.match", "Router.match", "def match(self, url):"),
+    ],
+)
+def test_the_piece_that_is_shown_defines_the_name_as_it_is_spelt(
+    query: str, symbol: str, first_line: str
+) -> None:
+    """F3: a helper, a constructor or a method of the same letters was shown for the class."""
+    text = """
+def router(app):
+    found = Router(app)
+    return found.router
+
+
+class Router:
+    limit = 5
+    size = 7
+
+    def match(self, url):
+        router = self.router
+        return Router(router, url)
+
+    def router(self):
+        Router.router = Router.Router
+        return self.Router
+
+
+class Table:
+    limit = 5
+    size = 7
+
+    def match(self, row):
+        rows = self.rows
+        return rows.match(row)
+"""
+    corpus = _corpus({"web.py": text, "other.py": "x = 1\n"})
+    best = rank(corpus, understand(query), None, 1)[0]
+    chunk = int(corpus.values("first_chunk")[best.slot]) + best.chunk
+    line = int(corpus.values("chunk_lines")[chunk][0])
+    assert best.symbol == symbol
+    assert text.split("\n")[line - 1].strip() == first_line
+
+
+def test_a_merged_chunk_is_named_after_what_was_asked() -> None:
+    """F3: "greet" showed a chunk that was called ``subtract``."""
+    text = "def subtract(a, b): return a - b\ndef greet(name): return f'hi {name}'\n"
+    corpus = _corpus({"a.py": text, "b.py": "x = 1\n"})
+    assert rank(corpus, understand("greet"), None, 1)[0].symbol == "greet"
+    assert rank(corpus, understand("the difference, subtracted"), None, 1)[0].symbol == (
+        "subtract, greet"
+    )
+
+
+def test_a_score_means_the_same_with_a_path_filter() -> None:
+    """F3: the same chunk had .447 with a filter and .0003 without."""
+    files = {
+        f"src/m{i}.py": f"def parse_number_{i}(text):\n    return int(text)\n" for i in range(9)
+    }
+    corpus = _corpus(files | {"docs/old.py": "def unrelated():\n    return 'parse'\n"})
+    question = understand("parse a number from text")
+    everywhere = {corpus.path(r.slot): r.score for r in rank(corpus, question, None, 20)}
+    for prefix in ("src/m3", "docs/", "src/"):
+        for found in rank(corpus, question, None, 20, prefix):
+            path = corpus.path(found.slot)
+            assert path.startswith(prefix)
+            if path in everywhere:
+                assert found.score == pytest.approx(everywhere[path], abs=1e-4)
+
+
+def test_what_is_weak_does_not_fill_up_the_page() -> None:
+    """F3: hits below .01 filled up the number that was asked for."""
+    others = {f"tests/test_{i}.md": f"some prose about a cart, number {i}\n" for i in range(30)}
+    corpus = _corpus({"shop/cart.py": "class Cart:\n    items = []\n    size = 1\n", **others})
+    ranked = rank(corpus, understand("Cart"), None, 20)
+    assert corpus.path(ranked[0].slot) == "shop/cart.py"
+    assert all(found.score >= 0.01 for found in ranked)
+
+
+def test_reasons_are_true_of_the_chunk_that_is_shown() -> None:
+    """F3: reasons were the file's."""
+    corpus = _corpus(SHOP)
+    for found in rank(corpus, understand("refund PaymentGateway"), None, 5):
+        names = corpus.names_in(int(corpus.values("first_chunk")[found.slot]) + found.chunk)
+        defined = {named.short_name for named in names if named.begins}
+        if "defines a name of the question" in found.reasons:
+            assert "PaymentGateway" in defined
 
 
 def test_scores_fall_and_stay_between_zero_and_one() -> None:

@@ -45,7 +45,7 @@ def test_a_mapped_corpus_answers_like_the_one_it_was_made_of(tmp_path: Path) -> 
     mapped, generation = found
     assert generation == 7
     assert _answers(mapped) == _answers(built)
-    assert mapped.symbol(0) == built.symbol(0)
+    assert mapped.names_in(0) == built.names_in(0)
 
 
 def test_a_mapped_corpus_follows_changes_and_leaves_its_file_alone(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evercontext.index.chunker import Definition, Span, cut, find_definitions, short_name
+from evercontext.index.chunker import Definition, Named, Span, cut, find_definitions, short_name
 from evercontext.index.lexicon import Keys, Lexicon, lexicon_for
 from evercontext.index.scan import Scan, line_starts, scan
 from evercontext.index.tally import SCALE, Counts, Short, Small, Tally
@@ -25,13 +25,16 @@ from evercontext.retrieval.vectors import StaticVectors
 
 __all__ = [
     "FIELDS", "FUNCTION", "KINDS", "SCALE", "TYPE", "Analysis", "Bytes", "Chunks", "Counts",
-    "Names", "Short", "Small", "analyse", "header", "pack", "unpack",
+    "Names", "Short", "Small", "analyse", "header", "pack", "read_names", "unpack",
 ]  # fmt: skip
 FIELDS = ("types", "functions", "others", "header")
 KINDS = (None, "type", "function", "other", "impl")
 _FIELD_OF_KIND = {"type": "types", "function": "functions", "other": "others"}
 _KIND_NUMBER = {kind: i for i, kind in enumerate(KINDS)}
 TYPE, FUNCTION = _KIND_NUMBER["type"], _KIND_NUMBER["function"]
+_LETTERS = {"type": "t", "function": "f", "other": "o", "impl": "i"}
+_KIND_OF = {letter: kind for kind, letter in _LETTERS.items()}
+_LONGEST_NAMES = 8_000
 _COMMENT = re.compile(r"\s*(#|//+|/\*+|\*+|--+|;+|%+|\{-|\"\"\"|'''|=begin|@moduledoc|!)")
 _LEGAL = re.compile(r"copyright|licen[sc]e|warrant|spdx|all rights|frozen_string_literal", re.I)
 _HEADER_LINES = 40
@@ -66,7 +69,7 @@ class Chunks:
     """What kind of definition it shows: a place in ``KINDS``."""
     symbol_sizes: Short
     symbols: bytes
-    """The definitions' names as written, one after another."""
+    """The names of each chunk's definitions, as ``read_names`` reads them, one after another."""
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -91,11 +94,10 @@ class Analysis:
     def spans(self) -> tuple[Span, ...]:
         """The chunks as they were cut."""
         ends = list(accumulate(self.chunks.symbol_sizes.tolist(), initial=0))
-        lines, kinds = self.chunks.lines.tolist(), self.chunks.kinds.tolist()
-        rows = zip(lines, kinds, ends[:-1], ends[1:], strict=True)
+        rows = zip(self.chunks.lines.tolist(), ends[:-1], ends[1:], strict=True)
         return tuple(
-            Span(span[0], span[1], self.chunks.symbols[a:b].decode("utf-8") or None, KINDS[kind])
-            for span, kind, a, b in rows
+            Span(span[0], span[1], read_names(self.chunks.symbols[a:b].decode("utf-8")))
+            for span, a, b in rows
         )
 
 
@@ -156,13 +158,35 @@ def _names(lexicon: Lexicon, names: Sequence[str], defined: int) -> Names:
 
 
 def _chunks(spans: Sequence[Span], shown: Sequence[int]) -> Chunks:
-    symbols = [(s.symbol or "").encode("utf-8", "replace") for s in spans]
+    symbols = [written_names(s.names).encode("utf-8", "replace") for s in spans]
     return Chunks(
         np.array([(s.start, s.end) for s in spans], np.int32).reshape(-1, 2),
         np.array(shown, np.int32),
         np.array([_KIND_NUMBER[s.kind] for s in spans], np.uint8),
         np.array([len(symbol) for symbol in symbols], np.uint16),
         b"".join(symbols),
+    )
+
+
+def written_names(names: Sequence[Named]) -> str:
+    """Return names as one text: a line each, after its kind, in capitals if it began before."""
+    lines = [
+        f"{_LETTERS[named.kind] if named.begins else _LETTERS[named.kind].upper()}{named.name}"
+        for named in names
+        if "\n" not in named.name
+    ]
+    # The size of the text is kept in 16 bits.
+    while sum(map(len, lines)) > _LONGEST_NAMES:
+        lines.pop()
+    return "\n".join(lines)
+
+
+def read_names(text: str) -> tuple[Named, ...]:
+    """Return the names that were written as one text."""
+    return tuple(
+        Named(line[1:], _KIND_OF[line[0].lower()], line[0].islower())
+        for line in text.split("\n")
+        if line
     )
 
 

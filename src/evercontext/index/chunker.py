@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evercontext.index.hollow import hollow
 from evercontext.index.languages import DATA, PROSE, grammar_of
@@ -20,6 +20,7 @@ SHORTEST = 3
 DEEPEST_LINE = 20_000
 """A longer line is data: parsing it would cost much and tell nothing."""
 
+_CLASSES = frozenset({"type", "impl"})
 _OFTEN_WRONG = frozenset({"c"})
 """What macros make of a text is often no sentence of the grammar, with or without its bodies."""
 _ABOVE = re.compile(r"\s*(#|//|/\*|\*|--|;;|%|@|\{-|-\||\"\"\"|\[<|#\[|\[)")
@@ -27,6 +28,9 @@ _HEADING = re.compile(r"#{1,6}\s+\S|[=\-~^\"]{4,}\s*$")
 _SECTION = re.compile(
     r"\[.+\]\s*$|[A-Za-z_\"'][^\s:]*\s*:(\s|$)|@|\.|<(section|div|template|script)"
 )
+_MOST_SHOWN = 4
+_MOST_NAMED = 200
+"""Definitions of one chunk that are kept."""
 _NAME_PARTS = re.compile(r"[.:\\#/]+")
 
 
@@ -52,14 +56,56 @@ def short_name(name: str) -> str:
     return _NAME_PARTS.split(name.strip("\"'`"))[-1] or name
 
 
+class Named(NamedTuple):
+    """A definition that a chunk shows: methods are named with their class."""
+
+    name: str
+    kind: str
+    begins: bool = True
+    """False if it began in a chunk before this one."""
+
+    @property
+    def short_name(self) -> str:
+        """The name without its class."""
+        return short_name(self.name)
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One chunk: lines from 1, and the definition it shows, if any."""
+    """One chunk: lines from 1, and the definitions that begin in it, else the one around it."""
 
     start: int
     end: int
-    symbol: str | None = None
-    kind: str | None = None
+    names: tuple[Named, ...] = ()
+
+    @property
+    def symbol(self) -> str | None:
+        """The name of the first definition that is more than a value."""
+        return main.name if (main := _main_of(self.names)) else None
+
+    @property
+    def kind(self) -> str | None:
+        """What kind of definition that is."""
+        return main.kind if (main := _main_of(self.names)) else None
+
+
+def _main_of(names: Sequence[Named]) -> Named | None:
+    return next((named for named in names if named.kind != "other"), names[0] if names else None)
+
+
+def shown_symbol(names: Sequence[Named], asked: Collection[str] = ()) -> str | None:
+    """Return the names by which a chunk is shown: those asked for, else all that it defines.
+
+    What lies inside another definition of the chunk is not named beside it.
+    """
+    wanted = [named.name for named in names if named.begins and named.short_name in asked]
+    if not wanted:
+        all_names = {named.name for named in names}
+        outer = [n for n in names if n.name.rpartition(".")[0] not in all_names] or list(names)
+        wanted = [n.name for n in outer if n.kind != "other"] or [n.name for n in outer]
+    wanted = list(dict.fromkeys(wanted))
+    more = ", …" if len(wanted) > _MOST_SHOWN else ""
+    return ", ".join(wanted[:_MOST_SHOWN]) + more or None
 
 
 def find_definitions(text: str, language: str) -> list[Definition]:
@@ -114,7 +160,7 @@ def cut(lines: Sequence[str], language: str, definitions: Sequence[Definition]) 
     pieces = _merge_short(_pieces(starts, len(lines)), lines)
     names = _Names(definitions)
     return [
-        Span(first, last, *names.of(first, last))
+        Span(first, last, names.of(first, last))
         for piece in pieces
         for first, last in _windows(lines, *piece)
     ]
@@ -212,23 +258,33 @@ def _trimmed(lines: Sequence[str], first: int, last: int) -> Iterable[tuple[int,
 
 
 class _Names:
-    """Finds the definition a span shows: the first that starts in it, else the one around it."""
+    """Finds the definitions a span shows: those that start in it, else the one around it."""
 
     def __init__(self, definitions: Sequence[Definition]) -> None:
         self._definitions = definitions
         self._around: list[Definition] = []
         self._next = 0
 
-    def of(self, first: int, last: int) -> tuple[str | None, str | None]:
-        """Return name and kind for the next span; spans must come in order."""
-        best: Definition | None = None
+    def of(self, first: int, last: int) -> tuple[Named, ...]:
+        """Return the names for the next span; spans must come in order."""
+        names: list[Named] = []
         while self._next < len(self._definitions) and self._definitions[self._next].start <= last:
             found = self._definitions[self._next]
             self._next += 1
+            self._around = [d for d in self._around if d.end >= found.start]
+            names.append(Named(self._qualified(found), found.kind))
             self._around.append(found)
-            if best is None or (best.kind == "other" and found.kind != "other"):
-                best = found
         self._around = [d for d in self._around if d.end >= first]
-        if best is None and self._around:
-            best = self._around[-1]
-        return (best.name, best.kind) if best else (None, None)
+        if not names and self._around:
+            inner = self._around.pop()
+            names.append(Named(self._qualified(inner), inner.kind, begins=False))
+            self._around.append(inner)
+        return tuple(names[:_MOST_NAMED])
+
+    def _qualified(self, definition: Definition) -> str:
+        """Return the name of a method with its class; of other things, as it is written."""
+        inside = definition.kind != "type" and definition.short_name == definition.name
+        for outer in reversed(self._around) if inside else ():
+            if outer.kind in _CLASSES and outer.end >= definition.end:
+                return f"{outer.short_name}.{definition.name}"
+        return definition.name

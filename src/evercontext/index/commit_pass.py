@@ -92,7 +92,7 @@ class CommitPass:
         else:
             done.batch.contents.update(packed)
         if indexer.vectors:
-            done.report.embedded += sum(len(analysis.spans) for analysis in fresh.values())
+            done.report.embedded += sum(len(analysis.chunks) for analysis in fresh.values())
         await self._note_tree(found, part, now, set(fresh), done)
         self._note_commit(part, then, done)
 

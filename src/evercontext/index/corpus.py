@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evercontext.index.analysis import Analysis
+from evercontext.index.analysis import Analysis, read_names
 from evercontext.index.block import PRIORS, SLOTS, Block, collect
+from evercontext.index.chunker import Named
 from evercontext.index.lexicon import Keys, key_of
 from evercontext.index.paths import PathWords, words_of
 from evercontext.retrieval.postings import Column, Floats, Ints, Postings
@@ -257,10 +258,10 @@ class Corpus:
             self._paths = [self.text(start, size) for start, size in rows]
         return self._paths
 
-    def symbol(self, chunk: int) -> str | None:
-        """Return the definition that a chunk shows."""
+    def names_in(self, chunk: int) -> tuple[Named, ...]:
+        """Return the definitions that begin in a chunk, else the one around it."""
         start = int(self.values("symbol_start")[chunk])
-        return self.text(start, int(self.values("symbol_size")[chunk])) or None
+        return read_names(self.text(start, int(self.values("symbol_size")[chunk])))
 
     def text(self, start: int, size: int) -> str:
         """Return a piece of the texts that the columns point into."""

@@ -102,7 +102,11 @@ class Scorer:
     ) -> Candidates:
         """Return the candidates with all signals; ``allowed`` limits the files."""
         bm25f = self._words.bm25f()
-        slots, cards = self._choose(bm25f, allowed)
+        slots, cards = self._choose(bm25f, None)
+        if allowed is not None:
+            # Files that are not allowed are compared with, so that a score means the same.
+            own, _ = self._choose(bm25f, allowed)
+            slots = np.union1d(slots, own)
         words, counts = self._words.in_candidates(slots)
         sizes = self.corpus.values("chunk_count")[slots]
         out = np.zeros((len(slots), len(NAMES)), np.float32)
@@ -119,7 +123,9 @@ class Scorer:
         out[:, _PRIORS] = self.corpus.values("priors")[slots]
         if cards is not None:
             out[:, COLUMN["meaning_card"]] = cards[slots]
-        if choice is not None:
+        if allowed is not None:
+            found = found.narrowed(allowed[slots].nonzero()[0])
+        if choice is not None and len(found.slots):
             found = found.narrowed(choice(found))
         self._name_signals(found)
         self._meaning(found)

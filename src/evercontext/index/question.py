@@ -29,6 +29,7 @@ _EMBEDDED = re.compile(
 )
 # It begins where a word begins: tried at each letter of a long word, it would take its square.
 _QUALIFIED = re.compile(r"(?<!\w)[A-Za-z_]\w*(?:(?:::|\.|->|:|#)[A-Za-z_]\w*)+", re.ASCII)
+_WORD = re.compile(r"[A-Za-z_$][\w$]{0,199}", re.A)
 _QUALIFIERS = re.compile(r"::|\\|->|[.#:]")
 _CAPITAL = re.compile(r"\b[A-Z][a-z]+\b", re.ASCII)
 _LONGEST_SYMBOL = 200
@@ -56,6 +57,18 @@ class Question:
     """Terms that came from a dictionary, with their weights."""
     details: Details = field(default_factory=Details)
     """What the rest of a long question names."""
+    owners: tuple[tuple[str, str], ...] = ()
+    """For names that were written with their class: the name and the class."""
+
+    @property
+    def lone_name(self) -> str | None:
+        """The whole question, if it may be a name: one word is, where the tree defines it."""
+        word = self.text.strip().rstrip("?.() ")
+        return self.symbol or (word if _WORD.fullmatch(word) else None)
+
+    def owner_of(self, name: str) -> str | None:
+        """Return the class that a name was written with."""
+        return next((owner for own, owner in self.owners if own == name), None)
 
 
 def understand(text: str) -> Question:
@@ -71,8 +84,11 @@ def _understand(text: str) -> Question:
     if len(stripped) <= _LONGEST_SYMBOL and _SYMBOL.fullmatch(stripped):
         symbol = _QUALIFIERS.split(stripped)[-1]
     names = list(dict.fromkeys(_EMBEDDED.findall(text)))
+    owners: list[tuple[str, str]] = []
     for qualified in _QUALIFIED.findall(text):
-        names.extend(part for part in _QUALIFIERS.split(qualified) if len(part) > 2)
+        parts = _QUALIFIERS.split(qualified)
+        names.extend(part for part in parts if len(part) > 2)
+        owners.append((parts[-1], parts[-2]))
     translated = expand(text)
     words = tuple(part for word in content_words(text) for part in split_identifier(word))
     if translated:
@@ -87,6 +103,7 @@ def _understand(text: str) -> Question:
         tuple(dict.fromkeys(w for w in _CAPITAL.findall(text))),
         bool(_TESTS.search(text)),
         translated,
+        owners=tuple(owners),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evercontext.index.analysis import FUNCTION
+from evercontext.index.chunker import Named, shown_symbol
 from evercontext.index.corpus import Corpus
 from evercontext.index.features import COLUMN, NAMES, Candidates, Scorer
 from evercontext.index.lexicon import key_of
@@ -20,7 +21,7 @@ from evercontext.index.names import shares as shares_of
 from evercontext.index.question import Question
 from evercontext.retrieval.postings import Floats, Ints
 from evercontext.retrieval.ragged import Long, spread
-from evercontext.retrieval.tokens import whole
+from evercontext.retrieval.tokens import split_identifier, stem, whole
 
 _CENTRE, _SPREAD = 6.0, 2.0
 """Maps the model's sum to a score between 0 and 1; measured on the development set."""
@@ -38,11 +39,19 @@ _NAMED, _COVERED = 2.0, 1.7
 _FUNCTION = np.float32(1.0)
 _ASKED = 10.0
 """For the very name that is asked for."""
+_WHOLE, _INSIDE = 1000.0, 1.0
+"""What a definition of an asked name is worth: where the name is the whole question, nothing else
+is; inside a question of words it is one thing among others."""
 _MENTIONED = np.float32(3.0)
 """For a name that only the rest of a long question has."""
 _AT_LINE = np.float32(6.0)
 """For a line that a frame of a trace names."""
 _SHOWN = 0.15
+_FLOOR = 0.01
+"""What is weaker only fills up the page; where all is weak, what is near the best is shown."""
+_NEAR = 0.1
+"""The cosine from which on a chunk is about what is asked."""
+_BY_NAME = ("a definition's name", "type names", "function names")
 _SPOKEN = {
     "stem": "file name", "stem_overlap": "file name", "stem_matched": "file name",
     "stem_equals": "file name", "stem_parent_share": "path", "stem_first_word": "file name",
@@ -77,6 +86,8 @@ class Ranked:
     reasons: tuple[str, ...]
     shares: Floats
     """What each signal of ``NAMES`` added to the model's sum."""
+    symbol: str | None = None
+    """What the chunk defines, by name."""
 
 
 @lru_cache(maxsize=1)
@@ -155,12 +166,53 @@ def _pick(
     rest = further + [found for found in rest if found not in further]
     shares = best.features * given
     reasons, slots = _reasons(shares), best.slots.tolist()
+    starts = (np.cumsum(best.chunk_counts) - best.chunk_counts).tolist()
+    truths = _Truths(question)
+    floor = min(_FLOOR, chunks[0][0] / 4)
     ranked: list[Ranked] = []
     lowest = 1.0
+    asked = {*question.names, *question.details.names, question.lone_name or ""}
     for value, i, chunk in (first + rest)[:limit]:
         lowest = min(lowest, value)
-        ranked.append(Ranked(slots[i], chunk, round(lowest, 4), reasons[i], shares[i]))
+        if lowest < floor:
+            break
+        names = corpus.names_in(int(corpus.values("first_chunk")[slots[i]]) + chunk)
+        place = starts[i] + chunk
+        own = truths.of(
+            reasons[i], names, float(best.chunk_words[place]), float(best.chunk_meaning[place])
+        )
+        symbol = shown_symbol(names, asked)
+        ranked.append(Ranked(slots[i], chunk, round(lowest, 4), own, shares[i], symbol))
     return ranked
+
+
+class _Truths:
+    """Which reasons of a file are true of one of its chunks."""
+
+    def __init__(self, question: Question) -> None:
+        names = (*question.names, *question.capitals)
+        self._asked = {
+            "defines the symbol": {question.symbol.lower()} if question.symbol else set(),
+            "defines a name of the question": {name.lower() for name in names},
+            "defines a name of the details": {name.lower() for name in question.details.names},
+        }
+        self._words = {stem(word) for word in question.words}
+
+    def of(
+        self, reasons: Sequence[str], names: Sequence[Named], words: float, meaning: float
+    ) -> tuple[str, ...]:
+        """Return the reasons that hold: what is said of the file, and what this chunk has."""
+        begun = [named.short_name for named in names if named.begins]
+        defined = {name.lower() for name in begun}
+        parts = {stem(part) for name in begun for part in split_identifier(name)}
+        false = {said for said, asked in self._asked.items() if asked.isdisjoint(defined)}
+        if parts.isdisjoint(self._words):
+            false.update(_BY_NAME)
+        if words <= 0:
+            false.add("words")
+        if meaning < _NEAR:
+            false.add("meaning")
+        return tuple(reason for reason in reasons if reason not in false)
 
 
 def _between(total: float) -> float:
@@ -193,11 +245,47 @@ def _quality(corpus: Corpus, question: Question, found: Candidates, first: Long)
     named = (shown >= 0).nonzero()[0]
     if len(named):
         quality[named] += _name_gain(corpus, question, found, shown[named])
+    _add_definitions(quality, corpus, question, found, first)
     for i, slot in enumerate(found.slots.tolist()):
         if lines := found.lines.get(slot):
             own = slice(int(first[i]), int(first[i] + found.chunk_counts[i]))
             quality[own][_hold(corpus.values("chunk_lines")[chunks[own]], lines)] += _AT_LINE
     return quality
+
+
+def _add_definitions(
+    quality: Floats, corpus: Corpus, question: Question, found: Candidates, first: Long
+) -> None:
+    """Add what chunks gain by defining the very name that is asked for.
+
+    The exact spelling counts most, then the class that was named with it, then that it is a type
+    and not a getter or a constructor of the same letters; of equals, the first piece of the file.
+    """
+    lone = question.lone_name
+    asked, scale = ((lone,), _WHOLE) if lone else (question.names, _INSIDE)
+    for name in asked:
+        definers = set(corpus.definers_of(name))
+        owner = question.owner_of(name)
+        for i, slot in enumerate(found.slots.tolist()):
+            if slot not in definers:
+                continue
+            start = int(corpus.values("first_chunk")[slot])
+            for place in range(int(found.chunk_counts[i])):
+                gain = max(
+                    (_defines(named, name, owner) for named in corpus.names_in(start + place)),
+                    default=0.0,
+                )
+                if gain:
+                    quality[first[i] + place] += scale * (gain - min(place, 900) / 1000)
+
+
+def _defines(named: Named, name: str, owner: str | None) -> float:
+    short = named.short_name
+    if not named.begins or short.lower() != name.lower():
+        return 0.0
+    held = owner is not None and named.name.lower().endswith(f"{owner.lower()}.{short.lower()}")
+    alone = owner is None and named.name == short
+    return 1.0 + 8.0 * (short == name) + 4.0 * held + 2.0 * (named.kind == "type") + alone
 
 
 def _hold(spans: Ints, lines: Set[int]) -> NDArray[np.bool_]:

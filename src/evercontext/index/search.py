@@ -335,7 +335,7 @@ class CodeIndex:
             except Unfit:
                 self._stale = True
                 continue
-            symbol = corpus.symbol(chunk)
+            symbol = found.symbol
             signals = _signals(found.shares) if explain else ()
             hits.append(Hit(path, first, last, text, found.score, symbol, found.reasons, signals))
         return hits

@@ -24,7 +24,7 @@ from evercontext.retrieval.postings import Column, Postings
 from evercontext.retrieval.vectors import StaticVectors
 
 FILE = "corpus.cache"
-MAGIC = b"ECCORP01"
+MAGIC = b"ECCORP02"
 _PREFIX = 24
 """Magic, size of the head, checksum of the head, checksum of the rest."""
 _ALIGNED = 64
