@@ -89,5 +89,5 @@ def test_short_sentences_may_come_again() -> None:
 
 def test_criteria_it_does_not_know_are_named() -> None:
     judged = judge(STUB, Rubric.of({"Clarity": 1, "調子": 1}))
-    assert judged.guessed == ("調子",)
+    assert judged.not_judged == ("調子",)
     assert judged.scores["Clarity"] == judge(STUB, Rubric.of()).scores["clarity"]

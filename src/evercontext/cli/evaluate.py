@@ -175,17 +175,22 @@ def show(screen: Screen, name: str, evaluation: Evaluation) -> None:
     verdict = "passes" if evaluation.passed else "does not pass"
     screen.line(f"{one_line(name)}  {evaluation.score:.1f} of 10, {verdict}", colour)
     width = _widest(evaluation)
+    open_ = _not_judged(evaluation)
     for criterion, score in evaluation.rubric_scores.items():
-        screen.line(f"  {pad(clip(one_line(criterion), width), width)}  {bar(score)} {score:4.1f}")
-    if guessed := evaluation.metadata.get("guessed"):
-        names = one_line(", ".join(guessed))
-        said = f"  {names}: unknown to this judge, so the mean of what it knows"
-        screen.line(screen.wrapped(said), "dim")
+        told = "not judged" if criterion in open_ else f"{bar(score)} {score:4.1f}"
+        screen.line(f"  {pad(clip(one_line(criterion), width), width)}  {told}")
+    if note := evaluation.metadata.get("note"):
+        screen.line(screen.wrapped(f"  {one_line(str(note))}"), "dim")
     for suggestion in evaluation.suggestions:
         screen.line(screen.wrapped(f"  - {one_line(str(suggestion))}"))
     judge = one_line(str(evaluation.metadata["model_used"]))
     reason = one_line(str(evaluation.metadata.get("judge_reason", "")))
     screen.line(screen.wrapped(f"  judged by {judge}{f' ({reason})' if reason else ''}"))
+
+
+def _not_judged(*evaluations: Evaluation) -> set[str]:
+    """Criteria that one of the judges said nothing about."""
+    return {name for one in evaluations for name in one.metadata.get("not_judged", ())}
 
 
 def _widest(evaluation: Evaluation) -> int:
@@ -218,8 +223,10 @@ def _show_comparison(screen: Screen, found: Judged) -> None:
     (_, one), (_, two) = found
     screen.line("")
     width = _widest(one)
+    open_ = _not_judged(one, two)
     for criterion, gain in _gains(one, two).items():
-        screen.line(f"  {pad(clip(one_line(criterion), width), width)}  {gain:+5.1f}")
+        told = "not judged" if criterion in open_ else f"{gain:+5.1f}"
+        screen.line(f"  {pad(clip(one_line(criterion), width), width)}  {told}")
     better = _better(found)
     said = f"{one_line(str(better))} is better" if better else "they are equal"
     screen.line(f"{said} ({two.score - one.score:+.2f})")

@@ -9,10 +9,12 @@ import warnings
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
 from evercontext.domain.toml import read_toml
+from evercontext.evaluation.abbreviations import unexplained
 from evercontext.evaluation.document import Document, Fence
 from evercontext.evaluation.finding import Check, Finding, say
 from evercontext.evaluation.phrases import phrase
@@ -42,24 +44,18 @@ _USAGE = re.compile(
     r"|試す|試し|試用|ためす|やってみ|動かし|動かす|スタート|チュートリアル|最初の一歩|デモ|入門",
     re.IGNORECASE,
 )
-_ACRONYM = re.compile(r"(?<![\w./`-])([A-Z]{3,6})(?![\w./`-])")
-_COMMON = """
-    ALL AND ANY API ASGI BSD CLI CPU CSS CSV DNS DOM FAQ FTP GIF GPL GPU GUI HTML HTTP HTTPS IDE
-    ISO JPEG JSON JWT LLM MCP MIT MUST NOT NOTE OSS PDF PNG PSF RAM README REST RFC SDK SHA SQL SSH
-    SSL SVG TCP THE TLS TODO TOML UDP URI URL USA USE UTC UTF UUID WARNING WSGI XML YAML YOU ZIP
-"""
-_KNOWN = frozenset(_COMMON.split())
 _POLITE, _PLAIN = (
     re.compile(r"(?:です|ます|ません|でした|ました)。"),
     re.compile(r"(?:だ|である)。"),
 )
 _GARBLED = re.compile(r"\ufffd|Ã[\x80-\xbf©¨ª]|â€|縺|繧|ï¿½")
+_DRAWN = re.compile(r"[─│┌┐└┘├┤┬┴┼═║▼▲►◄]|\+-{2,}|-{2,}>|<-{2,}|={2,}>")
 _ENDS = re.compile(r"[.!?。！？:：)）」』\]`>*_\"'”…|]\s*$")
 
 
 def too_short(document: Document, base: Path | None) -> Iterator[Finding]:
     """There is hardly anything there."""
-    if (new := document.words - document.repeated) < SHORT_WORDS:
+    if (new := document.content - document.repeated) < SHORT_WORDS:
         missing = 1 - new / SHORT_WORDS
         said = say(document, "short", n=new)
         yield Finding("completeness", 1, 0.15 + 0.55 * missing, said)
@@ -67,7 +63,7 @@ def too_short(document: Document, base: Path | None) -> Iterator[Finding]:
 
 def thin(document: Document, base: Path | None) -> Iterator[Finding]:
     """More than a stub, less than a reader wants."""
-    if SHORT_WORDS <= (new := document.words - document.repeated) < FULL_WORDS:
+    if SHORT_WORDS <= (new := document.content - document.repeated) < FULL_WORDS:
         missing = 1 - new / FULL_WORDS
         said = say(document, "thin", n=new)
         yield Finding("completeness", 1, 0.25 * missing, said)
@@ -110,7 +106,7 @@ def placeholders(document: Document, base: Path | None) -> Iterator[Finding]:
 def written(document: Document) -> int:
     """Words that say something: a promise to write is none, nor is what was said before."""
     promised = sum(len(_PLACEHOLDER.findall(paragraph.text)) for paragraph in document.paragraphs)
-    return max(0, document.words - document.repeated - promised)
+    return max(0, document.content - document.repeated - promised)
 
 
 def cut_off(document: Document, base: Path | None) -> Iterator[Finding]:
@@ -126,10 +122,10 @@ def broken_fences(document: Document, base: Path | None) -> Iterator[Finding]:
     """Code that a reader will copy has to parse."""
     for fence in document.fences:
         if not fence.closed:
-            yield Finding("accuracy", fence.line, 0.35, say(document, "open fence"))
+            yield Finding("usability", fence.line, 0.35, say(document, "open fence"))
         elif problem := _problem_in(fence):
             said = say(document, "broken code", what=fence.language, why=problem)
-            yield Finding("accuracy", fence.line, 0.25, said)
+            yield Finding("usability", fence.line, 0.25, said)
 
 
 def _problem_in(fence: Fence) -> str | None:
@@ -153,15 +149,18 @@ def _problem_in(fence: Fence) -> str | None:
 def _parse_python(code: str) -> None:
     if ">>> " in code or "\n..." in code or "In [" in code:
         return
-    lines = [line for line in code.split("\n") if line.strip() != "..."]
+    lines = code.split("\n")
     indent = min((len(x) - len(x.lstrip()) for x in lines if x.strip()), default=0)
-    source = "\n".join(line[indent:] for line in lines)
-    try:
-        ast.parse(source)
-    except SyntaxError:
-        # Fragments may await or return; inside a function they are whole.
-        body = "\n".join(f"    {line}" for line in source.split("\n"))
-        ast.parse(f"async def f():\n{body}\n    pass\n")
+    lines = [line[indent:] for line in lines]
+    bare = [line for line in lines if line.strip() != "..."]
+    # Three dots stand for anything, also where Python allows none. Fragments may await or return;
+    # inside a function they are whole.
+    inside = ["async def f():", *(f"    {line}" for line in bare), "    pass"]
+    for attempt in (lines, bare):
+        with suppress(SyntaxError):
+            ast.parse("\n".join(attempt))
+            return
+    ast.parse("\n".join(inside))
 
 
 def broken_links(document: Document, base: Path | None) -> Iterator[Finding]:
@@ -173,16 +172,16 @@ def broken_links(document: Document, base: Path | None) -> Iterator[Finding]:
         target = link.target
         if not target:
             said = say(document, "empty link", what=link.text)
-            yield Finding("accuracy", link.line, 0.12, said)
+            yield Finding("usability", link.line, 0.12, said)
         elif target.startswith("#"):
             if checkable and _anchor(target[1:]) not in anchors:
                 said = say(document, "no anchor", what=target)
-                yield Finding("accuracy", link.line, 0.05, said)
+                yield Finding("usability", link.line, 0.05, said)
         elif base and not re.match(r"[a-z][a-z0-9+.-]*:|//|/", target, re.IGNORECASE):
             place = target.split("#")[0].split("?")[0]
             if place and not _exists(base / place):
                 said = say(document, "no file", what=place)
-                yield Finding("accuracy", link.line, 0.08, said)
+                yield Finding("usability", link.line, 0.08, said)
 
 
 def _exists(path: Path) -> bool:
@@ -200,7 +199,7 @@ def garbled(document: Document, base: Path | None) -> Iterator[Finding]:
     """Bytes that were read in the wrong encoding."""
     for number, line in enumerate(document.text.split("\n"), start=1):
         if _GARBLED.search(line):
-            yield Finding("accuracy", number, 0.2, say(document, "garbled"))
+            yield Finding("clarity", number, 0.2, say(document, "garbled"))
 
 
 def unbalanced(document: Document, base: Path | None) -> Iterator[Finding]:
@@ -210,7 +209,7 @@ def unbalanced(document: Document, base: Path | None) -> Iterator[Finding]:
         for opening, closing in ("()", "[]", "「」", "（）"):
             if text.count(opening) > text.count(closing):
                 said = say(document, "unbalanced", what=opening)
-                yield Finding("accuracy", paragraph.line, 0.04, said)
+                yield Finding("clarity", paragraph.line, 0.04, said)
         if paragraph.text.count("`") % 2:
             yield Finding("clarity", paragraph.line, 0.04, say(document, "open mark"))
 
@@ -274,21 +273,6 @@ def heading_jumps(document: Document, base: Path | None) -> Iterator[Finding]:
             yield Finding("clarity", heading.line, 0.03, said)
 
 
-def unexplained(document: Document, base: Path | None) -> Iterator[Finding]:
-    """Abbreviations that nobody explained."""
-    told = set(_KNOWN)
-    for paragraph in document.paragraphs:
-        for found in _ACRONYM.finditer(paragraph.text):
-            word = found[1]
-            if word in told:
-                continue
-            told.add(word)
-            around = paragraph.text[max(0, found.start() - 2) : found.end() + 2]
-            if "(" not in around and "（" not in around:
-                said = say(document, "unexplained", what=word)
-                yield Finding("clarity", paragraph.line, 0.02, said)
-
-
 def mixed_style(document: Document, base: Path | None) -> Iterator[Finding]:
     """Japanese that changes between polite and plain endings."""
     polite, plain = (len(p.findall(document.text)) for p in (_POLITE, _PLAIN))
@@ -302,16 +286,16 @@ def no_structure(document: Document, base: Path | None) -> Iterator[Finding]:
         yield Finding("usability", 1, 0.25, say(document, "no headings"))
     if document.words > NEEDS_HEADINGS and not document.fences and not document.links:
         items = any(p.item for p in document.paragraphs)
-        said = say(document, "nothing to do")
+        said = say(document, "nothing to try" if items else "nothing to do")
         yield Finding("usability", 1, 0.1 if items else 0.2, said)
-    if document.words < SHORT_WORDS and not document.fences:
+    if document.content < SHORT_WORDS and not document.fences:
         yield Finding("usability", 1, 0.3, say(document, "no example"))
 
 
 def unlabelled(document: Document, base: Path | None) -> Iterator[Finding]:
     """Code without its language, images without words."""
     for fence in document.fences:
-        if not fence.language:
+        if not fence.language and not _DRAWN.search(fence.code):
             yield Finding("usability", fence.line, 0.02, say(document, "no language"))
         if not fence.code.strip():
             yield Finding("usability", fence.line, 0.1, say(document, "empty code"))

@@ -7,10 +7,13 @@ import unicodedata
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from evercontext.evaluation.restructured import is_restructured, to_markdown
+
 # Documents come from anybody: every pattern is bounded, so that none takes more than a moment.
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*)$")
 _UNDERLINE = re.compile(r"^(=+|-{3,}|~{3,})\s*$")
 _FENCE = re.compile(r"^\s{0,3}(`{3,}|~{3,})\s*([\w+#.-]*)")
+_INDENTED = re.compile(r"^(?: {4}|\t)\s*\S")
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+\S")
 _LINK = re.compile(r"!?\[([^\[\]]{0,500})\]\(([^()]{0,1000}(?:\([^()]{0,200}\)[^()]{0,200})?)\)")
 JAPANESE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
@@ -76,8 +79,9 @@ class Document:
 
     @classmethod
     def parse(cls, text: str) -> Document:
-        """Read Markdown, reStructuredText headings and plain text alike."""
-        document = cls(_composed(text.replace("\r\n", "\n")))
+        """Read Markdown, reStructuredText and plain text alike."""
+        text = _composed(text.replace("\r\n", "\n"))
+        document = cls(to_markdown(text) if is_restructured(text) else text)
         _Parser(document).run()
         return document
 
@@ -94,6 +98,15 @@ class Document:
     def words(self) -> int:
         """Words; two Japanese characters count as one."""
         return _words(" ".join(p.text for p in self.paragraphs))
+
+    @cached_property
+    def content(self) -> int:
+        """Words, and what code, tables and diagrams say: each of their lines is worth its words.
+
+        A line that comes again says nothing new.
+        """
+        lines = {line.strip() for fence in self.fences for line in fence.code.split("\n")}
+        return self.words + sum(max(1, _words(line)) for line in lines if line)
 
     @cached_property
     def repeated(self) -> int:
@@ -167,6 +180,8 @@ class _Parser:
             return number + 2
         elif not line.strip():
             self._flush()
+        elif not self._prose and _INDENTED.match(line) and self._may_be_code():
+            return self._indented(number)
         else:
             self._take(number, line)
         return number + 1
@@ -190,6 +205,22 @@ class _Parser:
             alone = bool(_ITEM.match(first) or _ROW.match(first))
             self._document.paragraphs.append(Paragraph(self._start, text, alone))
             self._prose = []
+
+    def _may_be_code(self) -> bool:
+        """Indented lines under an item of a list belong to it; elsewhere they are code."""
+        paragraphs = self._document.paragraphs
+        return not (paragraphs and paragraphs[-1].item)
+
+    def _indented(self, number: int) -> int:
+        end = last = number
+        while end < len(self._lines) and (
+            _INDENTED.match(self._lines[end]) or not self._lines[end]
+        ):
+            last = end + 1 if self._lines[end] else last
+            end += 1
+        code = "\n".join(line[4:] for line in self._lines[number:last])
+        self._document.fences.append(Fence(number + 1, "text", code, True))
+        return last
 
     def _fence(self, number: int, mark: str, language: str) -> int:
         self._flush()

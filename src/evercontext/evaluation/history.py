@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from evercontext.evaluation.rubric import Evaluation, Rubric
+from evercontext.evaluation.rubric import LOCAL, Evaluation, Rubric, beyond_form
 from evercontext.evaluation.versions import Versions
 from evercontext.events.redact import Clean, cleaned, unchanged
 from evercontext.storage.store import Row, Store
@@ -69,7 +69,14 @@ class Record:
     @property
     def passed(self) -> bool:
         """Whether the score was enough."""
-        return self.score >= self.target
+        weighed = (name for name, weight in self.weights.items() if weight)
+        judged = any(name not in self.not_judged for name in weighed)
+        return self.score >= self.target and judged
+
+    @property
+    def not_judged(self) -> tuple[str, ...]:
+        """Criteria that its judge could say nothing about."""
+        return beyond_form(self.rubric_scores) if self.judge == LOCAL else ()
 
     @property
     def name(self) -> str:
@@ -78,7 +85,12 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """The record as programs read it."""
-        return {**asdict(self), "suggestions": list(self.suggestions), "pass": self.passed}
+        return {
+            **asdict(self),
+            "suggestions": list(self.suggestions),
+            "not_judged": list(self.not_judged),
+            "pass": self.passed,
+        }
 
 
 class EvaluationHistory:

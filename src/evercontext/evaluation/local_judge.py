@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from evercontext.evaluation.checks import SHORT_WORDS, examine, written
 from evercontext.evaluation.document import Document
 from evercontext.evaluation.finding import Finding
 from evercontext.evaluation.judges import Tell, silent
-from evercontext.evaluation.rubric import DEFAULT_WEIGHTS, Judgement, Rubric, Suggestion
+from evercontext.evaluation.phrases import phrase
+from evercontext.evaluation.rubric import (
+    DEFAULT_WEIGHTS,
+    FORM,
+    LOCAL,
+    Judgement,
+    Rubric,
+    Suggestion,
+    beyond_form,
+)
 
-NAME = "local"
 MOST_SUGGESTIONS = 20
 _FEW_WORDS = 400
 _LEAST = 0.3
@@ -20,9 +28,9 @@ _QUICK = 20_000
 
 
 class LocalJudge:
-    """Judges by structure. Criteria it does not know get the mean of those it does."""
+    """Judges by form: structure, wording, links, code that parses. Nothing else is judged."""
 
-    name = NAME
+    name = LOCAL
 
     async def judge(
         self, content: str, rubric: Rubric, base: Path | None = None, tell: Tell = silent
@@ -39,17 +47,28 @@ def judge(content: str, rubric: Rubric, base: Path | None = None) -> Judgement:
     """The judgement of a document."""
     document = Document.parse(content)
     findings = examine(document, base)
-    known = {name: _score(name, findings, document) for name in DEFAULT_WEIGHTS}
-    mean = round(sum(known.values()) / len(known), 1)
+    known = {name: _score(name, findings, document) for name in FORM}
+    mean = _mean(known, rubric)
     scores = {name: known.get(name.lower(), mean) for name in rubric.weights}
     # What costs several criteria is said once.
     told: dict[tuple[int, str], Finding] = {}
     for one in findings:
         told.setdefault((one.line, one.text), one)
     ranked = list(told.values())[:MOST_SUGGESTIONS]
-    suggestions = tuple(Suggestion(one.text, one.line, one.criterion) for one in ranked)
-    guessed = tuple(name for name in rubric.weights if name.lower() not in known)
-    return Judgement(scores, suggestions, NAME, guessed)
+    japanese = document.japanese
+    suggestions = tuple(Suggestion(one.text, one.line, one.criterion, japanese) for one in ranked)
+    skipped = beyond_form(rubric.weights)
+    return Judgement(scores, suggestions, LOCAL, skipped, phrase(japanese, "form"))
+
+
+def _mean(known: Mapping[str, float], rubric: Rubric) -> float:
+    """What the judged criteria come to by their weights, or by the usual ones if they have none."""
+    for weights in (rubric.weights, DEFAULT_WEIGHTS):
+        parts = {name: weight for name, weight in weights.items() if name.lower() in known}
+        if total := sum(parts.values()):
+            mean = sum(weight * known[name.lower()] for name, weight in parts.items()) / total
+            return round(mean, 2)
+    raise AssertionError("the usual weights are not 0")
 
 
 def _score(criterion: str, findings: Sequence[Finding], document: Document) -> float:
@@ -57,9 +76,9 @@ def _score(criterion: str, findings: Sequence[Finding], document: Document) -> f
     words = written(document)
     if not words and not document.fences:
         return 0.0
-    # Hardly any text can hardly be accurate or clear.
+    # Hardly any text can hardly be clear.
     left = min(1.0, _LEAST + (1 - _LEAST) * words / SHORT_WORDS)
-    spread = (1 + document.words / _FEW_WORDS) ** 0.5
+    spread = (1 + document.content / _FEW_WORDS) ** 0.5
     for finding in findings:
         if finding.criterion == criterion:
             weight = finding.weight if finding.line == 1 else finding.weight / spread

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 _PHRASES = {
+    "form": (
+        "this judge looks at form alone (structure, wording, links, code that parses): whether the "
+        "document is true was not judged",
+        "形式だけを評価しました（構成、文章、リンク、コードの構文）。内容が正しいかどうかは評価していません",
+    ),
     "short": (
         "hardly any text (words: {n}): say what it is, how to use it, with an example",
         "本文がほとんどありません（{n}語）: 何のためのものか、使い方、例を書いてください",
@@ -81,6 +86,10 @@ _PHRASES = {
     "nothing to do": (
         "no example, no list, no link: give the reader something to act on",
         "例も箇条書きもリンクもありません: 読者がすぐ動けるものを加えてください",
+    ),
+    "nothing to try": (
+        "no example and no link: give the reader something to try or to read on",
+        "例もリンクもありません: 読者が試せるもの、続きを読めるものを加えてください",
     ),
     "no example": ("no example to start from", "最初の例がありません"),
     "no language": (

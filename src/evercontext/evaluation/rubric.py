@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from evercontext.errors import InvalidArguments, JudgeInvalid
 
 DEFAULT_WEIGHTS = {"completeness": 0.3, "accuracy": 0.3, "clarity": 0.2, "usability": 0.2}
+FORM = ("completeness", "clarity", "usability")
+"""What the form of a text can tell. Whether it is true, nobody knows from its form."""
+LOCAL = "local"
+"""The judge of form."""
 LOWEST, HIGHEST = 0.0, 10.0
 MOST_SUGGESTIONS = 50
 MOST_CRITERIA = 20
@@ -50,6 +54,11 @@ class Rubric:
         return round(sum(weight * scores[name] for name, weight in self.weights.items()), 2)
 
 
+def beyond_form(criteria: Iterable[str]) -> tuple[str, ...]:
+    """Those of some criteria that a judge of form says nothing about."""
+    return tuple(name for name in criteria if name.lower() not in FORM)
+
+
 def _weight(name: str, value: object) -> float:
     if not name.strip() or len(name) > LONGEST_NAME:
         raise InvalidArguments(f"rubric: a criterion has a name of 1 to {LONGEST_NAME} characters")
@@ -79,9 +88,14 @@ class Suggestion:
     text: str
     line: int | None = None
     criterion: str | None = None
+    japanese: bool = False
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.text}" if self.line else self.text
+        if not self.line:
+            return self.text
+        return (
+            f"{self.line}行目: {self.text}" if self.japanese else f"line {self.line}: {self.text}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +105,11 @@ class Judgement:
     scores: Mapping[str, float]
     suggestions: tuple[Suggestion, ...]
     judge: str
-    guessed: tuple[str, ...] = ()
-    """Criteria that the judge does not know and gave the mean of the others."""
+    not_judged: tuple[str, ...] = ()
+    """Criteria of which the judge can know nothing. Their score is what the others come to, so that
+    they change nothing in the total."""
+    note: str = ""
+    """What a reader of the scores has to know of this judge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +139,13 @@ def weigh(
     """Turn a judgement into an evaluation."""
     score = rubric.score(judgement.scores)
     told = {"model_used": judgement.judge, **metadata}
-    if judgement.guessed:
-        told["guessed"] = list(judgement.guessed)
-    return Evaluation(score, judgement.scores, score >= target, judgement.suggestions, told)
+    if judgement.not_judged:
+        told["not_judged"] = list(judgement.not_judged)
+    if judgement.note:
+        told["note"] = judgement.note
+    judged = sum(rubric.weights[name] for name in set(rubric.weights) - set(judgement.not_judged))
+    passed = score >= target and judged > 0
+    return Evaluation(score, judgement.scores, passed, judgement.suggestions, told)
 
 
 def read_judgement(text: str, rubric: Rubric, judge: str) -> Judgement:

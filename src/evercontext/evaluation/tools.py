@@ -44,7 +44,8 @@ def evaluation_tools(get_evaluator: GetEvaluator, seconds: float = SECONDS) -> l
     ) -> ToolResult:
         """Judge a document by a rubric: a score from 0 to 10, whether it passes, what to improve.
 
-        Apply the suggestions and evaluate again until it passes.
+        Apply the suggestions and evaluate again until it passes. Criteria in metadata.not_judged
+        were not judged: the local judge looks at form, never at truth.
         """
         evaluation = await judged(content, rubric, target_score, caller)
         return _result(evaluation.to_json())

@@ -11,6 +11,7 @@ from evercontext.domain.model import Model, Request, StopReason, complete
 from evercontext.domain.prompt import fill
 from evercontext.evaluation.improve import Refused, Version
 from evercontext.evaluation.losses import losses
+from evercontext.evaluation.rubric import Evaluation
 from evercontext.workspace.edits import find_placeholder
 
 # Alone in a fence, or after one sentence that announces it.
@@ -72,11 +73,16 @@ def _prompt(version: Version) -> str:
     prompt = files("evercontext.evaluation") / "prompts" / "revision-prompt.txt"
     facts = {
         "score": f"{evaluation.score:g}",
-        "scores": ", ".join(f"{k} {v:g}" for k, v in evaluation.rubric_scores.items()),
+        "scores": ", ".join(f"{k} {v:g}" for k, v in _judged(evaluation).items()),
         "suggestions": "\n".join(f"- {s}" for s in evaluation.suggestions) or "- none given",
         "document_content": version.content,
     }
     return fill(prompt.read_text(encoding="utf-8"), facts)
+
+
+def _judged(evaluation: Evaluation) -> dict[str, float]:
+    skipped = evaluation.metadata.get("not_judged", ())
+    return {k: v for k, v in evaluation.rubric_scores.items() if k not in skipped}
 
 
 def _unwrapped(text: str, before: str) -> str:

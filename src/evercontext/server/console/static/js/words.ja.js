@@ -53,7 +53,7 @@ export const JAPANESE = {
   "refused": "ポリシー拒否", "invalid": "JSON 不正", "denied": "拒否", "limit": "上限到達", "cancelled": "中止", "terminated": "終了させられた", "unreachable": "モデル到達不可", "cut off": "中断", "allowed": "許可", "withdrawn": "取り下げ", "pending": "待機中", "verified": "検証済み", "verified with fewer tests": "検証済み（テスト数減）", "not verified": "未検証", "red before, too": "変更前から不合格",
   "created": "作成", "changed": "変更", "deleted": "削除", "read": "読み取り", "write": "書き込み", "execute": "実行", "network": "通信",
   "intent": "意図", "thought": "思考", "correction": "訂正", "decision": "決定", "message": "発言", "tool": "ツール", "stopped": "停止中", "off": "オフ",
-  "completeness": "網羅性", "accuracy": "正確性", "clarity": "明瞭性", "usability": "有用性",
+  "completeness": "網羅性", "accuracy": "正確性", "not judged": "評価なし", "clarity": "明瞭性", "usability": "有用性",
   "words": "語", "words_context": "前後の語", "words_after": "後続の語", "words_session": "会話内の語", "meaning": "意味", "meaning_before": "前の意味", "meaning_after": "後の意味", "speaker": "話者", "asks": "質問", "answers": "回答", "opening": "書き出し", "length": "長さ", "time": "時期", "recency": "新しさ", "importance": "重要度",
   "a definition's name": "定義の名前", "type names": "型の名前", "function names": "関数の名前",
 };

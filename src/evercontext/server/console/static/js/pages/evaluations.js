@@ -48,13 +48,14 @@ function document_(one, page) {
 
 async function sideBySide(a, b, place) {
   const names = [...new Set([...Object.keys(a.rubric_scores), ...Object.keys(b.rubric_scores)])];
-  const cell = (value) => (value === undefined ? "–" : Number(value).toFixed(1));
+  const open = (score, name) => score.rubric_scores[name] === undefined || score.not_judged.includes(name);
+  const cell = (score, name) => (open(score, name) ? t("not judged") : Number(score.rubric_scores[name]).toFixed(1));
   const moved = (name) => {
-    if (a.rubric_scores[name] === undefined || b.rubric_scores[name] === undefined) return "–";
+    if (open(a, name) || open(b, name)) return "–";
     const by = b.rubric_scores[name] - a.rubric_scores[name];
     return chip(`${by > 0 ? "+" : ""}${by.toFixed(1)}`, by > 0 ? "ok" : by < 0 ? "bad" : "");
   };
-  const rows = names.map((name) => h("tr", {}, h("td", {}, t(name)), h("td", { class: "num" }, cell(a.rubric_scores[name])), h("td", { class: "num" }, cell(b.rubric_scores[name])), h("td", {}, moved(name))));
+  const rows = names.map((name) => h("tr", {}, h("td", {}, t(name)), h("td", { class: "num" }, cell(a, name)), h("td", { class: "num" }, cell(b, name)), h("td", {}, moved(name))));
   const advice = (side, score) => h("div", { class: "stack" }, h("h3", {}, `${side} · ${t("Suggestions")}`), score.suggestions.length ? h("ul", { class: "stack" }, score.suggestions.map((one) => h("li", { class: "wrap" }, `· ${one}`))) : h("p", { class: "meta" }, t("none")));
   const texts = h("div", { class: "half" });
   fill(place, table(t("Rubric"), [t("Part"), t("Left"), t("Right"), t("Change")], rows), h("div", { class: "half" }, advice(t("Left"), a), advice(t("Right"), b)), texts);
