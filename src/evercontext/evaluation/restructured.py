@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+MOST_NESTED = 5
 _STRONG = re.compile(
     r"^\.\. [\w+-]+::|^\.\. _[^:\n]{1,200}:"
     r"|:[\w+-]{1,40}:`[^`\n]{1,500}`|`[^`<\n]{1,300}<[^<>\n]{1,500}>`_"
@@ -64,12 +65,13 @@ def is_restructured(text: str) -> bool:
 
 def to_markdown(text: str) -> str:
     """Return the same lines in Markdown."""
-    return "\n".join(_Turner(text.split("\n")).run())
+    return "\n".join(_Turner(text.split("\n"), MOST_NESTED).run())
 
 
 class _Turner:
-    def __init__(self, lines: list[str]) -> None:
-        self._lines = lines
+    def __init__(self, lines: list[str], deeper: int) -> None:
+        """``deeper``: how many notes may stand in one another."""
+        self._lines, self._deeper = lines, deeper
         self._out: list[str] = []
         self._styles: list[tuple[str, bool]] = []
 
@@ -154,7 +156,9 @@ class _Turner:
             self._out += [f"- {line.strip()}" if _is_entry(line) else "" for line in body]
         elif name in _NOTES or name in _TABLES:
             self._out.append(_inline(argument))
-            inner = to_markdown("\n".join(_dedented(body))).split("\n") if body else []
+            inner = _dedented(body)
+            if self._deeper:
+                inner = _Turner(inner, self._deeper - 1).run()
             self._out += ["" if _FIELD.match(line[2:]) else line for line in inner[: len(body)]]
         else:
             self._out += [""] * (end - at)
@@ -178,7 +182,7 @@ class _Turner:
     def _fenced(self, at: int, end: int, language: str, body: list[str]) -> int:
         """A block of code: its first line stands for the opening, the blank one after it closes."""
         self._out.append(f"```{language}")
-        self._out += ["" if _OPTION.match(line) else line for line in _dedented(body)]
+        self._out += _dedented(["" if _OPTION.match(line) else line for line in body])
         blank = end < len(self._lines) and not self._lines[end].strip()
         if blank or end >= len(self._lines):
             self._out.append("```")
