@@ -40,6 +40,7 @@ TESTED_THROUGH = {
     "app/baseline.py": "journeys/test_red_before.py",
     "app/calibrations.py": "app/test_house.py",
     "app/equipment.py": "app/test_house.py",
+    "app/file_rules.py": "journeys/test_one_policy.py",
     "app/judging.py": "cli/test_evaluate.py",
     "app/models.py": "app/test_house.py",
     "app/redaction.py": "journeys/test_secrets.py",
@@ -419,6 +420,19 @@ def test_built_sql_is_recognised(line: str) -> None:
 )
 def test_plain_sql_is_not_taken_for_built_sql(line: str) -> None:
     assert list(_built_sql(ast.parse(line))) == []
+
+
+def test_file_policies_are_made_in_one_place() -> None:
+    """V15: a place that makes its own forgets a setting, and then two parts disagree."""
+    makers = {"agent_policy", "gateway_policy"}
+    making = {
+        path.relative_to(SOURCE).as_posix()
+        for path in python_files(SOURCE)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Name | ast.alias)
+        and (node.id if isinstance(node, ast.Name) else node.name) in makers
+    }
+    assert making == {"app/file_rules.py", "files/policy.py"}
 
 
 def test_only_the_package_files_opens_the_users_tree() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from evercontext import plugins
 from evercontext.app.embedding import choose_embedder, uses_vectors
+from evercontext.app.file_rules import agent_rules, gateway_rules
 from evercontext.app.judging import open_judge
 from evercontext.app.redaction import redactor as redactor
 from evercontext.domain.event import Notice
@@ -18,7 +19,6 @@ from evercontext.evaluation.evaluator import BACKOFF, Evaluator
 from evercontext.evaluation.history import EvaluationHistory, Occasion
 from evercontext.evaluation.tools import SECONDS, GetEvaluator, evaluation_tools
 from evercontext.events.log import EventLog
-from evercontext.files.policy import FilePolicy, agent_policy, gateway_policy
 from evercontext.index.place import IndexPlace
 from evercontext.index.tools import index_tools
 from evercontext.process.child import Launch
@@ -114,16 +114,10 @@ def _remote(settings: Settings, url: str, stack: AsyncExitStack) -> tuple[Worksp
     return remote, workspace_tools(remote)
 
 
-def agent_rules(settings: Settings) -> FilePolicy:
-    """The file policy of the agent in this project."""
-    return _loosened(agent_policy(settings.allow_ext, settings.max_bytes), settings)
-
-
 def _local(
     settings: Settings, stack: AsyncExitStack, events: EventLog
 ) -> tuple[Workspace, list[Tool]]:
-    agent = agent_rules(settings)
-    gateway = _loosened(gateway_policy(settings.allow_ext, settings.max_bytes), settings)
+    agent, gateway = agent_rules(settings), gateway_rules(settings)
     environment = process_environment()
     local = LocalWorkspace.open(
         settings.root, settings.home, gateway=gateway, agent=agent, environment=environment
@@ -161,11 +155,3 @@ class _ReadOnly:
 def plugin_tools() -> list[Tool]:
     """Return the tools of other packages; looking for them takes time, so not on the loop."""
     return [tool for point in plugins.installed("tools").values() for tool in plugins.load(point)]
-
-
-def _loosened(policy: FilePolicy, settings: Settings) -> FilePolicy:
-    return replace(
-        policy,
-        exempt=(*policy.exempt, *settings.unprotect),
-        hard_links=settings.allow_hard_links,
-    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import nullcontext
 
+from evercontext.app.file_rules import agent_rules
 from evercontext.domain.tool import Caller, Mode
 from evercontext.events.log import EventLog
-from evercontext.files.policy import agent_policy
 from evercontext.process.environment import filtered
 from evercontext.process.run import run
 from evercontext.settings import Hook, Settings
@@ -29,7 +29,7 @@ def open_hooks(
         return None
     root = settings.root.resolve()
     told = [f"{name}={root}" for name in ("EVERCONTEXT_PROJECT_DIR", "CLAUDE_PROJECT_DIR")]
-    policy = agent_policy(settings.allow_ext, settings.max_bytes)
+    policy = agent_rules(settings)
     cage = CommandRunner(
         root,
         environment,

@@ -18,8 +18,9 @@ from evercontext.agent.verify import Check, Checker
 from evercontext.app.baseline import Baseline
 from evercontext.app.calibrations import Calibrations
 from evercontext.app.checked_before import CheckedBefore
-from evercontext.app.equipment import ESSENTIAL, agent_rules, equip, plugin_tools
+from evercontext.app.equipment import ESSENTIAL, equip, plugin_tools
 from evercontext.app.equipment import redactor as redactor
+from evercontext.app.file_rules import agent_rules
 from evercontext.app.hooking import open_hooks
 from evercontext.app.instructions import LONGEST, NAMES, outer_instructions
 from evercontext.app.mending import checked_and_mended

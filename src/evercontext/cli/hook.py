@@ -88,11 +88,11 @@ async def _drain(settings: Settings) -> int:
 
 
 async def _announce(settings: Settings, url: str) -> int:
-    from evercontext.files.policy import agent_policy
+    from evercontext.app.file_rules import agent_rules
     from evercontext.index.announce import announce
     from evercontext.index.walker import Walker
 
-    walker = Walker(settings.root.resolve(), agent_policy(settings.allow_ext, settings.max_bytes))
+    walker = Walker(settings.root.resolve(), agent_rules(settings))
     async with remote_index(settings, url) as remote:
         sent = await announce(walker, await index_folder(settings), remote, str(uuid.uuid4()))
     print(f"{sent} paths announced to {one_line(url)}")

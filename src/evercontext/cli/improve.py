@@ -22,7 +22,6 @@ from evercontext.errors import ConfigError, EverContextError, UsageError
 from evercontext.evaluation.form import Form, plain
 from evercontext.evaluation.place import Place, Seen
 from evercontext.evaluation.versions import Versions
-from evercontext.files.policy import EXEMPT, FilePolicy
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:
@@ -105,13 +104,10 @@ class Job:
     def of(cls, settings: Settings, file: Path, target: Path) -> Job:
         """Read the document, and make sure that the result can be written before any work."""
         from evercontext.agent.task import new_trace_id
+        from evercontext.app.file_rules import document_rules
 
         raw = read_document(file)
-        policy = FilePolicy(
-            max_bytes=4 * LARGEST,
-            exempt=(*EXEMPT, *settings.unprotect),
-            hard_links=settings.allow_hard_links,
-        )
+        policy = document_rules(settings, 4 * LARGEST)
         place = Place.of(target, settings.root, policy, settings.home)
         seen = place.look()
         versions = Versions(settings.home)

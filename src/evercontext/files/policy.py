@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -93,6 +94,13 @@ class FilePolicy:
         if size > self.max_bytes:
             raise TooLarge(f"too large: more than {self.max_bytes} bytes")
 
+    @property
+    def fingerprint(self) -> str:
+        """A short text that is another one for every other policy."""
+        kinds = None if self.extensions is None else sorted(self.extensions)
+        told = kinds, self.max_bytes, self.protected, self.exempt, self.hard_links, self.ignore_case
+        return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+
     def _allowed(self) -> str | None:
         kinds = sorted(self.extensions or ())
         return "Allowed: " + " ".join(kinds) if len(kinds) <= 12 else None
@@ -115,6 +123,10 @@ def agent_policy(extensions: Iterable[str] | None = None, max_bytes: int = MAX_B
     if extensions is not None:
         return gateway_policy(extensions, max_bytes)
     return FilePolicy(extensions=AGENT_EXTENSIONS, max_bytes=max_bytes, ignore_case=True)
+
+
+AGENT = agent_policy()
+"""The agent's rules where nothing is set."""
 
 
 def parse_extensions(text: str) -> frozenset[str]:

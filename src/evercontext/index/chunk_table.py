@@ -62,15 +62,34 @@ class ChunkTable:
         self.store = store
 
     @classmethod
-    async def open(cls, path: Path, maker: str) -> ChunkTable:
+    async def open(cls, path: Path, maker: str, policy: str = "") -> ChunkTable:
         """Open the index file; ``maker`` names what makes the analyses, vectors included.
 
-        An index by another maker is emptied: it can be rebuilt from the tree.
+        An index by another maker is emptied: it can be rebuilt from the tree. One that was made
+        under another file policy is looked through again.
         """
         migrations = load_migrations("evercontext.index", "migrations")
         table = cls(await SqliteStore.open(path, migrations=migrations, durable=False))
         await table.claim(maker)
+        await table.obey(policy)
         return table
+
+    async def obey(self, policy: str) -> None:
+        """Doubt every row that was made under another file policy: it is read again."""
+        row = await self.store.fetch_one("SELECT value FROM facts WHERE name = 'policy'")
+        if row is not None and row["value"] == policy:
+            return
+        async with self.store.transaction() as t:
+            # Of an index from before policies were noted, only what was left out is doubtful.
+            await t.execute(
+                "UPDATE files SET modified = 0 WHERE reason <> ? OR (reason IS NULL AND ?)",
+                (GONE, row is not None),
+            )
+            await t.execute(
+                "INSERT INTO facts VALUES ('policy', ?) "
+                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (policy,),
+            )
 
     async def claim(self, maker: str) -> None:
         """Make sure that every row was made by ``maker``."""

@@ -18,7 +18,7 @@ from evercontext.domain.model import Embedder
 from evercontext.errors import EverContextError, PathRefused, StoreBusy, UsageError
 from evercontext.events.redact import Redactor
 from evercontext.files.paths import Root
-from evercontext.files.policy import FilePolicy, agent_policy
+from evercontext.files.policy import AGENT, FilePolicy
 from evercontext.index.borrowed import Borrowed
 from evercontext.index.chunk_table import ChunkTable
 from evercontext.index.commit_pass import CommitPass
@@ -133,7 +133,7 @@ class CodeIndex:
         root: Path,
         *,
         folder: Path | None = None,
-        policy: FilePolicy | None = None,
+        policy: FilePolicy = AGENT,
         redactor: Redactor | None = None,
         use_vectors: bool = True,
         embedder: Embedder | None = None,
@@ -146,14 +146,13 @@ class CodeIndex:
         pinned = Root.open(root)
         try:
             place = folder if folder is not None else await _own_folder(pinned.path)
-            rules = policy or agent_policy()
             maker = vectors.name if vectors else "words"
-            table = await ChunkTable.open(place / FILE, maker)
+            table = await ChunkTable.open(place / FILE, maker, policy.fingerprint)
         except BaseException:
             pinned.close()
             raise
-        reader = Reader(pinned, rules, redactor)
-        indexer = Indexer(table, Walker(pinned.path, rules), reader, IndexLease(place), vectors)
+        reader = Reader(pinned, policy, redactor)
+        indexer = Indexer(table, Walker(pinned.path, policy), reader, IndexLease(place), vectors)
         borrowed = Borrowed(Overlay(table, reader, embedder), place) if embedder else None
         return cls(indexer, pinned, place, vectors, borrowed)
 
