@@ -1,60 +1,127 @@
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
 import pytest
 
+from evercontext.domain.message import Message
 from evercontext.domain.principal import Principal
-from evercontext.domain.tool import Door
+from evercontext.domain.tool import Caller, Door
+from evercontext.domain.view import Ranges, Sent, View
 from evercontext.errors import Changed
-from evercontext.workspace.reads import ReadLedger
+from evercontext.files.tree import FileText
+from evercontext.workspace.edits import Edit, apply_edits
+from evercontext.workspace.reads import ReadLedger, check_seen
 from tests.workspace.conftest import CALLER
 
 TEXT = "1\n2\n3\n4\n"
-LINES = 4
+
+
+def file(content: str = TEXT, path: str = "a") -> FileText:
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    return FileText(path, content, digest, len(content))
+
+
+def read(ledger: ReadLedger, caller: Caller, whole: FileText, start: int = 0,
+         end: int | None = None) -> None:  # fmt: skip
+    end = len(whole.content) if end is None else end
+    ledger.note_read(caller, whole, start, end, whole.content[start:end])
+
+
+def seen_by(caller: Caller, text: str, shown: Ranges | None) -> None:
+    """The running call returned this text, and so much of it is in the next request."""
+    assert caller.view
+    message = Message("tool", text, tool_call_id="c")
+    caller.view.returned(message, text)
+    caller.view.update([Sent(message, shown)])
 
 
 @pytest.mark.contract("N28")
 def test_pieces_make_a_whole() -> None:
     ledger = ReadLedger()
-    ledger.note(CALLER, "a", "h", TEXT, LINES, (3, 4))
-    with pytest.raises(Changed, match="only lines 3-4 of 4"):
-        ledger.check(CALLER, "a", "h")
-    ledger.note(CALLER, "a", "h", TEXT, LINES, (1, 2))
-    ledger.check(CALLER, "a", "h")
+    read(ledger, CALLER, file(), 4, 8)
+    with pytest.raises(Changed, match=r"only lines 3-4 of 4.*read lines 1-2 first"):
+        ledger.check_whole(CALLER, file(), "edit_file")
+    read(ledger, CALLER, file(), 0, 4)
+    ledger.check_whole(CALLER, file(), "edit_file")
 
 
 def test_pieces_of_different_versions_do_not() -> None:
     ledger = ReadLedger()
-    ledger.note(CALLER, "a", "h", TEXT, LINES, (1, 2))
-    ledger.note(CALLER, "a", "i", TEXT, LINES, (3, 4))
+    read(ledger, CALLER, file("1\n2\n3\n5\n"), 0, 4)
+    read(ledger, CALLER, file(), 4, 8)
     with pytest.raises(Changed):
-        ledger.check(CALLER, "a", "i")
+        ledger.check_whole(CALLER, file(), "edit_file")
 
 
 def test_readers_are_separate() -> None:
     ledger = ReadLedger()
-    ledger.note(CALLER, "a", "h", TEXT, LINES)
+    read(ledger, CALLER, file())
     for other in (
         replace(CALLER, session="s2"),
         replace(CALLER, session=None),
         replace(CALLER, session=None, door=Door.MCP, principal=Principal(user="x")),
+        replace(CALLER, view=View()),
     ):
         with pytest.raises(Changed, match="not read yet"):
-            ledger.check(other, "a", "h")
+            ledger.check_read(other, file())
 
 
 def test_an_outside_client_may_change_its_trace_between_calls() -> None:
     ledger = ReadLedger()
     client = replace(CALLER, session=None, door=Door.MCP, trace_id="one")
-    ledger.note(client, "a", "h", TEXT, LINES)
-    ledger.check(replace(client, trace_id="two"), "a", "h")
+    read(ledger, client, file())
+    ledger.check_whole(replace(client, trace_id="two"), file(), "edit_file")
 
 
 def test_memory_is_bounded() -> None:
     ledger = ReadLedger()
     for n in range(600):
-        ledger.note(CALLER, f"{n}", "h", TEXT, LINES)
+        read(ledger, CALLER, file(path=f"{n}"))
     with pytest.raises(Changed):
-        ledger.check(CALLER, "0", "h")
-    ledger.check(CALLER, "599", "h")
+        ledger.check_read(CALLER, file(path="0"))
+    ledger.check_read(CALLER, file(path="599"))
+
+
+@pytest.mark.contract("N28")
+def test_only_what_was_sent_counts() -> None:
+    """V5: a read whose middle the window cut, or that it left out, is not the whole file."""
+    ledger, caller = ReadLedger(), replace(CALLER, view=View())
+    read(ledger, caller, file())
+    with pytest.raises(Changed, match="none of the 4 lines"):
+        ledger.check_whole(caller, file(), "edit_file")
+    seen_by(caller, TEXT, ((0, 3), (6, 8)))
+    with pytest.raises(Changed, match=r"only lines 1-1, 4-4 of 4.*read lines 2-3 first"):
+        ledger.check_whole(caller, file(), "edit_file")
+    assert ledger.seen(caller, file()) == ((0, 3), (6, 8))
+
+
+def test_what_is_left_out_later_was_seen_and_is_not_before_the_model() -> None:
+    """V5, F7: a part that was seen may be replaced, the whole may not."""
+    ledger, caller = ReadLedger(), replace(CALLER, view=View())
+    read(ledger, caller, file())
+    seen_by(caller, TEXT, ((0, 8),))
+    ledger.check_whole(caller, file(), "edit_file")
+    assert caller.view
+    caller.view.update([])
+    with pytest.raises(Changed, match="none of the 4 lines"):
+        ledger.check_whole(caller, file(), "edit_file")
+    assert ledger.seen(caller, file()) == ((0, 8),)
+
+
+@pytest.mark.contract("N28")
+def test_a_part_needs_only_that_part() -> None:
+    """F7: and what is known moves along with each edit."""
+    ledger = ReadLedger()
+    read(ledger, CALLER, file(), 2, 6)
+    edits = [Edit("2\n", "two\ntwo\n"), Edit("two\n3", "3")]
+    content, applied = apply_edits(TEXT, edits)
+    check_seen(file(), ledger.seen(CALLER, file()), applied)
+    after = file(content)
+    ledger.note_edited(CALLER, "a", after.sha256, content, applied)
+    assert content == "1\ntwo\n3\n4\n"
+    assert ledger.seen(CALLER, after) == ((2, 8),)
+    _, unseen = apply_edits(content, [Edit("4", "four")])
+    with pytest.raises(Changed, match=r"edit 1 is at line 4 of a.*Read lines 1-9"):
+        check_seen(after, ledger.seen(CALLER, after), unseen)

@@ -24,6 +24,7 @@ from evercontext.domain.message import Message
 from evercontext.domain.model import Model, Reply, ToolSpec
 from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door, Mode, Shown
+from evercontext.domain.view import View
 from evercontext.errors import EverContextError
 from evercontext.events.log import EventLog
 from evercontext.memory.messages import MessageRepository
@@ -81,6 +82,8 @@ class Conversation:
     mode: Mode = Mode.AGENT
     principal: Principal = field(default_factory=Principal)
     history: list[Message] = field(default_factory=list)
+    view: View = field(default_factory=View)
+    """What of the history the model was really sent."""
     last_trace: str | None = None
     spent_usd: float = 0.0
     spent_tokens: int = 0
@@ -123,6 +126,7 @@ class Conversation:
             make_plan=make_plan,
             window=self.window,
             conversation=self.history,
+            view=self.view,
             remember=self._saver(trace_id),
             reminder=await self._reminder(text, caller),
             session=self._started_as(),

@@ -16,7 +16,7 @@ from typing import Any
 
 from evercontext.agent.limits import Meter
 from evercontext.agent.repetition import FailureStreak, Repetition, exit_code
-from evercontext.context.window import Window, fit
+from evercontext.context.window import SPARED, Window, fit_and_tell
 from evercontext.domain.event import ModelReply, Notice, Retry, TextPiece
 from evercontext.domain.message import Message, ToolCall, tool_result, user
 from evercontext.domain.model import (
@@ -31,6 +31,7 @@ from evercontext.domain.model import (
     Usage,
 )
 from evercontext.domain.tool import Caller, Shown, Tool, ToolResult
+from evercontext.domain.view import Sent
 from evercontext.errors import (
     AnswerFiltered,
     ApprovalDenied,
@@ -52,6 +53,8 @@ from evercontext.workspace.onlookers import only_asks
 MOST_CALLS = 50
 """Calls in one reply; a model that asks for more is confused, and none of them is made."""
 MOST_FORMAT_ERRORS = 3
+_SMALLEST_PAGE = 200
+"""Tokens of a file that are shown at once, however small the window is."""
 _UNFINISHED = {
     "length": "Your answer was cut off at the output limit. Go on exactly where it stopped, and"
     " be brief.",
@@ -211,9 +214,10 @@ class Loop:
     async def _stream(self, history: Sequence[Message]) -> Reply:
         builder = ReplyBuilder()
         tools = self._offered()
-        sent = fit(history, tools, self.window) if self.window else list(history)
+        fitted = fit_and_tell(history, tools, self.window)
+        self._show(fitted.sent, tools)
         request = Request(
-            sent,
+            fitted.messages,
             tools,
             temperature=0.0,
             seed=0,
@@ -231,8 +235,21 @@ class Loop:
                     self._emit(told_of(notice, self.model.info.name))
         reply = builder.reply()
         if self.window:
-            self._estimated = self.window.learn(sent, tools, reply.usage.input_tokens)
+            self._estimated = self.window.learn(fitted.messages, tools, reply.usage.input_tokens)
         return reply
+
+    def _show(self, sent: list[Sent], tools: list[ToolSpec]) -> None:
+        """Let the tools know what the model sees now, and how much it can be shown at once."""
+        view, window = self.caller.view, self.window
+        if view is None:
+            return
+        view.update(sent)
+        if window is not None:
+            always = sum(
+                window.cost(part.message) for part in sent if part.message.role == "system"
+            )
+            page = max(_SMALLEST_PAGE, SPARED * (window.room(tools) - always))
+            view.share = lambda text: window.estimator.count(_in_json(text)) / page
 
     def _offered(self) -> list[ToolSpec]:
         style: Shown = "native" if self.model.info.native_tools else "json"
@@ -247,11 +264,11 @@ class Loop:
                 yield tool_result(call, refusal)
             return
         for call in calls:
-            yield tool_result(call, await self._make_one(call))
+            yield await self._make_one(call)
 
-    async def _make_one(self, call: ToolCall) -> str:
+    async def _make_one(self, call: ToolCall) -> Message:
         if call.malformed is not None:
-            return encode(self._malformed(call))
+            return tool_result(call, encode(self._malformed(call)))
         self._format_errors = 0
         try:
             async with asyncio.timeout(self.meter.seconds_left):
@@ -262,7 +279,10 @@ class Loop:
         self.progress.note(call, result, acts=self._acts(call))
         self._stop_if_refused(result)
         nudge = self._repetition.note(call, result)
-        return encode(result, nudge)
+        message = tool_result(call, encode(result, nudge))
+        if self.caller.view:
+            self.caller.view.returned(message, result.text)
+        return message
 
     async def _call(self, call: ToolCall) -> ToolResult:
         if self.beside is None:
@@ -350,6 +370,10 @@ class Loop:
             cost_usd=cost,
             duration_ms=round((time.monotonic() - started) * 1000),
         )
+
+
+def _in_json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def told_of(notice: NoticeDelta, model: str) -> Notice | Retry:

@@ -55,6 +55,7 @@ from evercontext.domain.model import Model
 from evercontext.domain.outcome import Outcome, outcome_of
 from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.domain.verdict import GREEN
+from evercontext.domain.view import View
 from evercontext.errors import Cancelled, EverContextError, Terminated
 from evercontext.events.log import EventLog
 from evercontext.tools.toolbox import Toolbox
@@ -98,6 +99,8 @@ class TaskRun:
     window: Window | None = None
     conversation: list[Message] | None = None
     """What was said before this task and, afterwards, in it; ``None``: each part begins afresh."""
+    view: View = field(default_factory=View)
+    """What the model has been shown of the conversation."""
     remember: Remember = forget
     reminder: Message | None = None
     """Memories that bear on the task: shown with it, never part of the conversation."""
@@ -317,11 +320,13 @@ class TaskRun:
             "root": self.surroundings.root_name,
             "tree": tuple(self.surroundings.tree),
         }
+        # What begins afresh has seen nothing of what another part was shown.
+        view = View() if self.conversation is None else self.view
         loop = Loop(
             model=self.model,
             toolbox=toolbox,
             events=self.events,
-            caller=dataclasses.replace(self.caller, parent=began),
+            caller=dataclasses.replace(self.caller, parent=began, view=view),
             meter=self._meter,
             hints=hints,
             price=self.price,

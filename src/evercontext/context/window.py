@@ -15,6 +15,7 @@ from typing import Any
 from evercontext.context.tokens import PER_MESSAGE, PER_REPLY, TokenEstimator
 from evercontext.domain.message import Message, user
 from evercontext.domain.model import ToolSpec
+from evercontext.domain.view import Ranges, Sent, alike, joined
 from evercontext.errors import ContextTooLong
 
 SPARED = 0.4
@@ -64,8 +65,64 @@ def _schema(tool: ToolSpec) -> str:
     return f"{tool.name} {tool.description} {schema}"
 
 
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Messages as they are sent, and what that leaves of each there was."""
+
+    messages: list[Message]
+    sent: list[Sent]
+
+
 def fit(messages: Sequence[Message], tools: Sequence[ToolSpec], window: Window) -> list[Message]:
     """Return the messages as they may be sent; ``ContextTooLong`` if nothing can be left out."""
+    return _fitted(messages, tools, window).messages
+
+
+def fit_and_tell(
+    messages: Sequence[Message], tools: Sequence[ToolSpec], window: Window | None
+) -> Fitted:
+    """Return the messages as they may be sent, and what of them that is."""
+    if window is None:
+        return Fitted(
+            list(messages), [Sent(message, _all(message.content)) for message in messages]
+        )
+    draft = _fitted(messages, tools, window)
+    staying = {id(old): new for old, new in zip(draft.originals, draft.messages, strict=True)}
+    return Fitted(
+        draft.messages,
+        [Sent(message, _shown(message, staying.get(id(message)))) for message in messages],
+    )
+
+
+def _shown(message: Message, sent: Message | None) -> Ranges | None:
+    if sent is None:
+        return None
+    if sent.content == message.content:
+        return _all(message.content)
+    original, rest = (_shape(text).get("result", "") for text in (message.content, sent.content))
+    if not rest:
+        return ()
+    head = alike(original, rest)
+    tail = alike(original[head:][::-1], rest[head:][::-1])
+    return joined([(0, head), (len(original) - tail, len(original))])
+
+
+def _all(content: str) -> Ranges:
+    # Whatever it is encoded in, the result is not longer than that.
+    return ((0, len(content)),)
+
+
+def _shape(content: str) -> dict[str, Any]:
+    """The result of a call as the model reads it; empty if it is not in that shape."""
+    try:
+        shape = json.loads(content)
+    except ValueError:
+        return {}
+    fits = isinstance(shape, dict) and isinstance(shape.get("result"), str)
+    return shape if fits else {}
+
+
+def _fitted(messages: Sequence[Message], tools: Sequence[ToolSpec], window: Window) -> _Draft:
     draft = _Draft(list(messages), window, window.room(tools))
     for make_smaller in (_prune_old_results, _drop_old_exchanges, _cut_largest):
         if draft.fits:
@@ -76,7 +133,7 @@ def fit(messages: Sequence[Message], tools: Sequence[ToolSpec], window: Window) 
             f"the prompt needs {draft.total} tokens, the window has room for {draft.room}",
             fix="Use a model with a larger window, or ask for less at once",
         )
-    return draft.messages
+    return draft
 
 
 class _Draft:
@@ -84,6 +141,7 @@ class _Draft:
 
     def __init__(self, messages: list[Message], window: Window, room: int) -> None:
         self.messages, self.room = messages, room
+        self.originals = list(messages)
         self._cost: Callable[[Message], int] = window.cost
         self.costs = [window.cost(message) for message in messages]
 
@@ -100,7 +158,7 @@ class _Draft:
         self.costs[index] = self._cost(self.messages[index])
 
     def remove(self, start: int, end: int, note: Message) -> None:
-        self.messages[start:end] = [note]
+        self.messages[start:end] = self.originals[start:end] = [note]
         self.costs[start:end] = [self._cost(note)]
 
     def last_user(self) -> int:
@@ -159,12 +217,27 @@ def _cut_largest(draft: _Draft) -> None:
         if not large:
             return
         index = max(large, key=lambda i: draft.costs[i])
-        draft.change(index, _middle_out(draft.messages[index].content))
+        draft.change(index, _shorter(draft.messages[index].content))
+
+
+def _shorter(content: str) -> str:
+    """Cut inside the result, so that its frame stays readable."""
+    shape = _shape(content)
+    if not shape:
+        return _middle_out(content)
+    cut = json.dumps(shape | {"result": _middle_out(shape["result"])}, ensure_ascii=False)
+    return cut if len(cut) < len(content) else content[:_SMALL]
 
 
 def _middle_out(text: str) -> str:
+    """Leave out the middle, at the ends of lines where there are any."""
     keep = len(text) // 4
-    cut = f"{text[:keep]}{_CUT.format(missing=len(text) - 2 * keep)}{text[len(text) - keep :]}"
+    end, start = keep, len(text) - keep
+    if (last := text.rfind("\n", keep // 2, end)) >= 0:
+        end = last + 1
+    if (first := text.find("\n", start, len(text) - keep // 2)) >= 0:
+        start = first + 1
+    cut = f"{text[:end]}{_CUT.format(missing=start - end)}{text[start:]}"
     return cut if len(cut) < len(text) else text[:_SMALL]
 
 

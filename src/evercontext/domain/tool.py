@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 from evercontext.domain.principal import Principal
 from evercontext.domain.scope import NOTHING, Aside, Scope
+from evercontext.domain.view import View
 from evercontext.errors import EverContextError
 
 
@@ -120,6 +121,8 @@ class Caller:
     """Filled in on the way to the tool."""
     approved: bool = False
     """Whether a person has approved this very call. Filled in on the way, too."""
+    view: View | None = field(default=None, repr=False, compare=False)
+    """What the calling model sees; ``None``: whoever calls sees every result whole."""
 
     def on_the_way(self, road: Road, parent: str | None, approved: bool = False) -> Caller:
         """The same caller inside a call. Spelled out: this is done several times in every call."""
@@ -134,6 +137,7 @@ class Caller:
             self.aside,
             road,
             approved,
+            self.view,
         )
 
 

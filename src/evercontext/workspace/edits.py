@@ -31,6 +31,7 @@ _LONGEST_PLACEHOLDER = 200
 _MOST_COMPARED = 2_000_000
 """Lines whose indentation is compared for one edit; texts that need more only look alike."""
 _LINES_NAMED = 10
+_PLACES_TOLD = 200
 
 _PLACEHOLDER = re.compile(
     r"[\s#/*<!;%-]*(\.\.\.|…)\s*[\(\[]?\s*"
@@ -49,12 +50,25 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """A place in the text before an edit, and the characters that took it."""
+
+    start: int
+    end: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Applied:
     """Where an edit was made and which rung of the ladder held."""
 
     line: int
     rung: str
     places: int = 1
+    spans: tuple[Span, ...] = ()
+    """Every place or, where there are very many, all that lies between the first and the last."""
+    placed: bool = True
+    """False: one span stands for many places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +82,10 @@ class _Hit:
 class _Plan:
     """Where an edit fits, and what would come of it; nothing is made yet."""
 
-    starts: tuple[int, ...]
+    spans: tuple[Span, ...]
     """The first of the places."""
+    end: int
+    """Where the last of them ends."""
     places: int
     growth: int
     make: Callable[[], str]
@@ -135,14 +151,16 @@ def _apply(text: str, edit: Edit, longest: int | None) -> tuple[str, Applied]:
         if plan is None:
             continue
         if plan.places > 1 and not edit.replace_all:
-            lines = ", ".join(str(_line(text, start)) for start in plan.starts)
+            named = plan.spans[:_LINES_NAMED]
+            lines = ", ".join(str(_line(text, span.start)) for span in named)
             raise EditMismatch(
                 f"the text occurs {plan.places} times (lines {lines})",
                 fix="Give more lines around it, or set replace_all",
             )
         if longest is not None and plan.growth > 0 and len(text) + plan.growth > longest:
             raise TooLarge(f"too large: the file would have more than {longest} characters")
-        return plan.make(), Applied(_line(text, plan.starts[0]), rung, plan.places)
+        line = _line(text, plan.spans[0].start)
+        return plan.make(), Applied(line, rung, plan.places, *_spans(plan))
     if edit.new.strip() and edit.new in text:
         raise EditMismatch("the text is not there, and the new text already is")
     raise EditMismatch("the text is not in the file", fix=describe_nearest(text, edit.old))
@@ -160,6 +178,14 @@ def _refuse_senseless(text: str, edit: Edit) -> None:
         )
 
 
+def _spans(plan: _Plan) -> tuple[tuple[Span, ...], bool]:
+    """The places of a plan, or one that holds them all; and whether they are told apart."""
+    if plan.places == len(plan.spans):
+        return plan.spans, True
+    start = plan.spans[0].start
+    return (Span(start, plan.end, plan.end - start + plan.growth),), False
+
+
 def _line(text: str, offset: int) -> int:
     return text.count("\n", 0, offset) + 1
 
@@ -168,13 +194,13 @@ def _find(text: str, old: str, new: str) -> _Plan | None:
     places = text.count(old)
     if not places:
         return None
-    starts: list[int] = []
+    spans: list[Span] = []
     start = text.find(old)
-    while start >= 0 and len(starts) < _LINES_NAMED:
-        starts.append(start)
+    while start >= 0 and len(spans) < _PLACES_TOLD:
+        spans.append(Span(start, start + len(old), len(new)))
         start = text.find(old, start + len(old))
-    growth = places * (len(new) - len(old))
-    return _Plan(tuple(starts), places, growth, lambda: text.replace(old, new))
+    growth, end = places * (len(new) - len(old)), text.rfind(old) + len(old)
+    return _Plan(tuple(spans), end, places, growth, lambda: text.replace(old, new))
 
 
 def _find_exact(text: str, edit: Edit) -> _Plan | None:
@@ -272,7 +298,8 @@ def _planned(text: str, hits: list[_Hit]) -> _Plan:
             end = hit.end
         return "".join([*parts, text[end:]])
 
-    return _Plan(tuple(hit.start for hit in hits[:_LINES_NAMED]), len(hits), growth, make)
+    spans = tuple(Span(hit.start, hit.end, len(hit.new)) for hit in hits[:_PLACES_TOLD])
+    return _Plan(spans, hits[-1].end, len(hits), growth, make)
 
 
 def _relation(theirs: list[str], ours: list[str], relate: _Relate) -> str | None:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from evercontext.domain.tool import Arguments, Caller, Door, Effect, Tool, ToolResult
 from evercontext.errors import InvalidArguments
 from evercontext.files.listing import MAX_ITEMS, Entry, Listing
-from evercontext.files.tree import FileText
 from evercontext.process.workers import think
-from evercontext.workspace.reads import ReadLedger, count_lines
+from evercontext.workspace.reads import ReadLedger
 from evercontext.workspace.schema import boolean, integer, parameters, string, strings
 from evercontext.workspace.workspace import Workspace
 
 LONGEST_READ = 60_000
 """Characters of a file that a model is shown at once; it can read on."""
 
+_ASKED = {"start_line", "end_line", "offset"}
+"""Arguments that ask for a part of a file."""
 _PATH = "Path relative to the project root, with / between names."
 
 
@@ -93,28 +95,20 @@ def _list(workspace: Workspace) -> Tool:
 def _read_file(workspace: Workspace, ledger: ReadLedger) -> Tool:
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
         file = await workspace.read(arguments["path"], caller)
-        content, size = file.content, len(file.content)
-        first = arguments.get("start_line", 1)
-        total = await think(size, count_lines, content)
-        if first > max(total, 1):
-            raise InvalidArguments(f"start_line: the file has only {total} lines")
-        asked_end, fits = arguments.get("end_line"), _fits(caller)
-        text, last = await think(size, _excerpt, file, total, first, asked_end, fits)
-        ledger.note(caller, file.path, file.sha256, content, total, (first, last or total))
-        partial = (first, last) != (1, total) and total > 0
-        asked = "start_line" in arguments or "end_line" in arguments
-        data = {"content": text if asked else content}
+        page = await think(len(file.content), _page, file.content, arguments, caller)
+        text = file.content[page.start : page.end]
+        ledger.note_read(caller, file, page.start, page.end, page.note + text, len(page.note))
+        data = {"content": text if _ASKED & arguments.keys() else file.content}
         if caller.door is Door.REST:
             # A program takes the content from the data; its trace need not hold every file.
-            return ToolResult(f"{file.path}: {total} lines, {file.size} bytes", data)
-        note = f"[lines {first}-{last} of {total}; read on with start_line={last + 1}]\n"
-        return ToolResult(note + text if partial and last < total else text, data)
+            return ToolResult(f"{file.path}: {page.total} lines, {file.size} bytes", data)
+        return ToolResult(page.note + text, data)
 
     return Tool(
         name="read_file",
         description=(
-            "Read a UTF-8 text file. A long one is shown in part: read on with start_line. "
-            "A file must have been read whole before it can be edited."
+            "Read a UTF-8 text file. A long one comes in pages; each says how to read on. "
+            "What you replace must have been read: a part, or the whole file."
         ),
         arguments=parameters(
             {
@@ -123,6 +117,9 @@ def _read_file(workspace: Workspace, ledger: ReadLedger) -> Tool:
                     "First line to read, from 1 (default: the first).", minimum=1
                 ),
                 "end_line": integer("Last line to read (default: the last).", minimum=1),
+                "offset": integer(
+                    "Characters to skip in start_line, for a line longer than a page.", minimum=0
+                ),
             },
             required=["path"],
         ),
@@ -156,28 +153,63 @@ def _search_files(workspace: Workspace) -> Tool:
     )
 
 
-def _fits(caller: Caller) -> Callable[[int], bool]:
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """What is shown of a file: characters, and a line about the rest."""
+
+    start: int
+    end: int
+    total: int
+    """Lines of the file."""
+    note: str = ""
+
+
+def _page(content: str, arguments: Arguments, caller: Caller) -> _Page:
+    """Return the wanted lines as far as they may be shown at once."""
+    if caller.door is Door.REST and not _ASKED & arguments.keys():
+        return _Page(0, len(content), len(content.splitlines()))
+    lines = content.splitlines(keepends=True)
+    starts = [0, *accumulate(map(len, lines))]
+    total, first = len(lines), arguments.get("start_line", 1)
+    if first > max(total, 1):
+        raise InvalidArguments(f"start_line: the file has only {total} lines")
+    start = starts[first - 1] + arguments.get("offset", 0)
+    if start > starts[min(first, total)]:
+        raise InvalidArguments(f"offset: line {first} has only {len(lines[first - 1])} characters")
+    limit = max(start, starts[min(arguments.get("end_line", total), total)])
+    end = _end_of_page(content, start, limit, caller)
+    if end < limit and (line_end := starts[bisect_right(starts, end) - 1]) > start:
+        end = line_end
+    return _Page(start, end, total, _read_on(starts, first, start, end))
+
+
+def _end_of_page(content: str, start: int, end: int, caller: Caller) -> int:
     """A program gets the whole file as data; a model only what its context can bear."""
     if caller.door is Door.REST:
-        return lambda size: True
-    return lambda size: size <= LONGEST_READ
+        return end
+    end = min(end, start + LONGEST_READ)
+    share = caller.view.share if caller.view else lambda text: 0.0
+    while end - start > 1 and (times := share(content[start:end])) > 1:
+        end = start + max(1, int((end - start) / times * 0.95))
+    return end
 
 
-def _excerpt(
-    file: FileText, total: int, first: int, last: int | None, fits: Callable[[int], bool]
-) -> tuple[str, int]:
-    """Return the wanted lines as far as they may be shown, and the number of the last one."""
-    if first == 1 and last is None and fits(len(file.content)):
-        return file.content, total
-    lines = file.content.splitlines(keepends=True)
-    shown: list[str] = []
-    size = 0
-    for line in lines[first - 1 : last]:
-        size += len(line)
-        if shown and not fits(size):
-            break
-        shown.append(line)
-    return "".join(shown), first - 1 + len(shown)
+def _read_on(starts: list[int], first: int, start: int, end: int) -> str:
+    """The line above a page that is not the last: what it holds, and how to get the next."""
+    total = len(starts) - 1
+    if end >= starts[-1]:
+        return ""
+    line = bisect_right(starts, end)
+    skip = end - starts[line - 1]
+    last = line if skip else line - 1
+    here = f"lines {first}-{max(first, last)} of {total}"
+    if skip:
+        size = starts[line] - starts[line - 1]
+        return (
+            f"[{here}, to character {skip} of {size} in line {line};"
+            f" read on with start_line={line}, offset={skip}]\n"
+        )
+    return f"[{here}; read on with start_line={line}]\n"
 
 
 def _shape(entry: Entry) -> dict[str, Any]:

@@ -2,45 +2,41 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
-from evercontext.domain.tool import Arguments, Caller, Caution, Effect, FileChange, Tool, ToolResult
-from evercontext.errors import Changed, EditMismatch, NotFound, TooLarge
+from evercontext.domain.tool import (
+    Arguments,
+    Caller,
+    Caution,
+    Door,
+    Effect,
+    FileChange,
+    Tool,
+    ToolResult,
+)
+from evercontext.errors import Changed, EverContextError, NotFound
 from evercontext.files.tree import FileText, WriteMode, Written
 from evercontext.process.workers import THINKING, Stop, think
-from evercontext.workspace.conflict import show_three_ways
-from evercontext.workspace.edits import Applied, Edit, apply_edits, find_placeholder, keep_form
-from evercontext.workspace.reads import ReadLedger, count_lines
+from evercontext.workspace.drafts import (
+    Bounds,
+    Compose,
+    Draft,
+    compose_edits,
+    compose_whole,
+    conflict_of,
+    draft_of,
+    report_controls,
+)
+from evercontext.workspace.edits import Applied
+from evercontext.workspace.reads import ReadLedger
 from evercontext.workspace.schema import boolean, choice, objects, parameters, string
 from evercontext.workspace.workspace import Workspace
 
 _PATH = "Path relative to the project root, with / between names."
-_ORDINARY = frozenset("\t\n\r\f\ufeff")
 _CHANGES = Effect.READ | Effect.WRITE
 _MOST_EDITS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """A new content, made from what was read and not written yet."""
-
-    file: FileText
-    content: str
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    """How far an edit may go: characters of its result, and whether anybody still waits."""
-
-    longest: int | None
-    check: Callable[[], None]
-
-
-_Compose = Callable[[Arguments, FileText, _Bounds], tuple[str, tuple[str, ...]]]
 
 
 def writing_tools(workspace: Workspace, ledger: ReadLedger) -> list[Tool]:
@@ -54,7 +50,7 @@ def writing_tools(workspace: Workspace, ledger: ReadLedger) -> list[Tool]:
             "Each old text must occur exactly once. Read the file first."
         ),
         properties={"edits": _edits_schema()},
-        compose=_compose_edits,
+        compose=compose_edits,
     )
     delete_file = _delete_file(workspace)
     move_file = _move_file(workspace)
@@ -124,15 +120,21 @@ def _writer(
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
         path, content, mode = arguments["path"], arguments["content"], mode_of(arguments)
         known = arguments.get("if_match")
+        if mode is WriteMode.OVERWRITE and known is None:
+            await _check_overwrite(workspace, ledger, path, caller)
         written = await workspace.write(path, content, mode, caller, if_match=known)
-        if written.created or mode is not WriteMode.APPEND:
-            await _know(ledger, caller, written)
+        if mode is WriteMode.APPEND and written.before is not None:
+            ledger.note_appended(caller, written)
+        else:
+            _know(ledger, caller, written)
         done = "created" if written.created else "wrote"
-        controls = await think(len(content), _report_controls, content)
+        controls = await think(len(content), report_controls, content)
         return _result(f"{done} {written.path}", written, controls)
 
     async def preview(arguments: Arguments, caller: Caller) -> tuple[FileChange, ...]:
         mode = mode_of(arguments)
+        if mode is WriteMode.OVERWRITE and arguments.get("if_match") is None:
+            await _check_overwrite(workspace, ledger, arguments["path"], caller)
         return (
             _change(await workspace.preview(arguments["path"], arguments["content"], mode, caller)),
         )
@@ -166,8 +168,8 @@ def _edit_whole(workspace: Workspace, ledger: ReadLedger) -> Tool:
                 "everything that stays as it is. Read the file before you write this."
             )
         },
-        compose=_compose_whole,
-        native=True,
+        compose=compose_whole,
+        replaces_all=True,
     )
 
 
@@ -178,21 +180,23 @@ def _edit_tool(
     name: str,
     description: str,
     properties: dict[str, dict[str, object]],
-    compose: _Compose,
-    native: bool = False,
+    compose: Compose,
+    replaces_all: bool = False,
 ) -> Tool:
-    async def draft(arguments: Arguments, caller: Caller) -> _Draft:
+    async def draft(arguments: Arguments, caller: Caller) -> Draft:
         file = await _existing(workspace, arguments["path"], caller)
         stop = Stop()
-        bounds = _Bounds(workspace.longest(caller), stop.check)
+        bounds = Bounds(workspace.longest(caller), stop.check)
         try:
-            ledger.check(caller, file.path, file.sha256)
+            ledger.check_read(caller, file)
+            if replaces_all:
+                ledger.check_whole(caller, file, instead="replaceInFile")
         except Changed as error:
-            base = ledger.seen(caller, file.path)
-            conflict = partial(_conflict, error, file, base, arguments, compose, bounds)
+            base = ledger.content(caller, file.path)
+            conflict = partial(conflict_of, error, file, base, arguments, compose, bounds)
             raise await THINKING.run(conflict, stop=stop) from None
-        content, notes = await THINKING.run(compose, arguments, file, bounds, stop=stop)
-        return _Draft(file, content, notes)
+        seen = ledger.seen(caller, file)
+        return await THINKING.run(draft_of, arguments, file, seen, compose, bounds, stop=stop)
 
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
         made = await draft(arguments, caller)
@@ -204,7 +208,7 @@ def _edit_tool(
             caller,
             if_match=made.file.sha256,
         )
-        await _know(ledger, caller, written)
+        _know(ledger, caller, written, made.applied)
         return _result(f"edited {written.path}", written, made.notes)
 
     async def preview(arguments: Arguments, caller: Caller) -> tuple[FileChange, ...]:
@@ -224,7 +228,7 @@ def _edit_tool(
         run=run,
         preview=preview,
         caution=_caution(workspace),
-        shown_to="native" if native else "json",
+        shown_to="native" if replaces_all else "json",
     )
 
 
@@ -301,58 +305,6 @@ def _edits_schema() -> dict[str, object]:
     )
 
 
-def _conflict(
-    error: Changed,
-    file: FileText,
-    base: str | None,
-    arguments: Arguments,
-    compose: _Compose,
-    bounds: _Bounds,
-) -> Changed:
-    """Add both sides to the refusal, if what was read is still known: nobody's lines get lost."""
-    if base is None or base == file.content:
-        return error
-    try:
-        wanted, _ = compose(arguments, replace(file, content=base), bounds)
-    except (EditMismatch, TooLarge):
-        return error
-    return Changed(
-        error.message, fix=f"{error.fix}.\n{show_three_ways(base, file.content, wanted)}"
-    )
-
-
-def _compose_edits(
-    arguments: Arguments, file: FileText, bounds: _Bounds
-) -> tuple[str, tuple[str, ...]]:
-    edits = [
-        Edit(edit["old"], edit["new"], edit.get("replace_all", False))
-        for edit in arguments["edits"]
-    ]
-    content, applied = apply_edits(file.content, edits, longest=bounds.longest, check=bounds.check)
-    notes = tuple(_tell(number, done) for number, done in enumerate(applied, 1))
-    return content, (*notes, *_report_controls(content))
-
-
-def _compose_whole(
-    arguments: Arguments, file: FileText, bounds: _Bounds
-) -> tuple[str, tuple[str, ...]]:
-    content: str = arguments["new_content"]
-    placeholder = find_placeholder(file.content, content)
-    if placeholder:
-        raise EditMismatch(
-            f"the new content holds a placeholder: {placeholder[:80]!r}",
-            fix="Give the complete content, every line of it",
-        )
-    content, kept = keep_form(file.content, content)
-    return content, (*(f"kept its {form}" for form in kept), *_report_controls(content))
-
-
-def _tell(number: int, done: Applied) -> str:
-    places = f" ({done.places} places)" if done.places > 1 else ""
-    how = "" if done.rung == "exact" else f", matched apart from {done.rung}"
-    return f"edit {number} at line {done.line}{places}{how}"
-
-
 async def _existing(workspace: Workspace, path: str, caller: Caller) -> FileText:
     try:
         return await workspace.read(path, caller)
@@ -360,11 +312,33 @@ async def _existing(workspace: Workspace, path: str, caller: Caller) -> FileText
         raise NotFound(error.message, fix="Create a new file with the write tool") from None
 
 
-async def _know(ledger: ReadLedger, caller: Caller, written: Written) -> None:
-    """Who wrote a whole content knows it."""
-    if written.sha256 and (content := written.after) is not None:
-        lines = await think(len(content), count_lines, content)
-        ledger.note(caller, written.path, written.sha256, content, lines)
+async def _check_overwrite(
+    workspace: Workspace, ledger: ReadLedger, path: str, caller: Caller
+) -> None:
+    """Refuse to replace a file of which the model sees only a part; one it never read it may."""
+    if caller.door is Door.REST or not ledger.has_read(caller):
+        return
+    try:
+        file = await workspace.read(path, caller)
+    except EverContextError:
+        return  # Writing says what is wrong with it.
+    ledger.check_overwrite(caller, file, instead="edit_file")
+
+
+def _know(
+    ledger: ReadLedger,
+    caller: Caller,
+    written: Written,
+    applied: tuple[Applied, ...] | None = None,
+) -> None:
+    """Who wrote a content knows it: all of it, or what was seen before and the new texts."""
+    path, sha256, content = written.path, written.sha256, written.after
+    if not sha256 or content is None:
+        return
+    if applied is not None:
+        ledger.note_edited(caller, path, sha256, content, applied)
+    else:
+        ledger.note_written(caller, path, sha256, content)
 
 
 def _result(text: str, written: Written, notes: tuple[str, ...] = ()) -> ToolResult:
@@ -374,13 +348,3 @@ def _result(text: str, written: Written, notes: tuple[str, ...] = ()) -> ToolRes
 
 def _change(written: Written) -> FileChange:
     return FileChange(written.path, written.before, written.after)
-
-
-def _report_controls(content: str) -> tuple[str, ...]:
-    """Control characters are kept, and said: they may be meant, or the trace of a broken escape."""
-    if content.isascii() and content.isprintable():
-        return ()
-    odd = {c for c in set(content) - _ORDINARY if unicodedata.category(c) == "Cc"}
-    if not odd:
-        return ()
-    return ("contains control characters " + " ".join(sorted(f"U+{ord(c):04X}" for c in odd)),)
