@@ -190,3 +190,11 @@ async def test_meaning_joins_in_where_vectors_are_packaged(tmp_path: Path) -> No
         assert "meaning" in hit.reasons
     finally:
         await index.close()
+
+
+@pytest.mark.parametrize("query", ["refnud", "PaymentGatway", "chrage a creditt card"])
+async def test_one_wrong_letter_finds_what_the_right_one_does(tmp_path: Path, query: str) -> None:
+    """25.4: it found nothing, or something else."""
+    write(tmp_path, SHOP)
+    async with opened(tmp_path) as index:
+        assert (await index.search(query, 1)).hits[0].path == "shop/payment.py"

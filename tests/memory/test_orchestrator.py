@@ -48,6 +48,20 @@ async def test_results_have_content_similarity_and_reasons(
     assert best.reasons["words"] > 0
 
 
+async def test_one_wrong_letter_finds_what_the_right_one_does(
+    memories: MemoryStore, retrieval: RetrievalOrchestrator
+) -> None:
+    """25.4: the word that the question turned on was lost."""
+    await memories.save_memory("The quarterly retrospective is moved to Thursday")
+    for number in range(8):
+        await memories.save_memory(f"Lunch number {number} was good, when we had it")
+    best, *_ = await retrieval.retrieve(
+        query="When was the retrospetcive?", options=RetrievalOptions(limit=2)
+    )
+    assert "retrospective" in best.content
+    assert best.reasons["words"] > 0
+
+
 async def test_similarity_never_rises_down_the_list(
     memories: MemoryStore, retrieval: RetrievalOrchestrator
 ) -> None:

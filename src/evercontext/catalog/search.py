@@ -20,6 +20,7 @@ from evercontext.catalog.request import essence
 from evercontext.catalog.wording import as_written
 from evercontext.retrieval.fusion import standardise
 from evercontext.retrieval.postings import Floats
+from evercontext.retrieval.spelling import repair
 from evercontext.retrieval.tokens import (
     bigrams,
     content_words,
@@ -127,6 +128,7 @@ class ToolSearch:
 
     def _ask(self, text: str, alive: NDArray[np.bool_]) -> _Scores:
         text = essence(fold(text[:LONGEST_QUESTION]))
+        text = repair(text, self._frequencies, self._vectors)
         whole = self._score(text, alive)
         parts = [part for part in _CUT.split(text) if part and len(content_words(part)) > 1]
         if len(parts) < 2:
@@ -151,6 +153,9 @@ class ToolSearch:
             + np.float32(_SERVER) * server
         )
         return _Scores(total, words, meaning, terms, text)
+
+    def _frequencies(self, terms: Sequence[str]) -> list[int]:
+        return [len(self._terms[term][1]) if term in self._terms else 0 for term in terms]
 
     def _words(self, terms: Mapping[str, float]) -> Floats:
         """The share of what the question could have found in a tool that has every word."""

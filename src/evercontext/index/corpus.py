@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evercontext.index.analysis import Analysis, read_names
 from evercontext.index.block import PRIORS, SLOTS, Block, collect
 from evercontext.index.chunker import Named
-from evercontext.index.lexicon import Keys, key_of
+from evercontext.index.lexicon import Keys, key_of, keys_of
 from evercontext.index.paths import PathWords, words_of
 from evercontext.retrieval.postings import Column, Floats, Ints, Postings
 from evercontext.retrieval.ragged import Long, spread
@@ -188,17 +188,25 @@ class Corpus:
 
     def numbers(self, terms: Sequence[str]) -> list[int | None]:
         """Return the numbers of terms, each ``None`` if no file ever had it."""
-        keys = [key_of(term) for term in terms]
+        return self._numbers(np.array([key_of(term) for term in terms], np.uint64))
+
+    def _numbers(self, wanted: Keys) -> list[int | None]:
+        keys = wanted.tolist()
         later = self._later_terms.get
         if not len(self.terms):
             return [later(key) for key in keys]
-        wanted = np.array(keys, np.uint64)
         at = np.minimum(np.searchsorted(self.terms, wanted), len(self.terms) - 1)
         known = (self.terms[at] == wanted).tolist()
         return [
             number if is_known else later(key)
             for number, is_known, key in zip(at.tolist(), known, keys, strict=True)
         ]
+
+    def frequencies(self, terms: Sequence[str]) -> list[int]:
+        """Return how many files hold each of many terms that are not asked for again."""
+        held = self.values("frequency")
+        found = self._numbers(keys_of(terms))
+        return [0 if number is None else int(held[number]) for number in found]
 
     def definers_of(self, name: str) -> list[int]:
         """Return the files that define a name, whatever its case."""

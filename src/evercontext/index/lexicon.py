@@ -160,7 +160,7 @@ class Lexicon:
         known = self._terms
         before = len(known)
         flat = [known.setdefault(term, len(known)) for group in terms for term in group]
-        self._keys.extend(_keys(_last(known, len(known) - before)))
+        self._keys.extend(keys_of(_last(known, len(known) - before)))
         self._run_terms.extend(_sizes(terms), np.array(flat, np.int32))
         self._telling.extend(np.fromiter(map(len, runs), np.int64, len(runs)) > _SILENT)
         if self.vectors is not None:
@@ -174,7 +174,7 @@ class Lexicon:
         split = [split_identifier(name)[:_MOST_PARTS] for name in names]
         parts = [[stem(part) for part in group] for group in split]
         wholes = [stem("".join(group)) for group in split]
-        written = (_keys(names), _keys([name.lower() for name in names]), _keys(wholes))
+        written = (keys_of(names), keys_of([name.lower() for name in names]), keys_of(wholes))
         self._name_keys.extend(np.stack(written, axis=1))
         flat = _flat(parts)
         self._name_parts.extend(_sizes(parts), np.fromiter(map(key_of, flat), np.uint64, len(flat)))
@@ -184,7 +184,7 @@ def _flat(groups: Iterable[Iterable[_Item]]) -> list[_Item]:
     return [item for group in groups for item in group]
 
 
-def _keys(terms: Sequence[str]) -> Keys:
+def keys_of(terms: Sequence[str]) -> Keys:
     """Return what ``key_of`` returns, for terms that are not asked for again."""
     digests = [blake2b(t.encode("utf-8", "surrogatepass"), digest_size=8).digest() for t in terms]
     return np.frombuffer(b"".join(digests), "<u8")

@@ -11,7 +11,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evercontext.domain.model import Embedder
@@ -38,6 +38,7 @@ from evercontext.index.trust import why_strange
 from evercontext.index.walker import Found, Walker
 from evercontext.process.workers import think
 from evercontext.retrieval.postings import Floats
+from evercontext.retrieval.spelling import repair
 from evercontext.retrieval.tokens import STOP_WORDS, fold, has_cjk, runs
 from evercontext.retrieval.vectors import StaticVectors, load_static_vectors
 
@@ -243,6 +244,7 @@ class CodeIndex:
             corpus = await self._live.get()
             if not corpus.live_files:
                 return self._answer(())
+            question = self._repaired(question, corpus)
             vector = await self._vector_of(question, corpus)
             if vector is None and corpus.vectors is not self._vectors:
                 # The embedder does not answer: the packaged vectors do.
@@ -281,12 +283,20 @@ class CodeIndex:
         corpus = await tree.corpus(self._vectors)
         if not corpus.live_files:
             return Answer((), stale, "there is no commit with code here")
+        question = self._repaired(question, corpus)
         ranked = await think(
             len(query) * _LONG, rank, corpus, question, self._packaged(question),
             min(top_k, MOST_RESULTS), path_prefix,
         )  # fmt: skip
         await tree.fetch({corpus.path(found.slot) for found in ranked}, walker.policy.max_bytes)
         return Answer(tuple(self._show(corpus, ranked, explain, tree.show)), stale)
+
+    def _repaired(self, question: Question, corpus: Corpus) -> Question:
+        """Return the question with words of one wrong letter as the tree spells them."""
+        text = repair(question.text, corpus.frequencies, self._vectors)
+        if text == question.text:
+            return question
+        return replace(understand(text), details=question.details)
 
     async def _vector_of(self, question: Question, corpus: Corpus) -> Floats | None:
         if self._borrowed is not None and corpus.vectors is not self._vectors:

@@ -13,7 +13,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from evercontext.memory.encoding import TERM, decode_vectors
+from evercontext.memory.encoding import TERM, decode_vectors, term_id
 from evercontext.retrieval.postings import Column, Floats, Ints, Postings
 from evercontext.storage.store import Row
 
@@ -67,6 +67,10 @@ class Corpus:
         """Return the memories that hold a term, and how often."""
         known = self._terms.get(term)
         return _NOTHING if known is None else self._postings.of(known)
+
+    def frequencies(self, terms: Sequence[str]) -> list[int]:
+        """Return how many memories hold each of some terms."""
+        return [len(self.postings(term_id(term))[0]) for term in terms]
 
     def session_lengths(self) -> Floats:
         """Return how many terms each session has."""

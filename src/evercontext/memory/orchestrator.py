@@ -155,11 +155,16 @@ def _analyse(corpus: Corpus, query: str, now: datetime) -> Question:
     from evercontext.memory.moments import find_moments
     from evercontext.memory.question import meant_speakers, wanted_terms, wanted_words
     from evercontext.memory.ranking import Question
+    from evercontext.retrieval.spelling import repair
+    from evercontext.retrieval.tokens import fold, runs
+    from evercontext.retrieval.vectors import load_static_vectors
 
     text = query[:LONGEST_QUESTION]
     names = meant_speakers(text, corpus.speaker_names)
-    words = wanted_words(text, set(names))[:MOST_TERMS]
     encoder = load_encoder()
+    spoken = {word.lower() for name in names for word in runs(fold(name))}
+    text = repair(text, corpus.frequencies, load_static_vectors(), spoken)
+    words = wanted_words(text, set(names))[:MOST_TERMS]
     return Question(
         terms=dict(list(wanted_terms(words).items())[:MOST_TERMS]),
         vector=encoder.pool(dict.fromkeys(words, 1.0)) if encoder else None,

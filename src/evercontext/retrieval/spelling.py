@@ -1,0 +1,90 @@
+"""One wrong letter in a question, repaired by the words of what is searched.
+
+No list of words is needed: a corpus tells which terms it holds, and all spellings that are one
+letter away from a word are few. A word that the corpus has, or that the packaged vectors know as a
+word, is spelt as it was meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+
+from evercontext.retrieval.tokens import STOP_WORDS, fold, split_identifier, stem
+from evercontext.retrieval.word_table import StaticVectors
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*", re.A)
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_SHORTEST, _LONGEST = 5, 24
+_MOST_WORDS = 24
+"""Words of a question that are looked at; a longer one says what it means by others as well."""
+
+Frequency = Callable[[Sequence[str]], Sequence[int]]
+"""Tells of terms how many documents hold each."""
+
+
+def repair(
+    text: str,
+    frequency: Frequency,
+    vectors: StaticVectors | None,
+    keep: Collection[str] = (),
+) -> str:
+    """Return a question in which words that nobody wrote are those that one letter makes of them.
+
+    ``keep`` are words, in small letters, that are right whatever the corpus has.
+    """
+    words = dict.fromkeys(
+        part
+        for run in _WORD.findall(fold(text))[:_MOST_WORDS]
+        for part in split_identifier(run)
+        if _SHORTEST <= len(part) <= _LONGEST and part.isalpha()
+        if part not in STOP_WORDS and part not in keep
+    )
+    if not words:
+        return text
+    held = frequency([stem(word) for word in words])
+    for word, often in zip(words, held, strict=True):
+        if not often and not _is_word(word, vectors):
+            better = _nearest(word, frequency)
+            if better:
+                text = _replaced(text, word, better)
+    return text
+
+
+def _is_word(word: str, vectors: StaticVectors | None) -> bool:
+    return vectors is not None and len(vectors.pieces_of(word, [word])[0]) == 1
+
+
+def _nearest(word: str, frequency: Frequency) -> str | None:
+    spellings = list(dict.fromkeys(one_away(word)))
+    held = frequency([stem(spelling) for spelling in spellings])
+    # Two letters that changed places, or one too few or too many, come before another letter; a
+    # first letter is seldom wrong.
+    best = max(
+        (
+            (spelling[0] == word[0], len(spelling) != len(word) or sorted(spelling) == sorted(word),
+             often, -len(spelling), spelling)
+            for spelling, often in zip(spellings, held, strict=True)
+            if often
+        ),
+        default=None,
+    )  # fmt: skip
+    return best[-1] if best else None
+
+
+def one_away(word: str) -> list[str]:
+    """Return every spelling that one slip of the finger makes of a word."""
+    cuts = [(word[:i], word[i:]) for i in range(len(word) + 1)]
+    swapped = [a + b[1] + b[0] + b[2:] for a, b in cuts if len(b) > 1 and b[0] != b[1]]
+    fewer = [a + b[1:] for a, b in cuts if b]
+    other = [a + c + b[1:] for a, b in cuts if b for c in _LETTERS if c != b[0]]
+    more = [a + c + b for a, b in cuts for c in _LETTERS]
+    return swapped + fewer + more + other
+
+
+def _replaced(text: str, word: str, better: str) -> str:
+    def write(found: re.Match[str]) -> str:
+        return better.capitalize() if found[0][0].isupper() and not found[0].isupper() else better
+
+    as_written = rf"(?<![a-z]){word}(?![a-z])|{word.capitalize()}(?![a-z])|{word.upper()}"
+    return re.sub(as_written, write, text)
