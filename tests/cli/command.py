@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+_HANGS = 280
+"""Seconds after which a command hangs: nearly what a test has, because a busy machine is slow."""
 EVERCONTEXT = str(Path(sys.executable).with_name("evercontext"))
 
 
@@ -40,7 +42,7 @@ def evercontext(
         env={**os.environ, **(env or {})},
         capture_output=True,
         check=False,
-        timeout=120,
+        timeout=_HANGS,
         stdin=subprocess.DEVNULL if given is None else None,
         input=given,
     )

@@ -80,7 +80,8 @@ def test_a_crowd_of_searches_is_told_to_come_back(gateway: Gateway) -> None:
     with asked(gateway, 120) as links:
         answers = [receive(link, 120) for link in links]
     statuses = [status_of(answer) for answer in answers]
-    assert set(statuses) == {200, 503}
+    # On a busy machine a search that was let in may run out of its time.
+    assert {200, 503} <= set(statuses) <= {200, 503, 504}
     refused = next(answer for answer in answers if status_of(answer) == 503)
     head, _, body = refused.partition(b"\r\n\r\n")
     assert b"retry-after: 1" in head.lower()

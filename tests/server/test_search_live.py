@@ -34,6 +34,8 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     base = tmp_path_factory.mktemp("live")
     root = write(base / "root", {**SHOP, **JAPANESE, ".env": "TOKEN=x\n"})
     with running(root, base / "home") as server:
+        # Each test finds the tree indexed, whichever of them this process runs first.
+        assert server.post("ingest", {"paths": [*SHOP, *JAPANESE]}).status_code == 200
         yield server
 
 
@@ -144,7 +146,6 @@ def test_many_changes_are_waited_for_by_the_question_that_finds_them(gateway: Ga
         {"query": "　\t"},
         {"query": 7},
         {"query": None},
-        {"query": "x" * 2_001},
         {"query": "x", "top_k": 0},
         {"query": "x", "top_k": 101},
         {"query": "x", "top_k": "5"},
