@@ -24,6 +24,7 @@ from evercontext.domain.tool import Caller, Mode, Tool
 from evercontext.errors import DiskFull, EverContextError, StoreGone, StoreProblem
 from evercontext.events.log import EventLog
 from evercontext.events.redact import Clean, unchanged
+from evercontext.files.journal import Journal
 from evercontext.memory.messages import MessageRepository
 from evercontext.memory.moments import day_of
 from evercontext.memory.orchestrator import RetrievalOrchestrator
@@ -31,6 +32,7 @@ from evercontext.memory.sessions import Session, SessionRepository, real_path
 from evercontext.memory.store import QUEUED, MemoryStore
 from evercontext.memory.tools import memory_tools
 from evercontext.storage.store import LOCKED_OUT, MayBeAway, Store
+from evercontext.workspace.checkpoints import taken_back
 
 MOST = 5
 NEAR_ENOUGH = 0.2
@@ -138,6 +140,23 @@ class Recollection:
         if kept.queued and self.events:
             said = f"{QUEUED}; what this task did is not yet stored"
             self.events.emit(Notice(level="warning", text=said), trace_id=caller.trace_id)
+
+    async def follow_undo(self, journal: Journal, caller_trace: str) -> int:
+        """Let what is remembered follow what was taken or brought back; return how many did."""
+        taken = await taken_back(journal)
+        changed = 0
+
+        async def follow() -> None:
+            nonlocal changed
+            changed = await self.memories.follow_undo(taken, self.project)
+
+        try:
+            await self.when_reachable(follow)
+        except StoreProblem as problem:
+            if self.events:
+                said = f"what is remembered of this work is as before: {problem}"
+                self.events.emit(Notice(level="warning", text=said), trace_id=caller_trace)
+        return changed
 
     async def catch_up(self) -> None:
         """Store what waited for the server, now if it answers, or whenever it is back."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from evercontext.app.house import EverContext
 from evercontext.domain.event import Notice
 from evercontext.errors import ConfigError
@@ -31,9 +33,15 @@ async def undoable(app: EverContext, trace_id: str) -> Trace | None:
 async def undo_task(
     app: EverContext, trace_id: str | None, *, dry_run: bool = False, everything: bool = False
 ) -> Undone:
-    """Take back one task's changes and say so in the log; without an id, the latest one's."""
-    done = await undo(journal_of(app), trace_id, dry_run=dry_run, everything=everything)
+    """Take back one task's changes and say so in the log; without an id, the latest one's.
+
+    What is remembered of the task goes with them, and comes back with them.
+    """
+    journal = journal_of(app)
+    done = await undo(journal, trace_id, dry_run=dry_run, everything=everything)
     if not dry_run and (done.restored or done.removed):
+        changed = await app.memory.follow_undo(journal, done.trace_id)
+        done = replace(done, memories=changed)
         told = f"undo: {', '.join((*done.restored, *done.removed))} as before"
         app.events.emit(Notice(level="info", text=told), trace_id=done.trace_id)
     return done

@@ -12,7 +12,7 @@ import click
 
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, root_option, settings_of, tell
-from evercontext.cli.terminal import Screen, one_line
+from evercontext.cli.terminal import Screen, counted, one_line
 from evercontext.cli.traces import only
 from evercontext.domain.outcome import Outcome
 from evercontext.settings import Settings
@@ -109,6 +109,9 @@ def _print(done: Undone, dry: bool, screen: Screen) -> None:
             screen.line(f"{would}{word}  {one_line(path)}{partly}", "green")
     for kept in done.kept:
         screen.line(f"{would}kept  {one_line(kept.path)} ({one_line(kept.reason)})", "yellow")
+    if done.memories:
+        told = counted(done.memories, "memory", "memories")
+        screen.line(f"with it  {told} of this work", "green")
     if not dry and (done.restored or done.removed):
         print(f"bring it back: evercontext undo {done.trace_id[:8]}", file=sys.stderr)
     elif not (done.restored or done.removed):

@@ -40,6 +40,8 @@ class Undone:
     kept: tuple[Kept, ...] = ()
     partly: tuple[str, ...] = ()
     """Files taken back only to somebody else's edit in between."""
+    memories: int = 0
+    """Memories of this work that went with it, or came back with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,19 @@ def list_traces(journal: Journal) -> list[Trace]:
             left = standing(journal.root, made)
             found.append(Trace(made.trace_id, made.at, made.paths, not left, False))
     return sorted(found, key=lambda trace: trace.at, reverse=True)
+
+
+def taken_back(journal: Journal) -> dict[str, bool]:
+    """Of each task: whether something of it is taken back now, were it only one of its files."""
+    history = journal.history()
+    gone = history.undone()
+    found: dict[str, bool] = {}
+    for entry in _changes(history):
+        found[entry.trace_id] = found.get(entry.trace_id, False) or entry.id in gone
+    for made in history.made:
+        if made.trace_id not in found:
+            found[made.trace_id] = not standing(journal.root, made)
+    return found
 
 
 def undo(

@@ -11,7 +11,10 @@ from evercontext.files import undo as journal_undo
 from evercontext.files.journal import Journal
 from evercontext.files.undo import Kept, Trace, Undone
 
-__all__ = ["Checkpoint", "Kept", "Trace", "Undone", "checkpoint", "list_traces", "rewind", "undo"]
+__all__ = [
+    "Checkpoint", "Kept", "Trace", "Undone", "checkpoint", "list_traces", "rewind", "taken_back",
+    "undo",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,11 @@ class Checkpoint:
 async def list_traces(journal: Journal) -> list[Trace]:
     """Return the tasks that changed something, newest first."""
     return await asyncio.to_thread(journal_undo.list_traces, journal)
+
+
+async def taken_back(journal: Journal) -> dict[str, bool]:
+    """Of each task: whether something of it is taken back now."""
+    return await asyncio.to_thread(journal_undo.taken_back, journal)
 
 
 async def undo(

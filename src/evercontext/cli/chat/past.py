@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evercontext.cli.terminal import clip, counted, one_line, visible
 from evercontext.domain.tool import Mode
-from evercontext.errors import ConfigError, ModeRefused, StoreGone, UsageError
+from evercontext.errors import ModeRefused, StoreGone, UsageError
 from evercontext.tools.approval import Gate
 
 if TYPE_CHECKING:
@@ -148,25 +148,26 @@ async def rewind(dialogue: Dialogue, given: str) -> None:
 
 
 async def _restore(dialogue: Dialogue, traces: list[str]) -> None:
-    from evercontext.workspace.checkpoints import list_traces, undo
-    from evercontext.workspace.workspace import LocalWorkspace
+    from evercontext.app.undoing import journal_of, undo_task
+    from evercontext.workspace.checkpoints import list_traces
 
     if dialogue.talk.mode is Mode.PLAN:
         raise ModeRefused("plan mode changes nothing", fix="Switch to agent mode first")
-    workspace = dialogue.app.workspace
-    if not isinstance(workspace, LocalWorkspace):
-        raise ConfigError("the files of this project are behind EC_MCP_URL", fix="Undo there")
-    standing = [t for t in await list_traces(workspace.journal) if not t.undone]
+    journal = journal_of(dialogue.app)
+    standing = [t for t in await list_traces(journal) if not t.undone]
     wanted = [trace.trace_id for trace in standing if trace.trace_id in traces]
     if not wanted:
         dialogue.say("no file to restore", "dim")
     for trace_id in wanted:
-        done = await undo(workspace.journal, trace_id)
+        done = await undo_task(dialogue.app, trace_id)
         for word, paths in (("restored", done.restored), ("removed", done.removed)):
             for path in paths:
                 dialogue.say(f"  {word}  {path}", "green")
         for kept in done.kept:
             dialogue.say(f"  kept  {kept.path} ({kept.reason})", "yellow")
+        if done.memories:
+            told = counted(done.memories, "memory", "memories")
+            dialogue.say(f"  with it  {told} of this work", "green")
 
 
 async def export(dialogue: Dialogue, given: str) -> None:
