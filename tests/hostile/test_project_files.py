@@ -89,3 +89,28 @@ def test_a_clients_file_that_is_none_is_refused_at_once(project: Path, make: obj
     ended = evercontext("mcp", "install", "claude", "--yes", cwd=project)
     assert ended.code != 0
     assert ".mcp.json is not a plain file" in ended.err, ended.err
+
+
+@pytest.mark.parametrize("name", [".git/HEAD", ".git/index", ".git/config", "src/.gitignore"])
+def test_a_pipe_where_git_reads_a_file_is_refused_and_named(project: Path, name: str) -> None:
+    """S6, X9: git would wait for it, and we for git."""
+    (project / name).unlink(missing_ok=True)
+    (project / name).parent.mkdir(exist_ok=True)
+    make_pipe(project / name)
+    ended = evercontext("tools", "call", "evercontext:git_status", "{}", cwd=project)
+    assert (ended.code, ended.err.count("error: ")) == (1, 1)
+    assert f"git cannot read {name}: it is a pipe" in ended.err
+
+
+def test_index_search_and_hook_wait_for_no_pipe_of_git(project: Path) -> None:
+    """S6, X9: the tree is indexed without git, and what needs git says why it cannot."""
+    (project / "a.py").write_text("def heron():\n    return 1\n")
+    (project / ".git/HEAD").unlink()
+    make_pipe(project / ".git/HEAD")
+    ended = evercontext("index", cwd=project)
+    assert (ended.code, "1 file indexed" in ended.out) == (0, True), ended.err
+    ended = evercontext("search", "heron", cwd=project)
+    assert (ended.code, "a.py" in ended.out) == (0, True), ended.err
+    ended = evercontext("hook", "status", cwd=project)
+    assert ended.code == 1
+    assert "git cannot read .git/HEAD: it is a pipe" in ended.err

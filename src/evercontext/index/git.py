@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from evercontext.errors import ProcessProblem
+from evercontext.files.pipes import pipe_for_git
 from evercontext.process.environment import filtered
 from evercontext.process.run import Completed, run
+from evercontext.process.stalled import unless_stalled
 from evercontext.settings import process_environment
 
 # A repository's own configuration must not make a listing run its programs, and a clone without
@@ -25,7 +27,7 @@ async def ask_git(
     The variables of a hook around us would make git look at another repository: they stay out.
     """
     try:
-        done = await run(
+        asked = run(
             (*_GIT, *arguments),
             cwd=folder,
             timeout=_SECONDS,
@@ -33,6 +35,7 @@ async def ask_git(
             stdin=stdin,
             max_output=most,
         )
+        done = await unless_stalled(asked, pipe_for_git, folder, process_environment())
     except ProcessProblem:
         return None
     return None if done.timed_out or done.truncated else done

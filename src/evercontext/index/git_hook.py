@@ -18,9 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evercontext.errors import ConfigError
+from evercontext.files.pipes import pipe_for_git
 from evercontext.files.small import small_bytes
 from evercontext.index.folder import FOLDER
 from evercontext.process.run import run
+from evercontext.process.stalled import unless_stalled
 from evercontext.settings import process_environment
 
 EVENTS = ("post-commit", "post-merge", "post-checkout", "post-rewrite", "post-applypatch")
@@ -123,7 +125,8 @@ async def _hooks_of(root: Path) -> tuple[Path, str]:
 
 
 async def _git(root: Path, *arguments: str) -> str:
-    done = await run(("git", *arguments), cwd=root, timeout=20.0, env=_git_environment())
+    asked = run(("git", *arguments), cwd=root, timeout=20.0, env=_git_environment())
+    done = await unless_stalled(asked, pipe_for_git, root, process_environment())
     return os.fsdecode(done.stdout) if done.ok else ""
 
 

@@ -17,10 +17,12 @@ from evercontext.errors import PathRefused, ProcessProblem
 from evercontext.files.failures import explained
 from evercontext.files.gitdirs import enclosing, resolve
 from evercontext.files.names import parse
+from evercontext.files.pipes import pipe_for_git
 from evercontext.files.tree import Tree
 from evercontext.process.child import Cage
 from evercontext.process.environment import filtered
 from evercontext.process.run import run
+from evercontext.process.stalled import unless_stalled
 from evercontext.workspace.schema import boolean, integer, parameters, string, strings
 
 _REVISION = re.compile(r"[\w@][\w./@{}^~+:-]{0,199}")
@@ -129,7 +131,7 @@ class Git:
     async def _run(self, *arguments: str, stdin: bytes = b"") -> str:
         settings = [part for setting in _NOTHING_RUNS for part in ("-c", setting)]
         unfiltered = await asyncio.to_thread(self._unfiltered)
-        done = await run(
+        asked = run(
             ["git", *settings, *_PLAIN, *arguments],
             cwd=self.tree.root.path,
             timeout=_SECONDS,
@@ -137,6 +139,8 @@ class Git:
             stdin=stdin,
             sandbox=self.cage,
         )
+        root = self.tree.root.path
+        done = await unless_stalled(asked, pipe_for_git, root, self.environment)
         return done.check().text
 
     def _visible(self, names: str) -> list[str]:
