@@ -216,6 +216,33 @@ def test_a_failed_command_and_nothing_changed_is_not_done(project: Path, tmp_pat
     assert (ended.code, told["outcome"]) == (0, "done"), "grep answers by its exit code"
 
 
+LOST = {"tool_calls": [call("edit_file", path="b.py", edits=[{"old": "x", "new": "y"}])]}
+LOGS = {"tool_calls": [call("run_command", command="echo x > log.txt; false")]}
+PASSES = {"tool_calls": [call("run_command", command="test -f a.py")]}
+APPENDS = {"tool_calls": [call("run_command", command="echo y >> a.py")]}
+GARBLED = {"tool_calls": [{"name": "write_file", "arguments": "{path: b.py"}]}
+ENDINGS = {
+    "a failed edit and a failed command that left a file": ([LOST, LOGS], "failed"),
+    "a failed edit and a command that changed nothing": ([LOST, PASSES], "failed"),
+    "a failed command that left a file": ([LOGS], "failed"),
+    "an edit that could not be read": ([GARBLED], "failed"),
+    "a failed edit that a command made good": ([LOST, APPENDS], "done"),
+    "a failed edit and another one": ([LOST, write("b.py", "y = 2\n")], "done"),
+}
+
+
+@needs_sandbox
+@pytest.mark.contract("E35")
+@pytest.mark.parametrize("name", ENDINGS)
+def test_what_failed_calls_left_undone_is_not_done(
+    project: Path, tmp_path: Path, name: str
+) -> None:
+    """V6: nothing was achieved because calls failed, whatever the model says of it."""
+    made, outcome = ENDINGS[name]
+    ended, told = run(project, turns(tmp_path, *made, SAID))
+    assert (ended.code, told["outcome"]) == (0 if outcome == "done" else 1, outcome)
+
+
 @pytest.mark.contract("E35")
 def test_a_file_that_is_not_there_does_not_fail_a_right_answer(
     project: Path, tmp_path: Path

@@ -14,7 +14,8 @@ def judge(progress: Progress, error: EverContextError | None, *, attended: bool 
 
     A policy refusal makes the run a refused one, however it went on. A call that was to do
     something, failed, and was never made good leaves the task undone; so does a last command that
-    failed where nothing was changed, unless a person is there to read the answer (``attended``).
+    failed where nothing else was changed, unless a person is there to read the answer
+    (``attended``).
     What was only looked for and not found leaves nothing undone.
     """
     outcome = outcome_of(error) if error else Outcome.DONE
@@ -30,10 +31,11 @@ def judge(progress: Progress, error: EverContextError | None, *, attended: bool 
 def left_undone(progress: Progress, *, attended: bool = False) -> str | None:
     """Return what a task left undone, or nothing."""
     if progress.failed_call:
-        return "the last call failed and the task stayed undone"
-    if progress.failed_command and not attended and not any(progress.changed.values()):
+        return f"{progress.failed_call} failed and the task stayed undone"
+    if progress.failed_command and not attended and not progress.achieved:
         code = progress.failed_command
-        return f"the last command failed (exit code {code}) and nothing was changed"
+        nothing = "nothing else" if any(progress.changed.values()) else "nothing"
+        return f"the last command failed (exit code {code}) and {nothing} was changed"
     return None
 
 

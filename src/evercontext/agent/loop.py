@@ -10,8 +10,8 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evercontext.agent.limits import Meter
@@ -95,8 +95,12 @@ class Progress:
     writes: int = 0
     """Calls that changed a file."""
     denied: bool = False
-    failed_call: bool = False
-    """The last call that was to do something could not be made."""
+    failed_call: str = ""
+    """The tool of a call that was to do something and failed, until another makes it good."""
+    failed_edit: bool = False
+    """That call was to change files: a command that changes none does not make it good."""
+    achieved: bool = False
+    """A call that succeeded really changed a file."""
     failed_command: int | None = None
     """How the last command ended, where it ended badly."""
 
@@ -107,19 +111,35 @@ class Progress:
             self.changed[path] = real or self.changed.get(path, False)
         self.writes += other.writes
         self.denied = self.denied or other.denied
-        self.failed_call = other.failed_call
+        self.failed_call, self.failed_edit = other.failed_call, other.failed_edit
+        self.achieved = self.achieved or other.achieved
         self.failed_command = other.failed_command
 
-    def note(self, call: ToolCall, result: ToolResult, *, acts: bool = True) -> None:
-        """Take in one result; ``acts``: the call was to do something, not only to look."""
-        if acts:
-            # What the mode forbids is no failure: a plan is all that was asked for.
-            self.failed_call = not result.ok and not isinstance(result.error, ModeRefused)
+    def note(
+        self, call: ToolCall, result: ToolResult, *, acts: bool = True, edits: bool = False
+    ) -> None:
+        """Take in one result.
+
+        ``acts``: the call was to do something, not only to look; ``edits``: to change files.
+        """
+        # What the mode forbids is no failure: a plan is all that was asked for.
+        if acts and not isinstance(result.error, ModeRefused):
             self.failed_command = exit_code(result) or None
+            if not result.ok:
+                self.failed_call, self.failed_edit = call.name, edits
+            elif self._makes_good(call, result):
+                self.failed_call, self.failed_edit = "", False
+        if result.ok and not exit_code(result):
+            self.achieved = self.achieved or any(change.real for change in result.changes)
         for change in result.changes:
             real = change.real
             self.writes += real
             self.changed[change.path] = real or self.changed.get(change.path, False)
+
+    def _makes_good(self, call: ToolCall, result: ToolResult) -> bool:
+        if not self.failed_edit or call.name == self.failed_call:
+            return True
+        return bool(result.changes) and not self.failed_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,16 +279,19 @@ class Loop:
     async def _make(self, calls: Sequence[ToolCall]) -> AsyncIterator[Message]:
         if len(calls) > MOST_CALLS:
             error = InvalidArguments(f"{len(calls)} calls at once, at most {MOST_CALLS} are made")
-            refusal = encode(ToolResult.failed(error))
+            refusal = ToolResult.failed(error)
             for call in calls:
-                yield tool_result(call, refusal)
+                self._note(call, refusal)
+                yield tool_result(call, encode(refusal))
             return
         for call in calls:
             yield await self._make_one(call)
 
     async def _make_one(self, call: ToolCall) -> Message:
         if call.malformed is not None:
-            return tool_result(call, encode(self._malformed(call)))
+            unread = self._malformed(call)
+            self._note(call, unread)
+            return tool_result(call, encode(unread))
         self._format_errors = 0
         try:
             async with asyncio.timeout(self.meter.seconds_left):
@@ -276,7 +299,7 @@ class Loop:
         except TimeoutError:
             raise self.meter.out_of_time() from None
         self._results.append(result)
-        self.progress.note(call, result, acts=self._acts(call))
+        self._note(call, result)
         self._stop_if_refused(result)
         nudge = self._repetition.note(call, result)
         message = tool_result(call, encode(result, nudge))
@@ -297,14 +320,16 @@ class Loop:
         async with self.beside.turnstile if tool.writes else nullcontext():
             return await self.toolbox.call(call.name, call.arguments, self.caller)
 
-    def _acts(self, call: ToolCall) -> bool:
-        """Tell whether a call was to do something; one for an unknown tool may have been."""
-        try:
+    def _note(self, call: ToolCall, result: ToolResult) -> None:
+        """Take in what became of a call; one for an unknown tool was to do something, perhaps."""
+        acts, edits = True, False
+        with suppress(UnknownTool):
             tool = self.toolbox.find(call.name)
-        except UnknownTool:
-            return True
-        line = call.arguments.get("command")
-        return tool.writes and not (isinstance(line, str) and only_asks(line))
+            line = call.arguments.get("command")
+            acts = tool.writes and not (isinstance(line, str) and only_asks(line))
+            edits = tool.writes and "path" in tool.arguments.get("properties", {})
+            call = replace(call, name=tool.name)
+        self.progress.note(call, result, acts=acts, edits=edits)
 
     def _go_on(self, reply: Reply) -> Message:
         """Return what the model is told of an answer that did not come whole, once."""
