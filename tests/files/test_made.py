@@ -104,3 +104,38 @@ async def test_an_edit_by_hand_during_a_check_is_kept_and_said(
     done = await undo(workspace.journal, CALLER.trace_id, everything=True)
     assert (place / "mine.py").read_text() == "old\n"
     workspace.close()
+
+
+async def test_a_new_folder_of_installed_programs_is_seen_and_taken_back(
+    workspace: LocalWorkspace, place: Path, tmp_path: Path
+) -> None:
+    """X4: what runs later, outside, is a change like any other, and is moved and not deleted."""
+    (place / "old/node_modules").mkdir(parents=True)
+    async with workspace.recording(CALLER) as recorded:
+        for name in (".venv/bin/activate", "web/node_modules/.bin/tsc", ".next/server.js"):
+            (place / name).parent.mkdir(parents=True)
+            (place / name).write_text("evil\n")
+        (place / "old/node_modules/b.js").write_text("new\n")
+    named = sorted(change.path for change in recorded.changes)
+    assert named == [".next/", ".venv/", "web/node_modules/"]
+    done = await undo(workspace.journal, CALLER.trace_id, dry_run=True)
+    assert (set(done.removed) >= set(named), done.moved) == (True, ())
+    assert (place / ".venv/bin/activate").exists()
+    done = await undo(workspace.journal, CALLER.trace_id)
+    assert [path.name for path in place.iterdir()] == ["old"]
+    assert sorted(done.removed) == [".next/", ".venv/", "web/", "web/node_modules/"]
+    (venv,) = (Path(moved) for moved in done.moved if "venv" in moved)
+    assert (venv / "bin/activate").read_text() == "evil\n"
+    assert venv.parent == tmp_path / "home/quarantine"
+    workspace.close()
+
+
+async def test_another_folder_of_that_name_stays(workspace: LocalWorkspace, place: Path) -> None:
+    async with workspace.recording(CALLER):
+        (place / "node_modules").mkdir()
+    (place / "node_modules").rename(place / "aside")
+    (place / "node_modules").mkdir()
+    done = await undo(workspace.journal, CALLER.trace_id)
+    assert (done.removed, done.moved) == ((), ())
+    assert (place / "node_modules").is_dir()
+    workspace.close()

@@ -107,6 +107,8 @@ def _print(done: Undone, dry: bool, screen: Screen) -> None:
         for path in paths:
             partly = " (to somebody else's edit in between)" if path in done.partly else ""
             screen.line(f"{would}{word}  {one_line(path)}{partly}", "green")
+    for place in done.moved:
+        screen.line(f"moved to  {one_line(place)}", "yellow")
     for kept in done.kept:
         screen.line(f"{would}kept  {one_line(kept.path)} ({one_line(kept.reason)})", "yellow")
     if done.memories:

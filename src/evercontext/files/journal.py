@@ -75,6 +75,8 @@ class Journal:
     def __init__(self, root: Root, home: Path) -> None:
         self.root = root
         self.directory = home / "journal" / _key(root.path)
+        self.quarantine = home / "quarantine"
+        """Where things go that are taken away and not deleted."""
         with explained(writing=True):
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             _remember_root(self.directory / "root.json", root.path)

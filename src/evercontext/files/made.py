@@ -1,12 +1,18 @@
-"""Links and empty directories that a command made: they have no content to be journalled by."""
+"""What a command made beside files: links, empty directories, folders of installed programs.
+
+Installed programs are too many to be journalled one by one. A new folder of them is known by its
+identity, and an undo moves it away whole.
+"""
 
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from evercontext.errors import EverContextError
@@ -22,6 +28,8 @@ class Made:
     links: tuple[tuple[str, str], ...] = ()
     """Path and target."""
     directories: tuple[str, ...] = ()
+    folders: tuple[tuple[str, int, int], ...] = ()
+    """Of installed programs or build results: path, and the numbers that tell it from others."""
 
     def record(self) -> dict[str, Any]:
         """Return it as it is written."""
@@ -31,31 +39,62 @@ class Made:
     def of(cls, record: Mapping[str, Any]) -> Made:
         """Read it back."""
         links = tuple((path, target) for path, target in record["links"])
-        return cls(record["trace_id"], record["at"], links, tuple(record["directories"]))
+        folders = tuple((path, dev, ino) for path, dev, ino in record.get("folders", ()))
+        return cls(record["trace_id"], record["at"], links, tuple(record["directories"]), folders)
 
     @property
     def paths(self) -> tuple[str, ...]:
         """Every path, as a person reads it."""
-        return (*(path for path, _ in self.links), *(f"{path}/" for path in self.directories))
+        directories = (*self.directories, *(path for path, _, _ in self.folders))
+        return (*(path for path, _ in self.links), *(f"{path}/" for path in directories))
 
 
 def standing(root: Root, made: Made) -> list[str]:
-    """Return what is still as the command left it: the same link, the directory still empty."""
+    """Return what is still as the command left it: the same link, the directory still empty.
+
+    A folder of installed programs is still the same, whatever was installed there since.
+    """
     links = [path for path, target in made.links if _target(root, path) == target]
-    return links + [f"{path}/" for path in made.directories if _is_empty(root, path)]
+    folders = [f"{path}/" for path, *known in made.folders if _identity(root, path) == known]
+    return links + [f"{path}/" for path in made.directories if _is_empty(root, path)] + folders
 
 
-def remove(root: Root, made: Made) -> list[str]:
-    """Remove what still stands, innermost first; return what is gone."""
-    gone: list[str] = []
+def remove(root: Root, made: Made, away: Path) -> dict[str, Path | None]:
+    """Remove what still stands, innermost first; return what is gone, and where to.
+
+    Folders of installed programs are moved to ``away``, or into our folder of the tree if that is
+    on another disk: somebody may have put something into them since.
+    """
+    gone: dict[str, Path | None] = {}
+    for path, *known in made.folders:
+        if _identity(root, path) == known and (place := _moved(root, path, away)):
+            gone[f"{path}/"] = place
     for path in standing(root, made):
         if not path.endswith("/") and _do(root, path, root.kernel.unlink):
-            gone.append(path)
+            gone[path] = None
     # A directory may hold nothing but others, which go before it.
     for path in sorted(made.directories, reverse=True):
         if _do(root, path, root.kernel.rmdir):
-            gone.append(f"{path}/")
+            gone[f"{path}/"] = None
     return gone
+
+
+def _identity(root: Root, path: str) -> list[int] | None:
+    with suppress(OSError, EverContextError), root.place(tuple(path.split("/"))) as safe:
+        if not safe.missing:
+            there = root.kernel.lstat(safe.name, safe.dir_fd)
+            return [there.st_dev, there.st_ino] if stat.S_ISDIR(there.st_mode) else None
+    return None
+
+
+def _moved(root: Root, path: str, away: Path) -> Path | None:
+    for place in (away, root.path / ".evercontext" / "quarantine"):
+        with suppress(OSError, EverContextError), root.place(tuple(path.split("/"))) as safe:
+            place.mkdir(parents=True, exist_ok=True, mode=0o700)
+            target = place / f"{safe.name.lstrip('.')[:200]}-{secrets.token_hex(4)}"
+            os.rename(safe.name, target, src_dir_fd=safe.dir_fd)
+            return target
+    return None
 
 
 def target_of(root: Root, name: str, fd: int) -> str:

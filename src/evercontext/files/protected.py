@@ -108,6 +108,9 @@ CLOSED = tuple(name for place in PLACES if not place.asks for name in place.patt
 _ENVIRONMENTS = "node_modules bower_components .venv venv .tox .nox .terraform"
 ENVIRONMENTS = frozenset(_ENVIRONMENTS.split())
 """Folders of installed programs: read-only to a command that was not approved to install."""
+_BUILT = ".next .nuxt .svelte-kit .parcel-cache .cache .gradle"
+BUILT = frozenset(_BUILT.split())
+"""Build results and caches that later builds run code from."""
 
 
 def closed(name: str) -> Place | None:

@@ -23,10 +23,12 @@ from evercontext.files.made import Made, target_of
 from evercontext.files.names import TEMPORARY, printable
 from evercontext.files.paths import Parts, Root, SafePath
 from evercontext.files.policy import FilePolicy
+from evercontext.files.protected import BUILT, ENVIRONMENTS
 from evercontext.files.records import Entry
 
 _STORES = frozenset({".git", ".hg", ".svn", ".jj", ".evercontext", ".nebula"})
 
+NEW_FOLDER = "a new folder of installed programs or build results\n"
 _TICK = 2_000_000_000
 """The slowest clock of a file system: what changed this shortly before may change unseen."""
 
@@ -59,6 +61,8 @@ class Snapshot:
     directories: set[str] = field(default_factory=set)
     links: dict[str, str] = field(default_factory=dict)
     """Symbolic links and where they point."""
+    folders: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Folders of installed programs and build results, which are not entered."""
     complete: bool = True
     kept_bytes: int = 0
     began: int = field(default_factory=time.time_ns)
@@ -141,6 +145,8 @@ def record(
         for e, _ in entries
         if not e.unsure
     ]
+    for path, _, _ in beside.folders if beside else ():
+        changes.append(CommandChange(f"{printable(path)}/", None, NEW_FOLDER))
     for path, target in beside.links if beside else ():
         changes.append(CommandChange(printable(path), None, f"link to {printable(target)}\n"))
     doubts = tuple(printable(entry.path) for entry, _ in entries if entry.unsure)
@@ -161,7 +167,8 @@ def _made(
     links = tuple(item for item in sorted(after.links.items()) if item[0] not in known)
     held = {parent for path in files for parent in _parents(path)}
     empty = tuple(name for name in directories if name not in held)
-    return Made(trace, instant(), links, empty) if links or empty else None
+    new = [(path, *at) for path, at in sorted(after.folders.items()) if path not in before.folders]
+    return Made(trace, instant(), links, empty, tuple(new)) if links or empty or new else None
 
 
 def _parents(path: str) -> Iterator[str]:
@@ -185,6 +192,8 @@ def _look(
             found = root.kernel.lstat(name, fd)
             here = (*parts, name)
             if stat.S_ISDIR(found.st_mode):
+                if name in ENVIRONMENTS or name in BUILT:
+                    shot.folders["/".join(here)] = (found.st_dev, found.st_ino)
                 if name not in SKIPPED and name not in _STORES:
                     shot.directories.add("/".join(here))
                     below.append(here)

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 from evercontext.errors import DiskFull, EverContextError, IoFailed
 from evercontext.files import io
@@ -42,6 +43,8 @@ class Undone:
     """Files taken back only to somebody else's edit in between."""
     memories: int = 0
     """Memories of this work that went with it, or came back with it."""
+    moved: tuple[str, ...] = ()
+    """Where the new folders of installed programs are now, which are among ``removed``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,9 @@ def undo(
                 journal.apply([plan.change for plan in plans], own, step)
             for entry in sorted(taken, key=lambda entry: -entry.at):
                 journal.remove_directories(entry.directories)
-        beside = [path for one in made for path in _unmade(journal, one, dry_run)]
+        beside: dict[str, Path | None] = {}
+        for one in made:
+            beside |= _unmade(journal, one, dry_run)
     return _report(own, plans, [*_in_doubt(kept, doubts, chains)], beside)
 
 
@@ -139,8 +144,10 @@ def _changes(history: History) -> Iterator[Entry]:
             yield entry
 
 
-def _unmade(journal: Journal, made: Made, dry_run: bool) -> list[str]:
-    return standing(journal.root, made) if dry_run else remove(journal.root, made)
+def _unmade(journal: Journal, made: Made, dry_run: bool) -> dict[str, Path | None]:
+    if dry_run:
+        return dict.fromkeys(standing(journal.root, made))
+    return remove(journal.root, made, journal.quarantine)
 
 
 def _in_doubt(
@@ -212,13 +219,16 @@ def _hash(content: Content | None) -> str | None:
     return content.sha256 if content else None
 
 
-def _report(own: str, plans: list[_Plan], kept: list[Kept], beside: list[str]) -> Undone:
+def _report(
+    own: str, plans: list[_Plan], kept: list[Kept], beside: Mapping[str, Path | None]
+) -> Undone:
     return Undone(
         own,
         restored=tuple(p.change.path.relative for p in plans if p.change.after is not None),
         removed=(*(p.change.path.relative for p in plans if p.change.after is None), *beside),
         kept=tuple(kept),
         partly=tuple(p.change.path.relative for p in plans if p.partly),
+        moved=tuple(str(place) for place in beside.values() if place),
     )
 
 

@@ -251,7 +251,7 @@ def _text(outcome: Outcome, run: dict[str, Any]) -> str:
         names = ", ".join(run["changed_meanwhile"][:20])
         lines.append(f"changed meanwhile, likely by the user: {names}")
     if outcome.touched:
-        lines.append("changed, and not in the journal:")
+        lines.append("installed or built; undo moves new folders away, single files stay:")
         lines += [f"  {one.text}" for one in outcome.touched]
     lines += [outcome.put_away.text, _refusal(outcome)]
     if outcome.unseen:

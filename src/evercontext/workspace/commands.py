@@ -59,7 +59,7 @@ class Outcome:
     unseen: tuple[str, ...] = ()
     """Paths that a failed command missed and that the sandbox does not show."""
     touched: tuple[Touched, ...] = ()
-    """What changed among installed programs and build results; it is not in the journal."""
+    """What changed among installed programs and build results: only new folders can be undone."""
     held: tuple[str, ...] = ()
     """The folders of installed programs that the command could only read."""
 

@@ -17,9 +17,6 @@ from evercontext.access.shell import parts_of
 from evercontext.files.names import printable
 from evercontext.files.walking import Folder, walk
 
-_BUILT = ".next .nuxt .svelte-kit .parcel-cache .cache .gradle"
-BUILT = frozenset(_BUILT.split())
-"""Build results and caches that later builds run code from."""
 TOOL_CACHES = (".cache", ".vite", ".vite-temp", ".vitest")
 """Folders of node_modules that build tools write whenever they run."""
 _MOST_OPENED = 20

@@ -22,9 +22,8 @@ from evercontext.files.gitdirs import COMMON, HEAD, HOOKS, OWN, STORES, GitGuard
 from evercontext.files.listing import SKIPPED
 from evercontext.files.names import printable
 from evercontext.files.policy import FilePolicy
-from evercontext.files.protected import ENVIRONMENTS, is_obeyed, is_secret, plain
+from evercontext.files.protected import BUILT, ENVIRONMENTS, is_obeyed, is_secret, plain
 from evercontext.files.walking import Folder, Identity, make_usable, walk
-from evercontext.workspace.generated import BUILT
 
 MOST_GUARDED = 1_000
 """Places that a sandbox holds without making every command slow."""

@@ -163,6 +163,8 @@ async def _restore(dialogue: Dialogue, traces: list[str]) -> None:
         for word, paths in (("restored", done.restored), ("removed", done.removed)):
             for path in paths:
                 dialogue.say(f"  {word}  {path}", "green")
+        for place in done.moved:
+            dialogue.say(f"  moved to  {place}", "yellow")
         for kept in done.kept:
             dialogue.say(f"  kept  {kept.path} ({kept.reason})", "yellow")
         if done.memories:
