@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from evercontext.agent.loop import Progress
 from evercontext.agent.plan import PlanTask, TaskPlan
+from evercontext.agent.progress import Progress
 from evercontext.agent.schedule import Schedule
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import EverContextError

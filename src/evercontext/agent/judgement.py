@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evercontext.agent.loop import Progress
+from evercontext.agent.progress import Progress
 from evercontext.domain.outcome import Outcome, outcome_of
 from evercontext.errors import EverContextError
 

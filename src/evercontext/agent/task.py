@@ -20,13 +20,13 @@ from evercontext.agent.loop import (
     Loop,
     MayStop,
     Price,
-    Progress,
     Remember,
     forget,
     no_price,
 )
 from evercontext.agent.plan import PlanTask
 from evercontext.agent.planner import MakePlan, Planned, no_planner
+from evercontext.agent.progress import Progress
 from evercontext.agent.verify import (
     NOTHING_WANTED,
     Findings,
