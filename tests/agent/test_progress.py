@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+
+from evercontext.agent.judgement import judge
+from evercontext.agent.progress import Progress
+from evercontext.domain.message import ToolCall
+from evercontext.domain.outcome import Outcome
+from evercontext.domain.tool import FileChange, ToolResult
+from evercontext.errors import ModeRefused, NotFound
+
+EDIT, WRITE, COMMAND = (ToolCall("1", n, {}) for n in ("edit_file", "write_file", "run_command"))
+LOST = ToolResult.failed(NotFound("no such file"))
+NEW = (FileChange("b.py", None, "x\n"),)
+SAME = (FileChange("b.py", "x\n", "x\n"),)
+
+
+def ran(code: int, *changes: FileChange) -> ToolResult:
+    return ToolResult("", {"exit_code": code}, changes=changes)
+
+
+MADE_GOOD = {
+    "nothing followed": ([], Outcome.FAILED),
+    "a command that changed nothing": ([(COMMAND, ran(0))], Outcome.FAILED),
+    "a failed command that left a file": ([(COMMAND, ran(1, *NEW))], Outcome.FAILED),
+    "a command that changed a file": ([(COMMAND, ran(0, *NEW))], Outcome.DONE),
+    "the same tool again": ([(EDIT, ToolResult("", changes=SAME))], Outcome.DONE),
+    "another tool that writes": ([(WRITE, ToolResult("", changes=NEW))], Outcome.DONE),
+}
+
+
+@pytest.mark.contract("E35")
+@pytest.mark.parametrize("name", MADE_GOOD)
+def test_what_makes_a_failed_edit_good(name: str) -> None:
+    """V6"""
+    after, outcome = MADE_GOOD[name]
+    progress = Progress()
+    progress.note(EDIT, LOST, edits=True)
+    for call, result in after:
+        progress.note(call, result, edits=call is not COMMAND)
+    assert judge(progress, None) is outcome
+
+
+@pytest.mark.contract("E35")
+def test_a_failed_command_is_excused_by_what_others_changed_alone() -> None:
+    """V6"""
+    progress = Progress()
+    progress.note(COMMAND, ran(1, *NEW))
+    assert judge(progress, None) is Outcome.FAILED
+    assert judge(progress, None, attended=True) is Outcome.DONE, "a person reads the answer"
+    progress.note(WRITE, ToolResult("", changes=NEW), edits=True)
+    progress.note(COMMAND, ran(1))
+    assert judge(progress, None) is Outcome.DONE
+
+
+def test_any_call_that_works_makes_a_command_good_that_could_not_start() -> None:
+    progress = Progress()
+    progress.note(COMMAND, LOST)
+    assert judge(progress, None) is Outcome.FAILED
+    progress.note(COMMAND, ran(0))
+    assert judge(progress, None) is Outcome.DONE
+
+
+def test_what_the_mode_forbids_is_no_failure() -> None:
+    progress = Progress()
+    progress.note(WRITE, ToolResult.failed(ModeRefused("plan mode")), edits=True)
+    assert judge(progress, None) is Outcome.DONE
+
+
+def test_what_several_parts_did_is_added_up() -> None:
+    whole, part = Progress(), Progress()
+    part.note(WRITE, ToolResult("", changes=NEW), edits=True)
+    whole.add(part)
+    other = Progress()
+    other.note(EDIT, LOST, edits=True)
+    whole.add(other)
+    assert (whole.achieved, whole.failed_call, whole.failed_edit) == (True, "edit_file", True)
+    assert list(whole.changed) == ["b.py"]
