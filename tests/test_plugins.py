@@ -11,6 +11,7 @@ from evercontext import plugins
 from evercontext import settings as sources
 from evercontext.app import EverContext
 from evercontext.errors import ConfigError
+from tests.cli.command import evercontext, home
 
 
 def install(folder: Path, name: str, source: str) -> None:
@@ -64,3 +65,71 @@ async def test_plugins_are_loaded_beside_the_event_loop(
     async with EverContext.open(settings):
         loader = sys.modules.pop("slow").LOADER
     assert loader != threading.get_ident()
+
+
+ECHO = """
+from evercontext.domain.model import EndDelta, ModelInfo, TextDelta, Usage
+
+
+class Echo:
+    def __init__(self, model):
+        self.info = ModelInfo(f"echo:{model}", 8192)
+
+    async def stream(self, request):
+        if self.info.name == "echo:broken":
+            raise RuntimeError("no such thing in echo")
+        yield TextDelta("echoed by " + self.info.name)
+        yield EndDelta("end", Usage(1, 1))
+
+    async def aclose(self):
+        pass
+
+
+def build(model, settings):
+    return Echo(model) if model else "nothing"
+"""
+
+
+@pytest.fixture
+def echo(tmp_path: Path) -> dict[str, str]:
+    """A package with models, installed where the command finds it; returns the environment."""
+    folder = tmp_path / "packages"
+    folder.mkdir()
+    install(folder, "echo_models", ECHO)
+    points = folder / "echo_models-1.0.dist-info" / "entry_points.txt"
+    points.write_text("[evercontext.models]\necho = echo_models:build\n")
+    (tmp_path / "project").mkdir()
+    return {"PYTHONPATH": str(folder)}
+
+
+def test_an_installed_package_brings_models(tmp_path: Path, echo: dict[str, str]) -> None:
+    """V14: the entry point evercontext.models is read; without the package the name is none."""
+    project = tmp_path / "project"
+    ended = evercontext("run", "-t", "hi", "-m", "echo:one", cwd=project, env=echo)
+    assert (ended.code, ended.out) == (0, "echoed by echo:one\n"), ended.err
+    listed = evercontext("model", "list", cwd=project, env=echo).out
+    assert "offered by the installed package echo_models" in listed
+    wrong = evercontext("run", "-t", "hi", "-m", "echo:", cwd=project, env=echo)
+    assert wrong.code != 0
+    assert "the plugin echo (echo_models:build) returned str, not a model" in wrong.err
+    assert evercontext("run", "-t", "hi", "-m", "echo:one", cwd=project).code == 64
+
+
+@pytest.mark.parametrize("source", ["config.json", "evercontext.toml", "EC_DEBUG"])
+def test_where_an_unexpected_error_came_from_is_shown_on_request(
+    tmp_path: Path, echo: dict[str, str], source: str
+) -> None:
+    """V14: debug counts wherever it is set."""
+    project = tmp_path / "project"
+    asked = ("run", "-t", "hi", "-m", "echo:broken", "--root", str(project))
+    assert "Traceback" not in evercontext(*asked, cwd=tmp_path, env=echo).err
+    if source == "config.json":
+        home().mkdir(exist_ok=True)
+        (home() / source).write_text('{"debug": true}')
+    elif source == "evercontext.toml":
+        (project / source).write_text("debug = true\n")
+    else:
+        echo[source] = "1"
+    ended = evercontext(*asked, cwd=tmp_path, env=echo)
+    assert "RuntimeError: no such thing in echo" in ended.err
+    assert "Traceback" in ended.err

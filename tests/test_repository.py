@@ -93,6 +93,7 @@ TESTED_THROUGH = {
     "models/json_reply.py": "models/test_json_protocol.py",
     "models/listening.py": "models/test_contract.py",
     "models/vendors/reply.py": "models/vendors/test_codex.py",
+    "models/plugged.py": "test_plugins.py",
     "models/windows.py": "models/test_openai.py",
     "process/bubblewrap.py": "process/test_sandbox.py",
     "process/confine.py": "process/test_sandbox.py",

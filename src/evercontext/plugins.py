@@ -1,7 +1,9 @@
 """Tools and models from other packages, found by entry point.
 
-A package offers ``[project.entry-points."evercontext.tools"]`` or ``"evercontext.models"``. Only
-installed packages count, never a repository's files. Looked for when a task begins, not at start.
+A package offers ``[project.entry-points."evercontext.tools"]``: a list of tools; or
+``"evercontext.models"``: its name is a provider, as in ``-m NAME:MODEL``, and its value a function
+that takes the model's name and the settings and returns a ``Model``. Only installed packages
+count, never a repository's files. Looked for when a task begins, not at start.
 """
 
 from __future__ import annotations

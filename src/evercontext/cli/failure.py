@@ -31,7 +31,7 @@ def report(problem: BaseException, arguments: Sequence[str] = ()) -> int:
     outcome = outcome_of(error)
     try:
         _say(error, outcome, arguments)
-        _show_origin(problem)
+        _show_origin(problem, arguments)
     except BrokenPipeError:
         _reader_left()
     except OSError:
@@ -114,11 +114,17 @@ def _say(error: errors.EverContextError, outcome: Outcome, arguments: Sequence[s
         print(json.dumps(told, ensure_ascii=False), flush=True)
 
 
-def _show_origin(problem: BaseException) -> None:
-    from evercontext.settings import process_environment
+def _show_origin(problem: BaseException, arguments: Sequence[str]) -> None:
+    if isinstance(problem, errors.EverContextError | click.ClickException):
+        return
+    from evercontext.settings import load_despite_problems
 
-    ours = isinstance(problem, errors.EverContextError | click.ClickException)
-    if process_environment().get("EC_DEBUG") and not ours:
+    debug = False
+    words = [part for word in arguments for part in word.split("=", 1)]
+    root = next((b for a, b in itertools.pairwise(words) if a == "--root"), None)
+    with contextlib.suppress(errors.EverContextError):
+        debug = load_despite_problems({"root": root})[0].debug
+    if debug:
         import traceback
 
         traceback.print_exception(problem)

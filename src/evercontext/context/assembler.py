@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from evercontext import settings as sources
 from evercontext.context.config import (
     AssembledContext,
     AssemblyOptions,
@@ -67,7 +68,7 @@ class ContextAssemblerService:
         self._retrieval = retrieval_orchestrator
         self._messages = message_repository
         self._sessions = session_repository
-        self._config = config or ContextConfig()
+        self._config = config or ContextConfig.of(sources.load())
         self._estimator = estimator or TokenEstimator()
         self._builder = MessageBuilder(self._config)
         self._validator = ContextValidator(self._config)

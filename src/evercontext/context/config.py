@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from evercontext.settings import Settings
+
 ChatMessage = dict[str, str]
 """``{"role": …, "content": …}``, as every chat API takes it."""
 
@@ -48,6 +50,17 @@ class ContextConfig:
         _within("token_safety_margin", self.token_safety_margin, 0.5, 0.95)
         if not self.system_prompt.strip():
             raise ValueError("system_prompt must not be empty")
+
+    @classmethod
+    def of(cls, settings: Settings) -> ContextConfig:
+        """The configuration that the settings ask for."""
+        return cls(
+            system_prompt=settings.system_prompt,
+            working_memory_limit=settings.working_memory_limit,
+            semantic_memory_limit=settings.semantic_memory_limit,
+            max_tokens=settings.context_max_tokens,
+            token_safety_margin=settings.token_safety_margin,
+        )
 
     @property
     def token_limit(self) -> int:

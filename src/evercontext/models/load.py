@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from evercontext.domain.backoff import Backoff
 from evercontext.domain.model import Model, ModelInfo
 from evercontext.errors import ModelMistyped, ModelProblem, ModelUnknown
-from evercontext.models import typos
+from evercontext.models import plugged, typos
 from evercontext.models.deferred import opened_or_deferred
 from evercontext.models.fallback import Fallback
 from evercontext.models.json_protocol import JsonProtocol
@@ -77,7 +77,7 @@ def split(name: str) -> tuple[str, str]:
     """Return (provider, model) of a name as a user writes it."""
     name = name.strip()
     prefix, _, rest = name.partition(":")
-    if prefix in PROVIDERS:
+    if prefix in PROVIDERS or plugged.offers(prefix):
         return prefix, rest or _DEFAULTS.get(prefix, "")
     if not name:
         raise ModelUnknown("no model is named", fix="Give it as provider:model")
@@ -93,12 +93,20 @@ def canonical(name: str) -> str:
 
 async def load(name: str, settings: Settings) -> Model:
     """Open the model of that name; text-only ones speak the JSON protocol."""
+    await plugged.look()
     provider, model = split(name)
-    return await PROVIDERS[provider](model, settings)
+    return await _build(provider, model, settings)
+
+
+async def _build(provider: str, model: str, settings: Settings) -> Model:
+    if provider in PROVIDERS:
+        return await PROVIDERS[provider](model, settings)
+    return await plugged.build(provider, model, settings)
 
 
 async def ready(settings: Settings, name: str | None = None) -> Model:
     """Open the named or chosen model as everybody uses it: with retries and the fallback chain."""
+    await plugged.look()
     if name and (problem := await mistyped(name, settings)):
         raise problem
     asked = name or await _usable(settings)
@@ -126,7 +134,7 @@ async def _retrying(name: str, settings: Settings, *, last: bool) -> Model:
         settings.context_window or settings.ollama_num_ctx or SMALL_WINDOW,
         local=provider == "ollama",
     )
-    opened = await opened_or_deferred(lambda: PROVIDERS[provider](model, settings), assumed)
+    opened = await opened_or_deferred(lambda: _build(provider, model, settings), assumed)
     retries = settings.model_retries if last else min(1, settings.model_retries)
     return Retrying(opened, Backoff(attempts=1 + retries))
 
@@ -212,6 +220,7 @@ async def available(settings: Settings) -> list[Available]:
         *await _ollama_lines(settings),
         *_cli_lines(),
         _embedded_line(settings),
+        *(Available(name, True, note) for name, note in await plugged.lines(PROVIDERS)),
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,12 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("expected text")
     return value
+
+
+def _said(value: Any) -> str:
+    if not _text(value).strip():
+        raise ValueError("expected a text that is not empty")
+    return _text(value)
 
 
 def _integer(value: Any) -> int:
@@ -44,6 +51,17 @@ def _number(value: Any) -> float:
     if not 0 <= number < float("inf"):
         raise ValueError("expected a number of 0 or more")
     return number
+
+
+def _between(low: float, high: float, parse: Parse) -> Parse:
+    def bounded(value: Any) -> Any:
+        number = parse(value)
+        if not low <= number <= high:
+            bound = f"of {low:g} or more" if high == math.inf else f"between {low:g} and {high:g}"
+            raise ValueError(f"expected a number {bound}")
+        return number
+
+    return bounded
 
 
 def _switch(value: Any) -> bool:
@@ -445,20 +463,37 @@ class Settings:
     system_prompt: str = _setting(
         "EC_SYSTEM_PROMPT",
         "You are Kana, the external translator for Resonant Engine.",
-        "System prompt of the bridge",
+        "System prompt of the assembler and the bridge",
+        _said,
         project=Project.TRUSTED,
     )
     working_memory_limit: int = _setting(
-        "EC_WORKING_MEMORY_LIMIT", 10, "Messages recalled (1-50)", _integer, project=fewer
+        "EC_WORKING_MEMORY_LIMIT",
+        10,
+        "Messages recalled (1-50)",
+        _between(1, 50, _integer),
+        project=fewer,
     )
     semantic_memory_limit: int = _setting(
-        "EC_SEMANTIC_MEMORY_LIMIT", 5, "Memories recalled (1-20)", _integer, project=fewer
+        "EC_SEMANTIC_MEMORY_LIMIT",
+        5,
+        "Memories recalled (1-20)",
+        _between(1, 20, _integer),
+        project=fewer,
     )
     context_max_tokens: int = _setting(
-        "EC_CONTEXT_MAX_TOKENS", 100_000, "Largest context (1000+)", _integer, project=fewer
+        "EC_CONTEXT_MAX_TOKENS",
+        100_000,
+        "Largest context (1000+)",
+        _between(1000, math.inf, _integer),
+        project=fewer,
     )
     token_safety_margin: float = _setting(
-        "EC_TOKEN_SAFETY_MARGIN", 0.8, "Share of it that is used (0.5-0.95)", _number, project=fewer
+        "EC_TOKEN_SAFETY_MARGIN",
+        0.8,
+        "Share of it that is used (0.5-0.95)",
+        _between(0.5, 0.95, _number),
+        project=fewer,
     )
     bridge_model: str = _setting(
         "EC_BRIDGE_MODEL", "claude-sonnet-5-5", "Model of the bridge", project=Project.TRUSTED
