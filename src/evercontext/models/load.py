@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,13 +96,11 @@ async def load(name: str, settings: Settings) -> Model:
     """Open the model of that name; text-only ones speak the JSON protocol."""
     await plugged.look()
     provider, model = split(name)
-    return await _build(provider, model, settings)
+    return await _builder(provider)(model, settings)
 
 
-async def _build(provider: str, model: str, settings: Settings) -> Model:
-    if provider in PROVIDERS:
-        return await PROVIDERS[provider](model, settings)
-    return await plugged.build(provider, model, settings)
+def _builder(provider: str) -> Build:
+    return PROVIDERS.get(provider) or partial(plugged.build, provider)
 
 
 async def ready(settings: Settings, name: str | None = None) -> Model:
@@ -134,7 +133,7 @@ async def _retrying(name: str, settings: Settings, *, last: bool) -> Model:
         settings.context_window or settings.ollama_num_ctx or SMALL_WINDOW,
         local=provider == "ollama",
     )
-    opened = await opened_or_deferred(lambda: _build(provider, model, settings), assumed)
+    opened = await opened_or_deferred(lambda: _builder(provider)(model, settings), assumed)
     retries = settings.model_retries if last else min(1, settings.model_retries)
     return Retrying(opened, Backoff(attempts=1 + retries))
 
@@ -143,11 +142,7 @@ async def chosen(settings: Settings) -> Choice:
     """Return the model to use when none is named; raises if nothing is set up."""
     if choice := await choose(settings):
         return choice
-    raise _nothing_set_up()
-
-
-def _nothing_set_up() -> ModelUnknown:
-    return ModelUnknown("no model is set up", fix=SET_UP)
+    raise ModelUnknown("no model is set up", fix=SET_UP)
 
 
 async def choose(settings: Settings) -> Choice | None:
@@ -162,7 +157,7 @@ async def choose(settings: Settings) -> Choice | None:
         return Choice(f"openai:{OPENAI_MODELS[0]}", key_reason(settings, "openai"))
     if settings.anthropic_api_key:
         return Choice(f"anthropic:{CLAUDE_MODELS[0]}", key_reason(settings, "anthropic"))
-    local = await _ollama_models(settings)
+    local = await ollama_models(settings) or []
     if local:
         return Choice(f"ollama:{local[0]}", f"Ollama runs at {settings.ollama_endpoint}")
     return None
@@ -201,7 +196,7 @@ async def ollama_lack(name: str, settings: Settings) -> ModelProblem | None:
 
 def _lack_of(choice: Choice | None, settings: Settings) -> ModelProblem | None:
     if choice is None:
-        return _nothing_set_up()
+        return ModelUnknown("no model is set up", fix=SET_UP)
     provider, _ = split(choice.name)
     if provider == "openai" and not (settings.openai_api_key or settings.openai_base_url):
         return Provider("openai", "", "OPENAI_API_KEY").no_key()
@@ -244,14 +239,9 @@ async def ollama_models(settings: Settings) -> list[str] | None:
         await server.aclose()
 
 
-async def _ollama_models(settings: Settings) -> list[str]:
-    return await ollama_models(settings) or []
-
-
 async def _ollama_lines(settings: Settings) -> list[Available]:
     at = settings.ollama_endpoint
-    found = await _ollama_models(settings)
-    if not found:
+    if not (found := await ollama_models(settings)):
         return [Available("ollama:…", False, f"no Ollama with a chat model at {at}")]
     return [Available(f"ollama:{name}", True, f"installed at {at}") for name in found]
 
@@ -348,8 +338,8 @@ async def _ollama(model: str, settings: Settings) -> Model:
 
 
 async def _first_ollama(settings: Settings) -> str:
-    for name in await _ollama_models(settings):
-        return name
+    if found := await ollama_models(settings):
+        return found[0]
     raise ModelUnknown("Ollama has no chat model here", fix="Run: ollama pull qwen3-coder")
 
 
