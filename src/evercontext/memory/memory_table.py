@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -82,6 +83,13 @@ class Memory:
         }
 
 
+# What stands between digits belongs to them: 3.5 and 35 are two numbers.
+_WORD = re.compile(r"\d+(?:[.,:/-]\d+)*|[^\W\d]+|[+-](?=\d)|[%$€£¥]")
+_LITTLE = """
+    a an the is are be been am it its this that these those and also just really very quite so then
+    there well oh hey yeah please now still already actually basically simply indeed too
+"""
+_FILLERS = frozenset(_LITTLE.split())
 INSERT = """
     INSERT INTO memories (id, project, user_id, session_id, speaker, memory_type, source_type,
         content, digest, importance, untrusted, origin, created_at, expires_at, valid_from, seen,
@@ -117,6 +125,12 @@ def digest_of(content: str, salt: str = "") -> str:
     normal = " ".join(unicodedata.normalize("NFKC", content).casefold().split())
     return hashlib.blake2b(f"{salt}\0{normal}".encode("utf-8", "surrogatepass"),
                            digest_size=16).hexdigest()  # fmt: skip
+
+
+def gist_of(content: str) -> tuple[str, ...]:
+    """The words that make a memory what it is, in their order: without articles and fillers."""
+    words = _WORD.findall(unicodedata.normalize("NFKC", content).casefold())
+    return tuple(word for word in words if word not in _FILLERS)
 
 
 def row_of(memory: Memory, encoder: str | None, terms: bytes, vector: bytes | None) -> list[Any]:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evercontext.domain.memory import MemoryType, RetrievalOptions, RetrievedMemory
-from evercontext.memory.memory_table import COLUMNS, VISIBLE, Scope, digest_of, seen_by
+from evercontext.memory.memory_table import COLUMNS, VISIBLE, Scope, gist_of, seen_by
 from evercontext.storage.remembered import Remembered
 from evercontext.storage.store import Row, Store
 
@@ -24,7 +24,8 @@ MOST_SCOPES = 8
 """Askers whose memories are kept ready at once."""
 _SPARE = 3
 """Extra results looked at, so that duplicates can be left out."""
-_ALIKE = 0.985
+_FURTHER = 4
+"""So many times as many are looked at where those were not enough."""
 WORK = 0.2
 """Seconds that one statement of a search may work, for each hundred rows it wants; they look rows
 up by number and need a few thousandths."""
@@ -61,8 +62,16 @@ class RetrievalOrchestrator:
         # Local: yesterday is a day of the asker's, not of Greenwich's.
         now = wanted.now or datetime.now().astimezone()
         question = _analyse(corpus, query, now)
-        ranked = _rank(corpus, question, wanted, now)
-        return await self._results(corpus, ranked, wanted, limit)
+        most = wanted.limit + min(_SPARE + wanted.limit, 50)
+        while True:
+            ranked = _rank(corpus, question, wanted, now, most)
+            results = await self._results(corpus, ranked, wanted, limit)
+            if len(results) >= wanted.limit or len(ranked.slots) < most:
+                return results
+            if results and _similarities(ranked)[-1] < wanted.min_similarity:
+                return results
+            # Duplicates took the places of others: look at further candidates.
+            most *= _FURTHER
 
     def _limit(self, wanted: RetrievalOptions) -> float:
         """Seconds that each statement of a search may take."""
@@ -132,7 +141,7 @@ class RetrievalOrchestrator:
         rows = {row["number"]: row for row in await self._contents(numbers, COLUMNS, limit)}
         results: list[RetrievedMemory] = []
         near = _similarities(ranked)
-        for place in _distinct(corpus, ranked, [rows.get(number) for number in numbers]):
+        for place in _distinct([rows.get(number) for number in numbers]):
             if len(results) == wanted.limit or near[place] < wanted.min_similarity:
                 break
             results.append(_result(rows[numbers[place]], ranked, place, near[place]))
@@ -174,31 +183,31 @@ def _analyse(corpus: Corpus, query: str, now: datetime) -> Question:
     )
 
 
-def _rank(corpus: Corpus, question: Question, wanted: RetrievalOptions, now: datetime) -> Ranked:
+def _rank(
+    corpus: Corpus, question: Question, wanted: RetrievalOptions, now: datetime, most: int
+) -> Ranked:
     from evercontext.memory.ranking import rank
 
     usable = corpus.alive.values & (corpus.expires.values > now.timestamp())
     if wanted.memory_type is not None:
         working = corpus.working.values
         usable &= working if wanted.memory_type is MemoryType.WORKING else ~working
-    return rank(corpus, question, usable, wanted.limit + min(_SPARE + wanted.limit, 50))
+    return rank(corpus, question, usable, most)
 
 
-def _distinct(corpus: Corpus, ranked: Ranked, rows: Sequence[Row | None]) -> Iterator[int]:
-    """Leave out what says the same as a better result: same words, or nearly the same vector."""
-    kept: list[int] = []
-    seen: set[str] = set()
-    vectors = corpus.vectors.values[ranked.slots] if corpus.dimensions else None
+def _distinct(rows: Sequence[Row | None]) -> Iterator[int]:
+    """Leave out what says the same as a better result, word for word but for little ones.
+
+    A number, a date, a name or a "not" makes another memory of it, however near the two are.
+    """
+    seen: set[tuple[str, ...]] = set()
     for place, row in enumerate(rows):
         if row is None or row["state"] != "active":
             continue
-        digest = digest_of(row["content"])
-        near = vectors is not None and kept and (vectors[kept] @ vectors[place]).max() > _ALIKE
-        if digest in seen or near:
-            continue
-        seen.add(digest)
-        kept.append(place)
-        yield place
+        gist = (row["speaker"] or "", *gist_of(row["content"]))
+        if gist not in seen:
+            seen.add(gist)
+            yield place
 
 
 def _result(row: Row, ranked: Ranked, place: int, similarity: float) -> RetrievedMemory:
