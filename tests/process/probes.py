@@ -466,6 +466,44 @@ def attach_shared_memory(world: World) -> bool:
     return system_call(29, 194, world["shared_memory"], 0, 0o600)
 
 
+@probe
+def attach_shared_memory_by_number(world: World) -> bool:
+    """Everybody can read the numbers of segments in /proc/sysvipc; no key is needed then."""
+    return system_call(30, 196, world["segment"], None, 0)
+
+
+@probe
+def remove_shared_memory(world: World) -> bool:
+    return system_call(31, 195, world["segment"], 0, None)
+
+
+@probe
+def read_foreign_message(world: World) -> bool:
+    return system_call(70, 188, world["queue"], ctypes.create_string_buffer(64), 32, 0, 0o4000)
+
+
+@probe
+def set_foreign_semaphore(world: World) -> bool:
+    return system_call(66, 191, world["semaphore"], 0, 16, 7)
+
+
+@probe
+def pin_foreign_process(world: World) -> bool:
+    os.sched_setaffinity(world["victim"], os.sched_getaffinity(0))
+    return True
+
+
+@probe
+def idle_foreign_process(world: World) -> bool:
+    os.sched_setscheduler(world["victim"], os.SCHED_BATCH, os.sched_param(0))
+    return True
+
+
+@probe
+def slow_the_disk_of_a_foreign_process(world: World) -> bool:
+    return system_call(251, 30, 1, world["victim"], 2 << 13 | 7)
+
+
 # -- kernel ----------------------------------------------------------------------------------------
 
 

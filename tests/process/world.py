@@ -99,7 +99,7 @@ def made(base: Path) -> Iterator[World]:
             "readable": str(base / "shown/file"),
             "victim": victim.pid,
             **_servers(stack, outside, root),
-            "shared_memory": _shared_memory(stack),
+            **_shared(stack),
         }
         yield world
 
@@ -157,10 +157,15 @@ def _shut(server: socket.socket) -> None:
         server.shutdown(socket.SHUT_RDWR)
 
 
-def _shared_memory(stack: contextlib.ExitStack) -> int:
-    """Make a System V segment, as a database might have one, and return its key."""
+def _shared(stack: contextlib.ExitStack) -> dict[str, object]:
+    """Make what a database might have of System V: a segment, a queue, a semaphore."""
     libc = ctypes.CDLL(None, use_errno=True)
     key = int.from_bytes(os.urandom(3), "big") + 1
     segment = libc.shmget(key, 4096, 0o1600)
     stack.callback(libc.shmctl, segment, 0, None)
-    return key
+    queue = libc.msgget(0, 0o1600)
+    stack.callback(libc.msgctl, queue, 0, None)
+    libc.msgsnd(queue, ctypes.create_string_buffer(b"\1\0\0\0\0\0\0\0canary", 15), 6, 0)
+    semaphore = libc.semget(0, 1, 0o1600)
+    stack.callback(libc.semctl, semaphore, 0, 0)
+    return {"shared_memory": key, "segment": segment, "queue": queue, "semaphore": semaphore}

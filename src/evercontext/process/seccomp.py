@@ -36,13 +36,14 @@ CALLS: dict[str, tuple[int | None, int | None]] = {
     "fsetxattr": (190, 7), "fsmount": (432, 432), "fsopen": (430, 430), "fspick": (433, 433),
     "futimesat": (261, None), "init_module": (175, 105), "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427), "io_uring_setup": (425, 425), "ioctl": (16, 29),
-    "ioperm": (173, None), "iopl": (172, None), "kcmp": (312, 272), "kexec_file_load": (320, 294),
+    "ioperm": (173, None), "iopl": (172, None), "ioprio_set": (251, 30), "kcmp": (312, 272), "kexec_file_load": (320, 294),
     "kexec_load": (246, 104), "keyctl": (250, 219), "lchown": (94, None),
     "lookup_dcookie": (212, 18), "lremovexattr": (198, 15), "lsetxattr": (189, 6),
     "migrate_pages": (256, 238), "mknod": (133, None), "mknodat": (259, 33),
     "modify_ldt": (154, None), "mount": (165, 40), "mount_setattr": (442, 442),
     "move_mount": (429, 429), "move_pages": (279, 239), "mq_open": (240, 180),
-    "mq_unlink": (241, 181), "msgget": (68, 186), "name_to_handle_at": (303, 264),
+    "mq_unlink": (241, 181), "msgctl": (71, 187), "msgget": (68, 186), "msgrcv": (70, 188),
+    "msgsnd": (69, 189), "name_to_handle_at": (303, 264),
     "nfsservctl": (180, 42), "open": (2, None), "open_by_handle_at": (304, 265),
     "open_tree": (428, 428), "open_tree_attr": (467, 467), "openat": (257, 56),
     "openat2": (437, 437), "perf_event_open": (298, 241), "pidfd_getfd": (438, 438),
@@ -50,10 +51,12 @@ CALLS: dict[str, tuple[int | None, int | None]] = {
     "process_mrelease": (448, 448), "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271), "ptrace": (101, 117), "quotactl": (179, 60),
     "quotactl_fd": (443, 443), "reboot": (169, 142), "removexattr": (197, 14),
-    "removexattrat": (466, 466), "request_key": (249, 218), "semget": (64, 190),
+    "removexattrat": (466, 466), "request_key": (249, 218), "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274), "sched_setparam": (142, 118), "sched_setscheduler": (144, 119),
+    "semctl": (66, 191), "semget": (64, 190), "semop": (65, 193), "semtimedop": (220, 192),
     "setdomainname": (171, 162), "sethostname": (170, 161), "setns": (308, 268),
     "setpriority": (141, 140), "settimeofday": (164, 170), "setxattr": (188, 5),
-    "setxattrat": (463, 463), "shmget": (29, 194), "socket": (41, 198), "socketpair": (53, 199),
+    "setxattrat": (463, 463), "shmat": (30, 196), "shmctl": (31, 195), "shmget": (29, 194), "socket": (41, 198), "socketpair": (53, 199),
     "swapoff": (168, 225), "swapon": (167, 224), "sysfs": (139, None), "syslog": (103, 116),
     "umount2": (166, 39), "unshare": (272, 97), "uselib": (134, None), "userfaultfd": (323, 282),
     "utime": (132, None), "utimensat": (280, 88), "utimes": (235, None), "vhangup": (153, 58),
@@ -78,7 +81,12 @@ NEVER = (
 OLD_KERNEL = ("clone3", "openat2", "io_uring_setup", "io_uring_enter", "io_uring_register")
 """clone3 and openat2 take their flags by pointer, where a filter cannot look."""
 
-SHARED = ("shmget", "msgget", "semget", "mq_open", "mq_unlink")
+SHARED = (
+    "shmget", "shmat", "shmctl", "msgget", "msgsnd", "msgrcv", "msgctl",
+    "semget", "semop", "semtimedop", "semctl", "mq_open", "mq_unlink",
+)  # fmt: skip
+"""Each by itself: the number of somebody else's segment can be had without asking for its key."""
+SCHEDULING = ("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr")
 OLD_TIMES = ("utime", "utimes", "futimesat")
 ATTRIBUTES = (
     "setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr",
@@ -191,7 +199,10 @@ def _landlock_gaps() -> Iterator[Rule]:
     yield from (Rule(name, ABSENT) for name in OLD_TIMES)
     yield from (Rule(name, UNSUPPORTED) for name in ATTRIBUTES)
     yield Rule("prlimit64", REFUSE, (Test(0, 0xFFFFFFFF, 0, equal=False),))
-    yield Rule("setpriority", REFUSE, (Test(1, 0xFFFFFFFF, 0, equal=False),))
+    for name in ("setpriority", "ioprio_set"):
+        yield Rule(name, REFUSE, (Test(1, 0xFFFFFFFF, 0, equal=False),))
+    for name in SCHEDULING:
+        yield Rule(name, REFUSE, (Test(0, 0xFFFFFFFF, 0, equal=False),))
     yield from (Rule(name, NOTIFY) for name in METADATA)
 
 
