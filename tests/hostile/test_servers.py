@@ -140,8 +140,13 @@ async def test_a_changed_definition_is_held_until_approved(tmp_path: Path) -> No
     async with servers(tmp_path, config) as opened:
         assert await listed(opened) == {"rug:fail", "rug:environment"}
         assert await opened.find("rug:echo", EVERYBODY) is None
-        await opened.table.approve("rug", ["echo"])
+        (backend,) = await opened.visible(EVERYBODY)
+        shown = dict(backend.held)
+        # Meanwhile another process hears of another definition, which nobody was shown.
+        await opened.table.hold("rug", {"echo": "0" * 64})
+        await opened.table.approve("rug", shown)
         assert "rug:echo" in await listed(opened)
+        assert (await opened.table.pins("rug"))["echo"] == (shown["echo"], None)
 
 
 @pytest.mark.case(96)

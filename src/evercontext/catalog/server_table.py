@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+import shlex
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -54,7 +55,7 @@ class ServerConfig:
     @property
     def reached_by(self) -> str:
         """The command line or the address, for people."""
-        return "(our own tools)" if self.id == OURS else self.url or " ".join(self.argv)
+        return "(our own tools)" if self.id == OURS else self.url or shlex.join(self.argv)
 
     def secrets(self, headers: Mapping[str, str], env: Mapping[str, str]) -> list[str]:
         """What no log may show of the credentials it is given, filled in as they are."""
@@ -187,12 +188,11 @@ class ServerTable:
             [(digest, server, tool) for tool, digest in changed.items()],
         )
 
-    async def approve(self, server: str, tools: Sequence[str]) -> None:
-        """Trust what is held of these tools from now on."""
+    async def approve(self, server: str, shown: Mapping[str, str]) -> None:
+        """Trust these digests of tools from now on, and no other that came meanwhile."""
         await self._store.execute_many(
-            "UPDATE tool_pins SET digest = held, held = NULL"
-            " WHERE server = ? AND tool = ? AND held IS NOT NULL",
-            [(server, tool) for tool in tools],
+            "UPDATE tool_pins SET digest = ?, held = NULL WHERE server = ? AND tool = ?",
+            [(digest, server, tool) for tool, digest in shown.items()],
         )
 
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from evercontext.cli.terminal import Screen, counted, one_line, visible
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.scope import OURS
 from evercontext.errors import EverContextError, NotFound, UsageError
+from evercontext.events.redact import Redactor, names_secret
 from evercontext.settings import load
 
 if TYPE_CHECKING:
@@ -290,6 +291,8 @@ def approve(name: str, yes: bool) -> int:
         backend = await _backend(app, name)
         await backend.cards()
         held = backend.held_cards()
+        # What is shown is trusted, whatever another process hears from the server meanwhile.
+        shown = {card.name: backend.held[card.name] for card in held}
         for card in held:
             screen.line(card.key, "bold")
             screen.line(visible(card.description))
@@ -299,7 +302,7 @@ def approve(name: str, yes: bool) -> int:
             return Outcome.DONE
         if not yes:
             confirm("Trust these definitions?")
-        await app.catalog.servers.table.approve(name, [card.name for card in held])
+        await app.catalog.servers.table.approve(name, shown)
         return Outcome.DONE
 
     return with_app(work)
@@ -331,11 +334,9 @@ def import_servers(source: str, project: str, dry_run: bool, yes: bool) -> int:
     async def work(app: EverContext, screen: Screen) -> Outcome:
         known = await _known(app)
         for config in configs:
-            env = f"  env: {one_line(', '.join(sorted(config.env)))}" if config.env else ""
             before = known.get(config.id)
-            text = f"{config.id}  {_reached(config, before)}{env}"
             mark, color = ("+", "green") if before is None else ("~", "yellow")
-            screen.line(f"{mark} {text}", color)
+            screen.line(f"{mark} {config.id}  {_reached(config, before)}{_given(config)}", color)
         for reason in skipped:
             screen.line(f"skipped: {one_line(reason)}", "yellow")
         if dry_run or not configs:
@@ -360,6 +361,25 @@ def _reached(config: ServerConfig, before: str | None) -> str:
     """How a server is reached, and how the one was whose name it takes."""
     reached = one_line(config.reached_by)
     return reached if before in (None, reached) else f"{reached}, instead of {before}"
+
+
+def _given(config: ServerConfig) -> str:
+    """What else a server is given: it can decide what runs, and which of your secrets it gets."""
+    parts = {
+        "env": _values(config.env, [name for name in config.env if not names_secret(name)]),
+        "headers": _values(config.headers, []),
+        "in": config.cwd,
+    }
+    return "".join(f"  {name}: {one_line(text)}" for name, text in parts.items() if text)
+
+
+def _values(values: Mapping[str, str], plain: Collection[str]) -> str:
+    """Names with their values; what may be a credential only if it is taken from ``${NAME}``."""
+    masked = Redactor().masked
+    return ", ".join(
+        f"{name}={masked(value)}" if name in plain or "${" in value else name
+        for name, value in sorted(values.items())
+    )
 
 
 async def note_unknown(

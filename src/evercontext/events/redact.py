@@ -43,15 +43,17 @@ _INNOCENT = frozenset({"PWD", "OLDPWD"})
 _SHORTEST = 8
 
 
+def names_secret(name: str) -> bool:
+    """True if a variable's name says that its value is a secret."""
+    return name not in _INNOCENT and bool(_SECRET_NAME.search(name))
+
+
 def secret_values(environment: Mapping[str, str]) -> list[str]:
     """The values of variables whose names say that they are secrets."""
     return [
         value
         for name, value in environment.items()
-        if name not in _INNOCENT
-        and _SECRET_NAME.search(name)
-        and len(value) >= _SHORTEST
-        and not value.isdigit()
+        if names_secret(name) and len(value) >= _SHORTEST and not value.isdigit()
     ]
 
 
