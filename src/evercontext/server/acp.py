@@ -15,6 +15,7 @@ from typing import Any
 
 from acp import PROTOCOL_VERSION, RequestError, helpers, run_agent, schema
 from acp.interfaces import Client
+from pydantic import ValidationError
 
 from evercontext import __version__
 from evercontext.access.permissions import Permissions, StoredRules, open_permissions
@@ -28,6 +29,7 @@ from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Mode
 from evercontext.domain.visible import exact
 from evercontext.errors import EverContextError
+from evercontext.server.acp_stdio import AcpStdio
 from evercontext.settings import Settings, load
 from evercontext.tools.approval import Answer, Gate, Question
 from evercontext.tools.consent import consent_of
@@ -35,6 +37,8 @@ from evercontext.tools.consent import consent_of
 _LONGEST = 8_000
 _MODES = {Mode.AGENT: "Changes files, and asks first", Mode.PLAN: "Reads and plans"}
 _STOPS = {Outcome.LIMIT: "max_turn_requests", Outcome.REFUSED: "refusal"}
+_KINDS = (("execute", "execute"), ("write", "edit"), ("network", "fetch"), ("read", "read"))
+"""What an editor calls a call; one that was refused has no effect and is never called reading."""
 _STATES = {"pending": "pending", "in_progress": "in_progress", "done": "completed"}
 
 
@@ -134,6 +138,8 @@ class AcpAgent:
 
     async def _open(self, cwd: str, session_id: str | None) -> _Open:
         stack = AsyncExitStack()
+        if "\0" in cwd:
+            raise RequestError.invalid_params({"reason": "cwd holds a NUL: it can be no directory"})
         try:
             settings = _settings(cwd, self._model)
             app = await stack.enter_async_context(EverContext.open(settings))
@@ -173,7 +179,7 @@ class _Asking:
         tool, arguments = question.tool, question.arguments
         reason = self.permissions.floor(tool, arguments)
         always = () if reason else rules_for(tool, arguments)
-        answer = await self.client.request_permission(
+        asking = self.client.request_permission(
             session_id=self.session_id,
             tool_call=schema.ToolCallUpdate(
                 tool_call_id=f"ask-{question.caller.trace_id}-{tool.name}",
@@ -189,6 +195,10 @@ class _Asking:
             ),
             options=_options(", ".join(rule.text for rule in always)),
         )
+        try:
+            answer = await asking
+        except (RequestError, ValidationError):
+            return Answer(False, "the editor gave no answer that can be read")
         chosen = getattr(answer.outcome, "option_id", "no")
         if chosen == "always":
             for rule in always:
@@ -234,8 +244,7 @@ def _update(event: Event) -> Any:
                 for one in arguments["todos"]
             )
         case Step() as step:
-            kind: Any = "execute" if "execute" in step.effects else (
-                "edit" if "write" in step.effects else "read")  # fmt: skip
+            kind: Any = next((name for effect, name in _KINDS if effect in step.effects), "other")
             about = step.arguments.get("path") or step.arguments.get("command") or ""
             return helpers.start_tool_call(
                 event.id, f"{step.tool} {about}".strip(), kind=kind, status="in_progress",
@@ -278,6 +287,6 @@ async def serve_acp(model: str | None = None) -> None:
     """Answer an editor on stdin and stdout until it goes."""
     agent = AcpAgent(model)
     try:
-        await run_agent(agent)  # type: ignore[arg-type]
+        await run_agent(agent, await AcpStdio.open())  # type: ignore[arg-type]
     finally:
         await agent.close()
