@@ -28,6 +28,7 @@ from evercontext.files.locks import PathLocks
 from evercontext.files.made import Made
 from evercontext.files.paths import Root, SafePath
 from evercontext.files.policy import UNRESTRICTED
+from evercontext.files.private import make_private
 from evercontext.files.records import Entry, History
 from evercontext.files.segments import CLOSED, LIVE, Segment, encode
 
@@ -78,7 +79,7 @@ class Journal:
         self.quarantine = home / "quarantine"
         """Where things go that are taken away and not deleted."""
         with explained(writing=True):
-            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(self.directory)
             _remember_root(self.directory / "root.json", root.path)
             self.locks = PathLocks(self.directory / "locks")
         self._kernel: Kernel = root.kernel

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.files.policy import FilePolicy
+from evercontext.files.private import make_private
 from evercontext.process.owner import is_alive, owner_of
 from evercontext.workspace.planted import Cleaner, Known, PutAway
 
@@ -42,7 +43,7 @@ class Mark:
     def set(cls, home: Path, root: Path, known: Known, seconds: float, *, caches: bool) -> Mark:
         """Write a mark durably: before this returns, no command may start."""
         folder = home / FOLDER
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(folder)
         since = time.time_ns()
         until = since + int((seconds + _GRACE) * 1e9)
         mark = cls(

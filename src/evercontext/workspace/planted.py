@@ -22,6 +22,7 @@ from evercontext.files.gitdirs import COMMON, HEAD, HOOKS, OWN, STORES, GitGuard
 from evercontext.files.listing import SKIPPED
 from evercontext.files.names import printable
 from evercontext.files.policy import FilePolicy
+from evercontext.files.private import make_private
 from evercontext.files.protected import BUILT, ENVIRONMENTS, is_obeyed, is_secret, plain
 from evercontext.files.walking import Folder, Identity, make_usable, walk
 
@@ -378,7 +379,7 @@ class Cleaner:
     def _rename(self, folder: Folder, name: str, place: Path) -> Path:
         stamp = self._quarantine.name if self._quarantine else time.strftime("%Y%m%d-%H%M%S")
         target = place / stamp / f"{name.lstrip('.')[:200]}-{secrets.token_hex(4)}"
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(target.parent)
         try:
             os.rename(name, target, src_dir_fd=folder.fd)
         except PermissionError:
