@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,11 @@ import click
 
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import Number, confirm, json_option, settings_of
+from evercontext.cli.server_extras import extras_of
 from evercontext.cli.terminal import Screen, counted, one_line, visible
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.scope import OURS
 from evercontext.errors import EverContextError, NotFound, UsageError
-from evercontext.events.redact import Redactor, names_secret
 from evercontext.settings import load
 
 if TYPE_CHECKING:
@@ -336,7 +336,7 @@ def import_servers(source: str, project: str, dry_run: bool, yes: bool) -> int:
         for config in configs:
             before = known.get(config.id)
             mark, color = ("+", "green") if before is None else ("~", "yellow")
-            screen.line(f"{mark} {config.id}  {_reached(config, before)}{_given(config)}", color)
+            screen.line(f"{mark} {config.id}  {_reached(config, before)}{extras_of(config)}", color)
         for reason in skipped:
             screen.line(f"skipped: {one_line(reason)}", "yellow")
         if dry_run or not configs:
@@ -361,25 +361,6 @@ def _reached(config: ServerConfig, before: str | None) -> str:
     """How a server is reached, and how the one was whose name it takes."""
     reached = one_line(config.reached_by)
     return reached if before in (None, reached) else f"{reached}, instead of {before}"
-
-
-def _given(config: ServerConfig) -> str:
-    """What else a server is given: it can decide what runs, and which of your secrets it gets."""
-    parts = {
-        "env": _values(config.env, [name for name in config.env if not names_secret(name)]),
-        "headers": _values(config.headers, []),
-        "in": config.cwd,
-    }
-    return "".join(f"  {name}: {one_line(text)}" for name, text in parts.items() if text)
-
-
-def _values(values: Mapping[str, str], plain: Collection[str]) -> str:
-    """Names with their values; what may be a credential only if it is taken from ``${NAME}``."""
-    masked = Redactor().masked
-    return ", ".join(
-        f"{name}={masked(value)}" if name in plain or "${" in value else name
-        for name, value in sorted(values.items())
-    )
 
 
 async def note_unknown(
