@@ -162,23 +162,6 @@ def test_servers_of_other_clients_are_shown_then_added(tmp_path: Path) -> None:
     assert [row["id"] for row in rows] == ["far", "files", "old"]
 
 
-def test_an_import_shows_all_that_decides_what_runs_and_what_is_sent(tmp_path: Path) -> None:
-    env = {"NODE_OPTIONS": "--require ./x.js", "API_KEY": "secret-1", "OTHER": "${OPENAI_API_KEY}"}
-    headers = {"X-Take": "${ANTHROPIC_API_KEY}", "Authorization": "Bearer secret-2"}
-    entries = {
-        "near": {"command": "sh", "args": ["-c", "a b"], "env": env, "cwd": "/tmp/elsewhere"},
-        "far": {"url": "https://example.invalid/mcp", "headers": headers},
-    }
-    path = tmp_path / "servers.json"
-    path.write_text(json.dumps({"mcpServers": entries}))
-    shown = evercontext("servers", "import", str(path), "--dry-run").out
-    assert "sh -c 'a b'" in shown
-    assert "env: API_KEY, NODE_OPTIONS=--require ./x.js, OTHER=${OPENAI_API_KEY}" in shown
-    assert "in: /tmp/elsewhere" in shown
-    assert "headers: Authorization, X-Take=${ANTHROPIC_API_KEY}" in shown
-    assert "secret-" not in shown
-
-
 def test_a_server_that_takes_the_name_of_another_says_so(tmp_path: Path) -> None:
     assert "added one: first" in evercontext("servers", "add", "one", "--", "first").err
     again = evercontext("servers", "add", "one", "--", "second")
