@@ -38,6 +38,21 @@ def test_index_then_search(tmp_path: Path) -> None:
     assert "symbol_defined" in shown.stdout
 
 
+@pytest.mark.contract("E5", "E36")
+def test_definitions_behind_what_a_grammar_cannot_read_are_named(tmp_path: Path) -> None:
+    rows = "".join(f"  column_{number} int,\n" for number in range(30))
+    tables = ("goods", "orders", "invoices")
+    text = "\\set ON_ERROR_STOP on\n" + "".join(
+        f"CREATE TABLE {name}_2024 PARTITION OF {name} FOR VALUES FROM (1) TO (2);\n\n"
+        f"CREATE UNLOGGED TABLE {name} (\n{rows}  last int\n) PARTITION BY RANGE (last);\n\n"
+        for name in tables
+    )
+    write(tmp_path, {"schema.sql": text})
+    for name in tables:
+        done = _run(tmp_path, "search", name, "--json", "-k", "1")
+        assert name in json.loads(done.stdout)["chunks"][0]["symbol"], done.stdout
+
+
 def test_the_index_is_followed_until_ctrl_c(tmp_path: Path) -> None:
     write(tmp_path, {"a.py": "def a(): ...\n"})
     watching = subprocess.Popen(

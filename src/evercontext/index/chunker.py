@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from evercontext.index.hollow import hollow
 from evercontext.index.languages import DATA, PROSE, grammar_of
+from evercontext.index.outline import outline
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -110,9 +111,21 @@ def shown_symbol(names: Sequence[Named], asked: Collection[str] = ()) -> str | N
 
 def find_definitions(text: str, language: str) -> list[Definition]:
     """Return the definitions of a source, in order of their start."""
+    outlined = outline(text, language)
+    if outlined is None:
+        definitions = _parsed_definitions(text, language)
+    else:
+        definitions = (Definition(*line) for line in outlined)
+    distinct: dict[tuple[int, int, str], Definition] = {}
+    for definition in definitions:
+        distinct.setdefault((definition.start, definition.end, definition.name), definition)
+    return sorted(distinct.values(), key=lambda d: (d.start, -d.end))
+
+
+def _parsed_definitions(text: str, language: str) -> Iterator[Definition]:
     grammar = grammar_of(language)
     if grammar is None:
-        return []
+        return
     from tree_sitter import QueryCursor
 
     parser, query = grammar
@@ -122,13 +135,10 @@ def find_definitions(text: str, language: str) -> list[Definition]:
     if parsed is not text and language not in _OFTEN_WRONG and tree.root_node.has_error:
         data = text.encode("utf-8", "surrogatepass")
         tree = parser.parse(data)
-    found: dict[tuple[int, int, str], Definition] = {}
     for _, captures in QueryCursor(query).matches(tree.root_node):
         definition = _definition(captures, data)
         if definition is not None:
-            key = (definition.start, definition.end, definition.name)
-            found.setdefault(key, definition)
-    return sorted(found.values(), key=lambda d: (d.start, -d.end))
+            yield definition
 
 
 def _definition(captures: dict[str, list[Node]], data: bytes) -> Definition | None:

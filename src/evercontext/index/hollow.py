@@ -22,7 +22,7 @@ _HEAD_LINES = 40
 _CALL = r"\)[^(){};\n]*(?:\n[ \t]*)?\{[ \t]*\n"
 """The end of a signature or of a condition, and a brace."""
 _BRACE = r"\{[ \t]*\n"
-_TYPES = re.compile(r"(?:class|interface|record|enum|struct|trait|new)\b")
+_TYPES = re.compile(r"(?:class|interface|record|enum|struct|union|opaque|trait|new)\b")
 _CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*\(")
 """One of an enumeration, which may have methods of its own."""
 _BLANK = re.compile(r"[ \t\n]*")
@@ -87,6 +87,7 @@ _SHAPES = {
         _BRACE, "}",
         r"fn[ \t]+\w|=[ \t]*(?:packed[ \t]+|extern[ \t]+)?(?:struct|enum|union|opaque)\b"
         r"|test[ \t]",
+        only_calls=True,  # the grammar takes a type without fields for an error
     ),
     "rust": _shape(
         _BRACE, "}",

@@ -1,14 +1,14 @@
 """Which language a file is in, and how its definitions are found.
 
-Grammars come from the language pack, which ships them inside its wheel. Each language with a file
-in ``queries/`` names its definitions by tree-sitter captures: ``@def`` around the whole, and
-``@type``, ``@function``, ``@impl`` or ``@other`` on the name.
+Each grammar comes in a wheel of its own. A language with a file in ``queries/`` names its
+definitions by tree-sitter captures: ``@def`` around the whole, and ``@type``, ``@function``,
+``@impl`` or ``@other`` on the name. What has no grammar worth its weight, ``outline`` reads.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib import resources
+from importlib import import_module, resources
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -67,6 +67,14 @@ _BY_NAME = {
 PROSE = frozenset({"markdown", "rst", "text"})
 DATA = frozenset({"json", "yaml", "toml", "ini", "html", "css", "xml"})
 
+_GRAMMARS = {
+    "csharp": ("c_sharp", "language"),
+    "php": ("php", "language_php"),
+    "tsx": ("typescript", "language_tsx"),
+    "typescript": ("typescript", "language_typescript"),
+}
+"""Package behind ``tree_sitter_``, and its function, where they are called otherwise."""
+
 
 def language_of(path: str) -> str | None:
     """Return the language of a path by its name, or ``None`` if it is no text we know."""
@@ -83,8 +91,9 @@ def grammar_of(language: str) -> tuple[Parser, Query] | None:
     source = resources.files(__package__).joinpath("queries", f"{language}.scm")
     if not source.is_file():
         return None
-    import tree_sitter_language_pack as pack
-    from tree_sitter import Query
+    from tree_sitter import Language, Parser, Query
 
-    grammar = pack.get_language(language)  # type: ignore[arg-type]
-    return pack.get_parser(language), Query(grammar, source.read_text("utf-8"))  # type: ignore[arg-type]
+    package, function = _GRAMMARS.get(language, (language, "language"))
+    module = import_module(f"tree_sitter_{package}")
+    grammar = Language(getattr(module, function)())
+    return Parser(grammar), Query(grammar, source.read_text("utf-8"))

@@ -4,4 +4,4 @@
 (data_type name: (_) @type) @def
 (newtype name: (_) @type) @def
 (class name: (_) @type) @def
-(type_synomym name: (_) @type) @def
+(type_synonym name: (_) @type) @def
