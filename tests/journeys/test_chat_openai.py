@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.command import EVERCONTEXT
+from tests.cli.command import EVERCONTEXT, evercontext, home
+from tests.journeys.model_server import ModelServer, model_server
 from tests.models.wire_server import Answer, sse, wire_server
 
 
@@ -63,3 +66,25 @@ async def test_streaming_calls_and_a_switch_that_keeps_the_history(tmp_path: Pat
     roles = [message["role"] for message in asked[-1].body["messages"]]
     assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
     assert "sk-test" not in shown
+
+
+@pytest.mark.contract("N13", "N38")
+def test_a_session_goes_on_with_the_model_that_was_chosen_for_it(tmp_path: Path) -> None:
+    """A5: chosen in the chat or with -m, until another one is named."""
+    project = tmp_path / "project"
+    project.mkdir()
+
+    def chat(model: ModelServer, said: str, *options: str) -> None:
+        ended = evercontext("chat", *options, cwd=project, stdin=said, env=model.settings)
+        assert ended.code == 0, ended.err
+
+    with model_server() as model:
+        chat(model, "hello\nmodel gpt-4.1\nand you?\n")
+        chat(model, "go on\n", "-c")
+        chat(model, "go on\n", "-c", "-m", "gpt-4.1-mini")
+        chat(model, "go on\n", "-c")
+    assert [body["model"].removeprefix("gpt-") for body in model.asked] == [
+        "4.1-nano", "4.1", "4.1", "4.1-mini", "4.1-mini",
+    ]  # fmt: skip
+    with closing(sqlite3.connect(home() / "memory.db")) as database:
+        assert database.execute("SELECT model_used FROM sessions").fetchall() == [("gpt-4.1-mini",)]

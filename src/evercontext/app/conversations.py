@@ -50,10 +50,14 @@ async def open_conversation(
     model_name: str | None = None,
     mode: Mode = Mode.AGENT,
 ) -> Conversation:
-    """Open a conversation in the app's root; ``resume`` takes a session up again."""
+    """Open a conversation in the app's root; ``resume`` takes a session up again.
+
+    A session that was given a model of its own goes on with that, unless another is named.
+    """
     sessions, messages = app.memory.sessions, app.memory.messages
     kept = await find_session(app, resume) if resume else None
-    model = await open_model(app.settings, model_name)
+    name = model_name or (kept.metadata.get("model") if kept else None)
+    model = await open_model(app.settings, name)
     bare = model.info.bare_name
     if kept and not fork:
         await sessions.restore(kept.id, bare)
@@ -63,6 +67,8 @@ async def open_conversation(
         if kept:
             await messages.copy(kept.id, session.id)
             session = await sessions.adopt(session.id, kept)
+    if name and session.metadata.get("model") != model.info.name:
+        await sessions.set_metadata(session.id, "model", model.info.name)
     conversation = Conversation(
         session=session,
         model=model,
@@ -90,3 +96,4 @@ async def switch_model(app: EverContext, conversation: Conversation, name: str) 
     model = await open_model(app.settings, name)
     await calibrations.keep(conversation.model.info, conversation.window)
     await conversation.switch_model(model, await calibrations.window(model.info))
+    await conversation.sessions.set_metadata(conversation.session.id, "model", model.info.name)

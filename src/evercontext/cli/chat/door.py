@@ -106,6 +106,7 @@ async def _conversation(app: EverContext, given: dict[str, Any]) -> Conversation
         app,
         resume=given["resume"] or (_LAST if given["last"] else None),
         fork=given["fork"],
+        model_name=given["model"],
         mode=Mode.PLAN if given["plan"] else Mode.AGENT,
     )
     checks = app.checks(detect=bool(app.settings.auto_test))

@@ -78,14 +78,15 @@ async def fork(dialogue: Dialogue, given: str) -> None:
 
 
 async def _change_to(dialogue: Dialogue, resume: str | None = None, copy: bool = False) -> None:
-    from evercontext.app.conversations import open_conversation
+    from evercontext.app.conversations import find_session, open_conversation
 
     old = dialogue.talk
+    own = (await find_session(dialogue.app, resume)).metadata.get("model") if resume else None
     new = await open_conversation(
         dialogue.app,
         resume=resume,
         fork=copy,
-        model_name=old.model.info.name,
+        model_name=old.model.info.name if copy or not own else own,
         mode=old.mode,
     )
     new.verify, new.repair = old.verify, old.repair
