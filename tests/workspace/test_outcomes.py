@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from evercontext.workspace.outcomes import counts, plain, ran, tail, unproved
+from evercontext.workspace.outcomes import counts, plain, ran, spell, tail, unproved
 
 
 @pytest.mark.parametrize(
@@ -113,3 +113,8 @@ def test_a_check_that_found_nothing_or_could_not_start_proves_nothing(said: str,
 )  # fmt: skip
 def test_a_check_that_ran_is_judged_by_how_it_ended(said: str, code: int) -> None:
     assert unproved(said, code, "pytest -q", tests=True) is None
+
+
+def test_one_is_not_several() -> None:
+    assert spell({"passed": 1, "errors": 1, "warnings": 1}) == "1 passed, 1 error, 1 warning"
+    assert spell({"failed": 2, "warnings": 3}) == "2 failed, 3 warnings"

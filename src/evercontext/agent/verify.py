@@ -21,7 +21,7 @@ from evercontext.events.log import EventLog
 from evercontext.tools.approval import Gate
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.failures.failure import Failure
-from evercontext.workspace.outcomes import ran, unproved
+from evercontext.workspace.outcomes import ran, spell, unproved
 
 _RUNNERS = ("unittest", "pytest", "_pytest", "doctest")
 _LONGEST = 200
@@ -167,7 +167,7 @@ class Checker:
 
     async def _judge(self, kind: str, run: Mapping[str, Any], caller: Caller) -> Findings:
         counted, command = run["counts"], tuple(run["command"])
-        summary = ", ".join(f"{number} {word}" for word, number in counted.items())
+        summary = spell(counted)
         found = judged(kind, run)
         if found.verdict == "not verified":
             summary = found.reason
@@ -241,6 +241,7 @@ async def run_own(
             command=(command,),
             exit_code=code,
             summary=found.reason or said,
+            counts=runs[0]["counts"] if runs else {},
             verdict=found.verdict,
         )
         events.emit(body, trace_id=caller.trace_id, parent=caller.parent)

@@ -24,7 +24,7 @@ from evercontext.workspace.failures.failure import Failure, Place
 from evercontext.workspace.failures.reading import opaque, read_failures
 from evercontext.workspace.generated import HINT, READ_ONLY, installs
 from evercontext.workspace.onlookers import only_looks
-from evercontext.workspace.outcomes import counts, plain, tail
+from evercontext.workspace.outcomes import counts, plain, spell, tail
 from evercontext.workspace.schema import integer, parameters, string, strings
 
 DEFAULT_SECONDS = 120
@@ -242,7 +242,7 @@ def _text(outcome: Outcome, run: dict[str, Any]) -> str:
     said = _said(outcome)
     lines = [f"$ {shlex.join(outcome.completed.argv)}", run["output"], _ending(outcome)]
     if run["counts"]:
-        lines.append(", ".join(f"{number} {word}" for word, number in run["counts"].items()))
+        lines.append(spell(run["counts"]))
     if run["changed"]:
         lines.append(f"changed: {', '.join(run['changed'][:50])}")
     if run["not_undoable"]:

@@ -10,7 +10,7 @@ TAIL_CHARACTERS = 12_000
 
 _WORDS = "passed|failed|skipped|errors?|xfailed|xpassed|warnings?|deselected"
 _PYTEST = re.compile(rf"^=*\s*((?:\d+ (?:{_WORDS})(?:, )?)+|no tests ran)(?: in [\d.]+s.*)?$", re.M)
-_SINGULAR = {"error": "errors", "warning": "warnings"}
+_PLURALS = {"error": "errors", "warning": "warnings"}
 _PAIR = re.compile(rf"(\d+) ({_WORDS})")
 _UNITTEST = re.compile(r"^Ran (\d+) tests? in", re.M)
 _UNITTEST_ENDED = re.compile(r"^(?:FAILED|OK) \((.*)\)$", re.M)
@@ -46,6 +46,15 @@ def plain(output: bytes) -> str:
     """Return output as text that changes nothing in a terminal."""
     text = output.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROLS.sub(lambda c: f"\\x{ord(c[0]):02x}", _ESCAPES.sub("", text))
+
+
+def spell(counted: Mapping[str, int]) -> str:
+    """Return counts as a person reads them."""
+    words = {plural: word for word, plural in _PLURALS.items()}
+    return ", ".join(
+        f"{number} {words.get(word, word) if number == 1 else word}"
+        for word, number in counted.items()
+    )
 
 
 def tail(text: str) -> str:
@@ -95,7 +104,7 @@ def _pytest(text: str) -> dict[str, int]:
         return {}
     if last[1] == "no tests ran":
         return {"passed": 0}
-    return {_SINGULAR.get(word, word): int(number) for number, word in _PAIR.findall(last[1])}
+    return {_PLURALS.get(word, word): int(number) for number, word in _PAIR.findall(last[1])}
 
 
 def _unittest(text: str) -> dict[str, int]:
