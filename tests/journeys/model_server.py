@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -86,7 +86,8 @@ def model_server() -> Iterator[ModelServer]:
             self.send_header("content-type", "text/event-stream")
             self.send_header("content-length", str(len(data)))
             self.end_headers()
-            self.wfile.write(data)
+            with suppress(ConnectionError):  # whoever asked may have been killed
+                self.wfile.write(data)
 
         def log_message(self, format: str, *args: Any) -> None:
             """Say nothing."""
