@@ -129,6 +129,7 @@ TESTED_THROUGH = {
     "settings/json_file.py": "settings/test_sources.py",
     "settings/schema.py": "settings/test_sources.py",
     "storage/connect.py": "storage/test_sqlite.py",
+    "tools/audit.py": "journeys/test_one_audit.py",
     "tools/diff.py": "tools/test_toolbox.py",
     "tools/schema.py": "tools/test_toolbox.py",
     "tools/truncate.py": "tools/test_toolbox.py",

@@ -15,8 +15,8 @@ from evercontext.errors import ConfigError, UsageError
 from evercontext.settings.projects import Project, fewer, higher, lower, off, on
 
 TIGHTER = (fewer, lower, higher, off, on)
-VALUES = ("true", "false", "0", "1", "0.1", "99999999", '"1"', '"none"', '["x"]', '["/srv/x"]',
-          '{ PreToolUse = [{ command = "touch x" }] }')  # fmt: skip
+VALUES = ("true", "false", "0", "1", "0.1", "0.6", "99999999", '"1"', '"none"', '["x"]',
+          '["/srv/x"]', '{ PreToolUse = [{ command = "touch x" }] }')  # fmt: skip
 
 
 def accepted(row: dataclasses.Field[Any]) -> list[tuple[str, Any]]:

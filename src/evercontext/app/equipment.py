@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -111,7 +111,7 @@ def _remote(settings: Settings, url: str, stack: AsyncExitStack) -> tuple[Worksp
     remote = RemoteWorkspace(url, settings.token)
     stack.push_async_callback(remote.aclose)
     # Commands would run here while the files are there: what REST does not offer is not offered.
-    return remote, workspace_tools(remote)
+    return remote, [replace(tool, audited=False) for tool in workspace_tools(remote)]
 
 
 def _local(

@@ -47,9 +47,14 @@ from evercontext.domain.event import (
     Unknown,
     Verification,
 )
+from evercontext.domain.tool import Door
 
 _LONGEST_TEXT = 12
 """Lines of a reply or a failed result; ``--json`` has all of them."""
+
+
+_TOLD_BY_THE_STEP = (Door.RUN, Door.CHAT)
+"""Whose audit lines repeat the call that they stand below."""
 
 
 def tree_lines(events: Sequence[Event], screen: Screen) -> Iterator[str]:
@@ -57,6 +62,8 @@ def tree_lines(events: Sequence[Event], screen: Screen) -> Iterator[str]:
     known = {event.id for event in events}
     children: dict[str | None, list[Event]] = defaultdict(list)
     for event in events:
+        if isinstance(event.body, Audit) and event.body.door in _TOLD_BY_THE_STEP:
+            continue
         children[event.parent if event.parent in known else None].append(event)
     for root in children[None]:
         yield event_line(root, screen)

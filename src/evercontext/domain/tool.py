@@ -171,6 +171,8 @@ class Tool:
     synced: bool = True
     """Whether a step that writes is on disk before it runs; otherwise it is written, and on disk a
     moment later. What is done elsewhere cannot be undone here, so nothing waits for the disk."""
+    audited: bool = True
+    """Whether a call leaves its audit line here; a gateway elsewhere writes the line of its own."""
     leads_on: bool = False
     """Whether it only leads to a call of another tool, which is then the step of the trace."""
     timeout: float = 60.0

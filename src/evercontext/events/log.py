@@ -74,6 +74,21 @@ class EventLog:
         self._publish(event)
         return event
 
+    def note(self, body: Body, *, trace_id: str, parent: str | None = None, needed: bool) -> None:
+        """Write an event that no subscriber is shown, because another one has told them.
+
+        One that is ``needed`` raises ``AuditUnavailable`` where it cannot be written.
+        """
+        event = self._event(body, trace_id, parent)
+        try:
+            self._append(event)
+        except OSError as problem:
+            if needed:
+                raise self._unavailable(problem) from problem
+            return
+        if needed and self._later is None:
+            self._later = asyncio.get_running_loop().call_later(_SOON, self._start_flush)
+
     async def emit_durable(self, body: Body, *, trace_id: str, parent: str | None = None) -> Event:
         """Record an event and return once it survives a power cut; else ``AuditUnavailable``."""
         event = self._event(body, trace_id, parent)

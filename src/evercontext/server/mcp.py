@@ -22,16 +22,16 @@ from mcp.server.transport_security import TransportSecuritySettings
 from evercontext import __version__
 from evercontext.domain.event import Audit
 from evercontext.domain.principal import Principal
+from evercontext.domain.status import http_status
 from evercontext.domain.tool import Caller, Door, Effect, Mode, Tool, ToolResult
 from evercontext.errors import AuditUnavailable, UnknownTool
 from evercontext.events.log import EventLog
 from evercontext.server.answers import encode
-from evercontext.server.asgi import NOTE, App, Note, printable
+from evercontext.server.asgi import NOTE, App, Note
 from evercontext.server.auth import Addresses
 from evercontext.server.leaving import LEAVING, Leaving
-from evercontext.server.rest import content_size
-from evercontext.server.status import http_status
 from evercontext.server.stdin import open_stdin
+from evercontext.tools.audit import line_of
 from evercontext.tools.toolbox import Toolbox
 
 INSTRUCTIONS = (
@@ -144,7 +144,9 @@ class McpDoor:
             self._running -= 1
             if not self._running:
                 self._idle.set()
-        line = self._line(parameters.name, arguments, result)
+        line = line_of(
+            parameters.name, arguments, result, replace(caller, principal=self._principal)
+        )
         if note and not note.settled:
             # The HTTP request that brought the call has one line, and this is what it says.
             note.call, note.writes = line, self._writes(parameters.name)
@@ -165,17 +167,6 @@ class McpDoor:
             return self._toolbox.find(name).writes
         except UnknownTool:
             return False
-
-    def _line(self, name: str, arguments: Mapping[str, Any], result: ToolResult) -> Audit:
-        path = arguments.get("path")
-        return Audit(
-            method=printable(name, 128),
-            path=printable(path, 1024) if isinstance(path, str) else "",
-            size=content_size(arguments) or content_size(result.data),
-            status=http_status(result.error) if result.error else 200,
-            door=Door.MCP,
-            principal=self._principal.token,
-        )
 
 
 def describe(tool: Tool) -> types.Tool:

@@ -18,11 +18,11 @@ from evercontext.domain.scope import NOTHING, Aside, Hear
 from evercontext.domain.scope import Scope as Sight
 from evercontext.domain.tool import Caller, Door, ToolResult
 from evercontext.server import eras, json_rpc
-from evercontext.server.asgi import printable
 from evercontext.server.doors import at_the_router
 from evercontext.server.json_rpc import RpcError
 from evercontext.server.router_answers import as_mcp, direct_name, line_of, shown
 from evercontext.server.visitors import Visitor
+from evercontext.tools.audit import printable
 from evercontext.tools.toolbox import Toolbox
 
 _LISTS = {

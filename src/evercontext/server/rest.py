@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from evercontext import __version__
 from evercontext.domain.principal import Principal
+from evercontext.domain.status import http_status
 from evercontext.domain.tool import Caller, Door, Tool, ToolResult
 from evercontext.errors import (
     BadRequest,
@@ -29,8 +30,8 @@ from evercontext.server.asgi import BODY, ROUTE, Note, Receive, Scope, Send, not
 from evercontext.server.docs import POLICY, page
 from evercontext.server.leaving import LEAVING, Leaving
 from evercontext.server.metrics import Metrics
-from evercontext.server.status import http_status
 from evercontext.server.strict_json import parse_object
+from evercontext.tools.audit import content_size
 from evercontext.tools.toolbox import Toolbox
 
 _TEXT = {"type": "string"}
@@ -263,12 +264,6 @@ _TRACE_PARAMETER = {
     "description": "A UUID that binds the requests of one task; made here if absent",
     "schema": _TEXT,
 }
-
-
-def content_size(values: Any) -> int:
-    """Return how many bytes of file content a call carries, either way."""
-    content = values.get("content") if isinstance(values, Mapping) else None
-    return len(content.encode("utf-8", "surrogatepass")) if isinstance(content, str) else 0
 
 
 def _answer(result: ToolResult, trace_id: str) -> tuple[dict[str, Any], bytes]:

@@ -17,6 +17,7 @@ from evercontext.app import EverContext
 from evercontext.app.picking import Picker
 from evercontext.domain.event import Audit
 from evercontext.domain.scope import Hear
+from evercontext.domain.status import JSON_RPC_UNAUTHORIZED, json_rpc_code
 from evercontext.errors import (
     ConfigError,
     EverContextError,
@@ -45,7 +46,6 @@ from evercontext.server.metrics import Metrics
 from evercontext.server.offer import Offer
 from evercontext.server.router_answers import whole
 from evercontext.server.serve import Listener, bind, connection_class
-from evercontext.server.status import JSON_RPC_UNAUTHORIZED, json_rpc_code
 from evercontext.server.telling import Telling
 from evercontext.server.visitors import (
     SESSION,

@@ -9,13 +9,13 @@ from typing import Any
 from evercontext.catalog.card import Card
 from evercontext.catalog.servers import asks_for_input
 from evercontext.domain.event import Audit
+from evercontext.domain.status import http_status
 from evercontext.domain.tool import Door, Tool, ToolResult
 from evercontext.errors import UnknownTool
 from evercontext.server import eras, json_rpc
 from evercontext.server.answers import encode
-from evercontext.server.asgi import printable
-from evercontext.server.status import http_status
 from evercontext.server.visitors import Visitor
+from evercontext.tools.audit import printable
 
 
 def direct_name(card: Card) -> str:

@@ -16,6 +16,7 @@ from evercontext.app.routing import scope_at
 from evercontext.domain.event import Audit
 from evercontext.domain.scope import Hear
 from evercontext.domain.scope import Scope as Sight
+from evercontext.domain.status import json_rpc_code
 from evercontext.errors import AuditUnavailable, EverContextError
 from evercontext.events.log import EventLog
 from evercontext.server import eras, json_rpc
@@ -24,7 +25,6 @@ from evercontext.server.json_rpc import RpcError
 from evercontext.server.list_changes import ListChanges
 from evercontext.server.offer import Offer
 from evercontext.server.router_answers import whole
-from evercontext.server.status import json_rpc_code
 from evercontext.server.stdin import read_lines
 from evercontext.server.telling import MOST_PENDING
 from evercontext.server.visitors import Visitor

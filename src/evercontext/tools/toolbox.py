@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from evercontext.domain.event import Approval, Step, StepResult
+from evercontext.domain.event import Approval, Audit, Step, StepResult
 from evercontext.domain.tool import (
     Arguments,
     Caller,
@@ -27,6 +27,7 @@ from evercontext.domain.tool import (
 )
 from evercontext.errors import (
     ApprovalDenied,
+    AuditUnavailable,
     EverContextError,
     ModeRefused,
     ToolCrashed,
@@ -36,6 +37,7 @@ from evercontext.errors import (
 from evercontext.events.log import EventLog
 from evercontext.process.workers import Workers
 from evercontext.tools.approval import Gate, Question, digest_of
+from evercontext.tools.audit import line_of, writes_own_line
 from evercontext.tools.diff import describe
 from evercontext.tools.hooks import Hooks
 from evercontext.tools.schema import check_arguments
@@ -143,7 +145,7 @@ class Toolbox:
         if self.hooks:
             about = dataclasses.replace(caller, parent=step)
             result = await self.hooks.after(tool, arguments, result, about)
-        return await self._record(tool, result, caller, step, started)
+        return await self._record(tool, arguments, result, caller, step, started)
 
     async def _lead_on(self, tool: Tool, arguments: Arguments, caller: Caller) -> ToolResult:
         """Make a call that only leads to another: that one is the step, if it comes to one."""
@@ -225,15 +227,42 @@ class Toolbox:
             mode=caller.mode,
         )
         step = self._events.emit(body, trace_id=caller.trace_id, parent=caller.parent).id
-        self._emit_result(name[:80], ToolResult.failed(error), caller, step, 0, False)
-        return ToolResult.failed(error)
+        result = ToolResult.failed(error)
+        self._emit_result(name[:80], result, caller, step, 0, False)
+        if writes_own_line(caller):
+            line = line_of(name, arguments, result, caller, 0)
+            self._events.note(line, trace_id=caller.trace_id, parent=step, needed=False)
+        return result
+
+    def _audit(
+        self, tool: Tool, line: Audit, result: ToolResult, caller: Caller, step: str
+    ) -> ToolResult:
+        """Write the line of a call that no server writes one for."""
+        tried = caller.mode is Mode.DRY_RUN and tool.writes
+        if not tool.audited or tried or not writes_own_line(caller):
+            return result
+        needed = result.ok and tool.writes
+        try:
+            self._events.note(line, trace_id=caller.trace_id, parent=step, needed=needed)
+        except AuditUnavailable as error:
+            # The write is there, but nobody could prove it: it is not acknowledged.
+            return dataclasses.replace(ToolResult.failed(error), changes=result.changes)
+        return result
 
     async def _record(
-        self, tool: Tool, result: ToolResult, caller: Caller, step: str, started: float
+        self,
+        tool: Tool,
+        arguments: Arguments,
+        result: ToolResult,
+        caller: Caller,
+        step: str,
+        started: float,
     ) -> ToolResult:
         text, cut = truncate(result.text, tool.longest)
         result = dataclasses.replace(result, text=text) if cut else result
         duration = round((time.monotonic() - started) * 1000)
+        line = line_of(tool.name, arguments, result, caller, duration)
+        result = self._audit(tool, line, result, caller, step)
         self._emit_result(tool.name, result, caller, step, duration, cut)
         if result.changes:
             # The change is made: whoever is cancelled here still leaves a trace that says so.

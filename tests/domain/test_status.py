@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from evercontext import errors
-from evercontext.server.status import http_status, json_rpc_code
+from evercontext.domain.status import http_status, json_rpc_code
 
 
 def every(kind: type[errors.EverContextError]) -> list[type[errors.EverContextError]]:
