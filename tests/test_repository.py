@@ -148,6 +148,8 @@ SQL_FROM_PARTS = {
     "storage/recover.py": "table and column names of our own schema, quoted",
     "storage/connect.py": "one of two constants in a PRAGMA",
     "memory/arrivals.py": "conditions of fixed words; values are parameters",
+    "memory/following.py": "column lists of fixed words; values are parameters",
+    "memory/memory_table.py": "the next number of a change, in fixed words",
     "memory/messages.py": "conditions chosen among fixed words; their values are parameters",
     "memory/orchestrator.py": "column lists and conditions of fixed words; values are parameters",
     "memory/store.py": "column lists and conditions of fixed words; values are parameters",

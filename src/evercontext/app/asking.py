@@ -43,7 +43,7 @@ async def ask_everywhere(app: EverContext, ask: Ask, tell: Tell = lambda text: N
 async def _console(app: EverContext) -> str | None:
     """Where the project's console is; a database that is away tells of none."""
     try:
-        return await Consoles(app.store).url(app.memory.project, app.settings.user)
+        return await Consoles(app.store).url(app.memory.path, app.settings.user)
     except StoreGone:
         return None
 
@@ -75,7 +75,7 @@ class Published:
         if caution and (reason := caution(question.arguments)):
             return reason
         command = str(question.arguments.get("command", ""))
-        return reason_to_ask(command, self.app.memory.project) if command else None
+        return reason_to_ask(command, self.app.memory.path) if command else None
 
     async def _first(self, question: Question) -> Answer:
         # Known before it is written, so that it is withdrawn even if it is given up just then.
@@ -97,12 +97,12 @@ class Published:
         told = consent_of(question, self._reason(question)).to_json()
         safe = cleaned(told, self.clean)
         trace_id = question.caller.trace_id
-        project = self.app.memory.project
+        project = self.app.memory.path
         return await self.approvals.ask(trace_id, project, tool.name, safe, id=id)
 
     async def _elsewhere(self, question: Question, asked: PendingQuestion) -> Answer:
         app = self.app
-        url = await Consoles(app.store).url(app.memory.project, app.settings.user)
+        url = await Consoles(app.store).url(app.memory.path, app.settings.user)
         if url is None:
             raise NobodyToAsk(
                 f"{question.tool.name} needs approval, there is no terminal and no console is open",

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from evercontext.access.projects import Projects
 from evercontext.agent.conversation import Heard
 from evercontext.agent.task import TaskReport
 from evercontext.app.calibrations import Calibrations
@@ -24,7 +25,9 @@ from evercontext.domain.tool import Caller, Mode, Tool
 from evercontext.errors import DiskFull, EverContextError, StoreGone, StoreProblem
 from evercontext.events.log import EventLog
 from evercontext.events.redact import Clean, unchanged
+from evercontext.files.identity import identity_of
 from evercontext.files.journal import Journal
+from evercontext.memory.following import carry_over, follow_undo
 from evercontext.memory.messages import MessageRepository
 from evercontext.memory.moments import day_of
 from evercontext.memory.orchestrator import RetrievalOrchestrator
@@ -57,7 +60,10 @@ class Recollection:
     retrieval: RetrievalOrchestrator
     sessions: SessionRepository
     messages: MessageRepository
+    path: str
+    """The directory: what is allowed, asked and shown belongs to it."""
     project: str
+    """The project's one name: what is remembered belongs to it, wherever the project lies."""
     store: Store
     clean: Clean = unchanged
     events: EventLog | None = None
@@ -77,6 +83,7 @@ class Recollection:
             SessionRepository(store, clean),
             MessageRepository(store, clean),
             real_path(root),
+            identity_of(root),
             store,
             clean,
             events,
@@ -148,7 +155,8 @@ class Recollection:
 
         async def follow() -> None:
             nonlocal changed
-            changed = await self.memories.follow_undo(taken, self.project)
+            await self.memories.deliver()
+            changed = await follow_undo(self.store, taken, self.project)
 
         try:
             await self.when_reachable(follow)
@@ -164,6 +172,16 @@ class Recollection:
             self.store.on_change(self._changed)
         with suppress(StoreProblem, DiskFull):
             await self.memories.deliver()
+            await carry_over(self.store, await self._earlier_names())
+
+    async def _earlier_names(self) -> dict[str, str]:
+        """What projects were called before: by their paths, and by the ids of the router."""
+        names = {self.path: self.project}
+        for bound in await Projects(self.store).all():
+            if bound.path:
+                name = await asyncio.to_thread(identity_of, Path(bound.path))
+                names |= {bound.id: name, bound.path: name}
+        return names
 
     async def _changed(self, back: bool) -> None:
         delivered = await self.memories.deliver() if back else 0

@@ -50,10 +50,10 @@ async def new_link(app: EverContext) -> str:
     from evercontext.access.consoles import Consoles
 
     consoles = Consoles(app.store)
-    url = await consoles.url(app.memory.project, app.settings.user)
+    url = await consoles.url(app.memory.path, app.settings.user)
     if url is None:
         fix = "Start one with: evercontext serve --open"
-        raise ConfigError(f"no console runs for {app.memory.project}", fix=fix)
+        raise ConfigError(f"no console runs for {app.memory.path}", fix=fix)
     return f"{url}?ticket={await consoles.new_ticket(url)}"
 
 

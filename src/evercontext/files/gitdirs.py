@@ -91,6 +91,22 @@ def resolve(top: Path, environment: Mapping[str, str]) -> Resolved | None:
     return Resolved(reading.places, (directory, common), reading.sources, filters)
 
 
+def remotes(top: Path) -> dict[str, str]:
+    """Return the addresses of a work tree's remotes by their names, as its own settings say."""
+    entry = top / ".git"
+    directory = entry if entry.is_dir() else _pointed_at(entry, "gitdir:", top)
+    if directory is None:
+        return {}
+    common = _pointed_at(directory / COMMON, "", directory) or directory
+    found: dict[str, str] = {}
+    for key, value in parse_config(_text(common / "config")):
+        section, _, rest = key.partition(".")
+        name, _, setting = rest.rpartition(".")
+        if section == "remote" and setting == "url" and value:
+            found.setdefault(name, value)
+    return found
+
+
 class GitGuard:
     """Judges places of one tree by what git makes of them."""
 

@@ -106,6 +106,13 @@ INSERT = """
         change = excluded.change
 """
 NEXT_CHANGE = "(SELECT coalesce(max(change), 0) + 1 FROM memories)"
+ARCHIVE_KNOWN = f"""
+    UPDATE memories SET state = 'archived', change = {NEXT_CHANGE}
+    WHERE project = ? AND state = 'active' AND EXISTS (
+        SELECT 1 FROM memories AS other WHERE other.project = ? AND other.state = 'active'
+        AND other.user_id = memories.user_id AND other.digest = memories.digest)
+"""  # noqa: S608 - made of fixed words
+RENAME_PROJECT = f"UPDATE memories SET project = ?, change = {NEXT_CHANGE} WHERE project = ?"  # noqa: S608 - made of fixed words
 COLUMNS = (
     "number, id, project, user_id, session_id, speaker, memory_type, source_type, content,"
     " importance, untrusted, origin, created_at, expires_at, valid_from, valid_until,"

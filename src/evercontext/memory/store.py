@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -33,8 +31,6 @@ from evercontext.storage.store import Store
 
 LONGEST = 100_000
 """Characters of one memory."""
-UNDONE = "undone"
-"""In the origin of a memory that was put away with the work it tells of: what it had replaced."""
 QUEUED = "queued: PostgreSQL is away"
 _BATCH = 500
 # The class below has a method called ``list``, which hides the type inside it.
@@ -255,65 +251,6 @@ class MemoryStore:
         )
         return changed > 0
 
-    async def follow_undo(self, taken_back: Mapping[str, bool], project: str) -> int:
-        """Put away what was remembered of tasks that are taken back, and bring back the others'.
-
-        Return how many memories changed. What such a memory had replaced is valid again meanwhile.
-        """
-        await self.deliver()
-        rows = await self._store.fetch_all(
-            f"SELECT {COLUMNS} FROM memories WHERE project = ? AND origin LIKE ?"  # noqa: S608 - made of fixed words
-            " AND state IN ('active', 'archived') ORDER BY number",
-            (project, '%"trace_id"%'),
-        )
-        changed = 0
-        for memory in map(memory_of, rows):
-            gone = taken_back.get(str(memory.origin.get("trace_id")))
-            if gone and memory.state == "active":
-                changed += await self._put_away(memory)
-            elif gone is False and memory.state == "archived" and UNDONE in memory.origin:
-                changed += await self._bring_back(memory)
-        return changed
-
-    async def _put_away(self, memory: Memory) -> int:
-        async with self._store.transaction() as writing:
-            older = await writing.fetch_all(
-                "SELECT id FROM memories WHERE project = ? AND superseded_by = ?"
-                " AND state = 'superseded'",
-                (memory.project or "", memory.id),
-            )
-            ids = [str(row["id"]) for row in older]
-            changed = await writing.execute(
-                f"UPDATE memories SET state = 'archived', origin = ?, change = {NEXT_CHANGE}"  # noqa: S608 - made of fixed words
-                " WHERE id = ? AND project = ? AND state = 'active'",
-                (_json({**memory.origin, UNDONE: ids}), memory.id, memory.project or ""),
-            )
-            for id in ids:
-                await writing.execute(
-                    f"UPDATE memories SET state = 'active', valid_until = NULL,"  # noqa: S608 - made of fixed words
-                    f" superseded_by = NULL, change = {NEXT_CHANGE}"
-                    " WHERE id = ? AND project = ? AND state = 'superseded'",
-                    (id, memory.project or ""),
-                )
-        return changed
-
-    async def _bring_back(self, memory: Memory) -> int:
-        origin = {key: value for key, value in memory.origin.items() if key != UNDONE}
-        async with self._store.transaction() as writing:
-            for id in memory.origin[UNDONE]:
-                # What was changed by hand meanwhile stays as it is.
-                with suppress(UsageError):
-                    await supersede(writing, id, memory)
-            # The same words may have been told again since: once is enough.
-            return await writing.execute(
-                f"UPDATE memories SET state = 'active', origin = ?, change = {NEXT_CHANGE}"  # noqa: S608 - made of fixed words
-                " WHERE id = ? AND project = ? AND state = 'archived' AND NOT EXISTS"
-                " (SELECT 1 FROM memories AS other WHERE other.project = memories.project"
-                " AND other.user_id = memories.user_id AND other.digest = memories.digest"
-                " AND other.state = 'active')",
-                (_json(origin), memory.id, memory.project or ""),
-            )
-
     async def archive_expired(self, now: datetime | None = None) -> int:
         """Put away what has expired; it was not found any more since then."""
         return await self._store.execute(
@@ -358,10 +295,6 @@ class MemoryStore:
     async def _count(self) -> int:
         row = await self._store.fetch_one("SELECT count(*) AS n FROM memories")
         return int(row["n"]) if row else 0
-
-
-def _json(origin: Mapping[str, Any]) -> str:
-    return json.dumps(dict(origin), ensure_ascii=False)
 
 
 def _check(memory: Memory) -> None:

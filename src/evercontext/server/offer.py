@@ -126,7 +126,7 @@ class Offer:
         if name not in META:
             name, given = EXECUTE, {"toolKey": await self._key(name, visitor), "arguments": given}
         trace_id, started = question.trace_id, time.monotonic()
-        principal = Principal(visitor.user, visitor.sight.project, visitor.token)
+        principal = Principal(visitor.user, visitor.project, visitor.token)
         aside = _aside(call, question)
         caller = Caller(trace_id, Door.MCP, principal=principal, scope=visitor.sight, aside=aside)
         result = await self._toolbox.call(name, given, caller)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import secrets
@@ -13,6 +14,7 @@ from typing import Any
 from evercontext.access.projects import UNASSIGNED, Projects
 from evercontext.access.tokens import AccessToken, Tokens
 from evercontext.domain.scope import Scope as Sight
+from evercontext.files.identity import identity_of
 from evercontext.server.eras import meta_of
 
 SESSION = b"mcp-session-id"
@@ -38,6 +40,8 @@ class Visitor:
     session: str = ""
     user: str | None = None
     """Whose memories count: the one the token was made for."""
+    project: str | None = None
+    """Which project's: its one name, whichever way in was taken; ``None``: that of the root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,7 @@ class Doorkeeper:
         self._tokens, self._projects, self._open = tokens, projects, open_house
         self._root = root.resolve()
         self.sessions = Sessions()
+        self._names: dict[str, str] = {}
 
     async def visitor(self, headers: Headers, params: Mapping[str, Any]) -> Visitor:
         """Who asks, or ``Refused``."""
@@ -90,7 +95,8 @@ class Doorkeeper:
         project = await self._project(str(wanted), token)
         own_root = await self._is_own_root(project, token)
         sight = Sight(project, token.servers if token else None, own_root)
-        return Visitor(name, sight, session, token.user if token else None)
+        memories = await self._name_of(project) if project else None
+        return Visitor(name, sight, session, token.user if token else None, memories)
 
     async def _is_own_root(self, project: str | None, token: AccessToken | None) -> bool:
         """Tell whether the root that our own tools work in is for this token and project."""
@@ -99,6 +105,16 @@ class Doorkeeper:
         if token and token.projects is not None:
             return name in token.projects and project in (None, name)
         return name is None or project in (None, name)
+
+    async def _name_of(self, project: str) -> str:
+        """The name that a router's project has everywhere, if it is bound to a directory."""
+        paths = {known.id: known.path for known in await self._projects.all()}
+        path = paths.get(project)
+        if not path:
+            return project
+        if path not in self._names:
+            self._names[path] = await asyncio.to_thread(identity_of, Path(path))
+        return self._names[path]
 
     async def _token(self, secret: Any) -> AccessToken | None:
         if not secret and self._open:

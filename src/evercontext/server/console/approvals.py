@@ -23,7 +23,7 @@ def _approvals(ask: Ask) -> Approvals:
 
 async def list_approvals(ask: Ask) -> dict[str, Any]:
     """Answer ``GET approvals``: what waits, oldest first, and what was answered."""
-    approvals, project = _approvals(ask), ask.app.memory.project
+    approvals, project = _approvals(ask), ask.app.memory.path
     waiting = [dataclasses.asdict(one) for one in await approvals.pending(project)]
     settled = [_settled(one) for one in await approvals.settled(project, 30)]
     return {"pending": waiting, "settled": settled}
@@ -49,9 +49,9 @@ async def answer(ask: Ask) -> dict[str, Any]:
     if feedback is not None and (not isinstance(feedback, str) or len(feedback) > LONGEST_FEEDBACK):
         raise InvalidArguments(f"feedback is a text of up to {LONGEST_FEEDBACK:,} characters")
     nonce = ask.text("nonce", most=100)
-    waiting = {one.id for one in await approvals.pending(ask.app.memory.project)}
+    waiting = {one.id for one in await approvals.pending(ask.app.memory.path)}
     known = await approvals.get(ask.parts[0])
-    if known is None or known.project_path != ask.app.memory.project:
+    if known is None or known.project_path != ask.app.memory.path:
         raise NotFound("there is no such question")
     if allowed and ask.text("digest", most=100) != known.question.get("digest"):
         raise StoreConflict("this is not the call that was shown")

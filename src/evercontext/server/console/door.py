@@ -196,7 +196,7 @@ async def open_console(app: EverContext, address: str) -> AsyncIterator[ConsoleD
 
     async def announce() -> None:
         await consoles.sweep()
-        await consoles.announce(url, app.memory.project, app.settings.user)
+        await consoles.announce(url, app.memory.path, app.settings.user)
 
     # Without a database nobody finds the console; it is said there once it is back.
     await app.memory.when_reachable(announce)

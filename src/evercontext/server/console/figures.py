@@ -59,7 +59,7 @@ async def list_evaluations(ask: Ask) -> dict[str, Any]:
 
     Documents outside of any project, judged by other programs, are there too.
     """
-    project = ask.app.memory.project
+    project = ask.app.memory.path
     found = [*await ask.app.evaluations.recent(project, 500),
              *await ask.app.evaluations.recent("", 100)]  # fmt: skip
     groups: dict[str, list[Record]] = {}
@@ -79,7 +79,7 @@ def _near(name: str, project: str) -> str:
 async def show_evaluation(ask: Ask) -> dict[str, Any]:
     """Answer ``GET evaluations/*``: one score, with the text that was judged where it was kept."""
     record = await ask.app.evaluations.get(ask.parts[0])
-    if record is None or record.project not in ("", ask.app.memory.project):
+    if record is None or record.project not in ("", ask.app.memory.path):
         raise NotFound("there is no such evaluation", fix="See `evercontext evaluate --history`")
     text = await asyncio.to_thread(ask.app.evaluations.text_of, record)
     return {**record.to_json(), "text": None if text is None else ask.app.memory.clean(text)}

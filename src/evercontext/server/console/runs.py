@@ -29,7 +29,7 @@ def real_path(root: str) -> str:
 
 async def list_runs(ask: Ask) -> dict[str, Any]:
     """Answer ``GET runs``: newest first, a page at a time."""
-    everywhere, here = ask.query.get("project") == "all", ask.app.memory.project
+    everywhere, here = ask.query.get("project") == "all", ask.app.memory.path
     words = ask.query.get("q", "").casefold()[:200].split()
     start, limit = ask.number("start", 0, 10**9), ask.number("limit", PAGE, 200)
     state = ask.query.get("status", "")

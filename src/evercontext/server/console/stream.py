@@ -116,7 +116,7 @@ class Reader:
         """What waits for an answer, whenever that changes."""
         with suppress(StoreProblem):
             approvals = Approvals(self.app.store, self.app.settings.user)
-            pending = await approvals.pending(self.app.memory.project)
+            pending = await approvals.pending(self.app.memory.path)
             waiting = [one.id for one in pending]
             if waiting != self._waiting:
                 self._waiting = waiting
