@@ -469,7 +469,9 @@ def attach_shared_memory(world: World) -> bool:
 @probe
 def attach_shared_memory_by_number(world: World) -> bool:
     """Everybody can read the numbers of segments in /proc/sysvipc; no key is needed then."""
-    return system_call(30, 196, world["segment"], None, 0)
+    attach = LIBC.shmat
+    attach.restype = ctypes.c_void_p  # an address: cut to an int, half of them look like errors
+    return bool(attach(world["segment"], None, 0) not in (None, ctypes.c_void_p(-1).value))
 
 
 @probe
