@@ -19,6 +19,7 @@ from evercontext.domain.event import (
     Step,
     StepResult,
     Task,
+    TaskBegan,
     Verification,
 )
 
@@ -112,3 +113,19 @@ def test_what_a_repair_took_back_is_no_change() -> None:
     found = told(*((body, None) for body in (*bodies, END)), stream=False)
     assert [one["path"] for one in found[0]["changes"]] == ["task", "good"]
     assert [one["step"] for one in found[0]["repairs"]] == ["worse", "better", "other", "same"]
+
+
+def test_what_a_task_changes_after_a_repair_is_a_change() -> None:
+    def change(path: str) -> Diff:
+        return Diff(path=path, kind="changed", added=1, removed=1, diff="+x")
+
+    check = Verification(kind="task", command=("pytest",), exit_code=1, summary="1 failed")
+    better = RepairAttempt(number=1, by="typo", failures_before=1, failures_after=0, green=True,
+                           step="better", kept=True)  # fmt: skip
+    bodies: list[Body] = [
+        TaskBegan(id="a", title="a"), change("a.py"), check,
+        change("trial.py"), check, better,
+        TaskBegan(id="b", title="b"), change("b.py"), check, END,
+    ]  # fmt: skip
+    found = told(*((body, None) for body in bodies), stream=False)
+    assert [one["path"] for one in found[0]["changes"]] == ["a.py", "trial.py", "b.py"]

@@ -51,6 +51,8 @@ class JsonView:
         self._settled: int | None = None
         """How many of the changes were there to stay, before what a repair has on trial."""
         self._tried = 0
+        self._on_trial = False
+        """Whether a repair was tried since they were counted."""
         self._tasks: dict[str, str] = {}
 
     def __call__(self, event: Event) -> None:
@@ -110,12 +112,20 @@ class JsonView:
                 self._tasks |= dict.fromkeys(finished, "done")
                 yield {"type": "plan", "source": source, "tasks": list(tasks)}
             case TaskBegan(id=id, title=title):
+                self._settle()
                 yield {"type": "task", "id": id, "title": title, "status": "began"}
             case TaskEnded(id=id, title=title, status=status):
                 self._tasks[id] = status
                 yield {"type": "task", "id": id, "title": title, "status": status}
 
+    def _settle(self) -> None:
+        """A repair ends before the next task begins: what that changes is no trial."""
+        if self._on_trial:
+            del self._changes[self._settled :]
+        self._settled, self._on_trial = None, False
+
     def _repair(self, attempt: RepairAttempt) -> Object:
+        self._on_trial = True
         if not attempt.kept:
             del self._changes[self._tried :]
         self._tried = len(self._changes)
