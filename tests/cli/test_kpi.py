@@ -23,12 +23,14 @@ async def test_figures_of_a_real_run(tmp_path: Path, monkeypatch: pytest.MonkeyP
         for turns in ([{"text": "done"}], [{"error": "model_refused"}]):
             name = testing.write_script(tmp_path / "s.jsonl", turns)
             await app.run_task("x", model_name=name)
-    ended = CliRunner().invoke(command, ["--json"], standalone_mode=False)
+    ended = CliRunner().invoke(command, ["--all", "--json"], standalone_mode=False)
     told = json.loads(ended.stdout)
     assert told["task_success"] == {"hits": 1, "of": 2, "rate": 0.5}
-    shown = CliRunner().invoke(command, [], standalone_mode=False).stdout
+    shown = CliRunner().invoke(command, ["--all"], standalone_mode=False).stdout
     assert "task success          50% (1 of 2)" in shown
-    later = CliRunner().invoke(command, ["--since", "2099-01-01", "--json"], standalone_mode=False)
+    later = CliRunner().invoke(
+        command, ["--all", "--since", "2099-01-01", "--json"], standalone_mode=False
+    )
     assert json.loads(later.stdout)["tasks"] == 0
 
 
@@ -41,7 +43,7 @@ def test_a_recorded_log_has_the_figures_that_were_counted_by_hand() -> None:
     traces = home() / "traces"
     traces.mkdir(parents=True)
     shutil.copy(RECORDED, traces / "2026-11-15-1-1.jsonl")
-    shown = CliRunner().invoke(command, [], standalone_mode=False).stdout
+    shown = CliRunner().invoke(command, ["--all"], standalone_mode=False).stdout
     assert shown.splitlines() == [
         "tasks                 6",
         "task success          67% (4 of 6)",
@@ -55,7 +57,9 @@ def test_a_recorded_log_has_the_figures_that_were_counted_by_hand() -> None:
         "auto recovery         67% (2 of 3)",
         "mean recovery steps   2.0",
     ]
-    told = json.loads(CliRunner().invoke(command, ["--json"], standalone_mode=False).stdout)
+    told = json.loads(
+        CliRunner().invoke(command, ["--all", "--json"], standalone_mode=False).stdout
+    )
     assert told["latency_p95_ms"] == 789
     assert told["evidence_match"] == {"hits": 1, "of": 2, "rate": 0.5}
 

@@ -88,7 +88,7 @@ def test_show_as_json_lines_is_the_log_itself(log: EventLog) -> None:
 
 
 def test_without_an_id_the_newest_is_shown(log: EventLog) -> None:
-    assert evercontext("trace", "show").out.startswith("task second task")
+    assert evercontext("trace", "show", "--all").out.startswith("task second task")
 
 
 def test_a_beginning_must_fit_one_trace(log: EventLog) -> None:
@@ -101,22 +101,22 @@ def test_a_beginning_must_fit_one_trace(log: EventLog) -> None:
 
 
 def test_list_has_the_newest_first(log: EventLog) -> None:
-    shown = json.loads(evercontext("trace", "list", "--json").out)
+    shown = json.loads(evercontext("trace", "list", "--all", "--json").out)
     assert [(row["trace_id"], row["status"]) for row in shown] == [
         (SECOND, "running"),
         (FIRST, "done"),
     ]
-    lines = evercontext("trace", "list").out.splitlines()
+    lines = evercontext("trace", "list", "--all").out.splitlines()
     assert lines[1].startswith(FIRST[:8])
     assert "app に Hello World を作成" in lines[1]
-    assert len(evercontext("trace", "list", "-n", "1").out.splitlines()) == 1
+    assert len(evercontext("trace", "list", "--all", "-n", "1").out.splitlines()) == 1
 
 
 def test_a_task_whose_process_is_gone_is_cut_off(log: EventLog) -> None:
     segment = next((home() / "traces").glob("*.jsonl"))
     day, rest = segment.name[:11], segment.name[11:].partition("-")[2]
     segment.rename(segment.with_name(f"{day}4194305-{rest}"))
-    assert json.loads(evercontext("trace", "list", "--json").out)[0]["status"] == "cut off"
+    assert json.loads(evercontext("trace", "list", "--all", "--json").out)[0]["status"] == "cut off"
 
 
 def test_a_task_that_told_no_ending_lists_what_the_journal_knows(tmp_path: Path) -> None:
@@ -133,8 +133,8 @@ def test_a_task_that_told_no_ending_lists_what_the_journal_knows(tmp_path: Path)
     task = Task(text="killed", root=str(root), model="scripted:x", mode="agent", door="run")
     log.emit(task, trace_id=FIRST)
     log.close()
-    assert "2 files  killed" in evercontext("trace", "list").out
-    assert json.loads(evercontext("trace", "list", "--json").out)[0]["changed"] == 2
+    assert "2 files  killed" in evercontext("trace", "list", "--all").out
+    assert json.loads(evercontext("trace", "list", "--all", "--json").out)[0]["changed"] == 2
 
 
 def test_long_words_keep_their_distance_in_the_list() -> None:
@@ -144,15 +144,15 @@ def test_long_words_keep_their_distance_in_the_list() -> None:
     changed = tuple(f"{n}.txt" for n in range(1234))
     log.emit(Final(status="unreachable", text="", exit_code=75, changed=changed), trace_id=FIRST)
     log.close()
-    assert "unreachable 1234 files far away" in evercontext("trace", "list").out
+    assert "unreachable 1234 files far away" in evercontext("trace", "list", "--all").out
 
 
 def test_nothing_to_list_is_said_on_stderr() -> None:
-    ended = evercontext("trace", "list")
+    ended = evercontext("trace", "list", "--all")
     assert (ended.code, ended.out) == (0, "")
     assert "no traces yet" in ended.err
-    assert json.loads(evercontext("trace", "list", "--json").out) == []
-    assert evercontext("trace", "show").code == 1
+    assert json.loads(evercontext("trace", "list", "--all", "--json").out) == []
+    assert evercontext("trace", "show", "--all").code == 1
 
 
 def test_a_dry_run_is_not_said_to_have_changed_files(log: EventLog) -> None:
@@ -161,7 +161,7 @@ def test_a_dry_run_is_not_said_to_have_changed_files(log: EventLog) -> None:
     final = Final(status="done", text="", exit_code=0, turns=1, changed=("a.py",))
     log.emit(final, trace_id="22222222-aaaa-4aaa-8aaa-000000000003")
     log.close()
-    first = evercontext("trace", "list", "-n", "1").out
+    first = evercontext("trace", "list", "--all", "-n", "1").out
     assert "dry run" in first
     assert "1 file" not in first
 
@@ -170,7 +170,7 @@ def test_what_is_no_segment_is_passed_over(log: EventLog) -> None:
     (home() / "traces/2026-01-01-folder.jsonl").mkdir()
     (home() / "traces/2026-01-02-gone.jsonl").symlink_to("nowhere")
     os.mkfifo(home() / "traces/2026-01-03-pipe.jsonl")
-    assert len(json.loads(evercontext("trace", "list", "--json").out)) == 2
+    assert len(json.loads(evercontext("trace", "list", "--all", "--json").out)) == 2
     assert evercontext("trace", "show", FIRST).code == 0
 
 
@@ -178,7 +178,7 @@ def test_a_line_cut_off_by_a_crash_is_passed_over(log: EventLog) -> None:
     segment = next((home() / "traces").glob("*.jsonl"))
     whole = segment.read_bytes()
     segment.write_bytes(whole + b'{"id":"1","at":"2026')
-    assert len(json.loads(evercontext("trace", "list", "--json").out)) == 2
+    assert len(json.loads(evercontext("trace", "list", "--all", "--json").out)) == 2
 
 
 @pytest.mark.case(95)
@@ -187,7 +187,7 @@ def test_control_characters_of_the_log_are_written_out() -> None:
     record(log, FIRST, "title \x1b]0;owned\x07")
     log.emit(Notice(level="warning", text="\x1b[31mred"), trace_id=FIRST)
     log.close()
-    for arguments in (("list",), ("show", FIRST)):
+    for arguments in (("list", "--all"), ("show", FIRST)):
         assert "\x1b" not in evercontext("trace", *arguments).out
 
 

@@ -200,8 +200,8 @@ def test_a_half_written_database_is_put_aside_and_work_goes_on(
     assert [p.read_bytes() for p in home().glob("memory.db.corrupt-*")] == [
         whole[: len(whole) // 2]
     ]
-    assert "first" in evercontext("trace", "list").out
-    assert "second" in evercontext("trace", "list").out
+    assert "first" in evercontext("trace", "list", "--all").out
+    assert "second" in evercontext("trace", "list", "--all").out
 
 
 def test_a_database_of_a_newer_version_is_left_alone(project: Path, answer: str) -> None:
@@ -266,7 +266,7 @@ def test_stopped_in_the_middle(number: int, code: int, project: Path, tmp_path: 
     assert (result["is_error"], result["exit_code"]) == (True, code)
     assert took < 5
     assert list(digest(project)) == ["kept.txt"]
-    listed = json.loads(evercontext("trace", "list", "--json").out)
+    listed = json.loads(evercontext("trace", "list", "--all", "--json").out)
     assert listed[0]["status"] == ("cancelled" if code == 130 else "terminated")
 
 

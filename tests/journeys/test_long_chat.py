@@ -196,10 +196,10 @@ def _check_log(replies: int) -> None:
     assert sum(final.turns for final in finals.values()) == replies - 1
     done = sum(final.exit_code == 0 for final in finals.values())
     assert len(finals) - done == 1, "only the one that was not approved did not end well"
-    figures = json.loads(evercontext("kpi", "--json").out)
+    figures = json.loads(evercontext("kpi", "--all", "--json").out)
     assert figures["task_success"]["hits"] == done
     # What was killed has no end that could be counted.
     assert figures["tasks"] == figures["task_success"]["of"] == len(finals)
-    listed = evercontext("trace", "list", "--json").out
+    listed = evercontext("trace", "list", "--all", "--json").out
     status = {one["trace_id"]: one["status"] for one in json.loads(listed)}
     assert status[killed] not in ("done", "running"), status[killed]

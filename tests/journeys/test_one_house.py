@@ -121,7 +121,7 @@ def test_the_next_task_is_planned_from_what_the_first_one_left(
     seen = evercontext("trace", "show", trace_of(ended)).out
     assert "evidence app の Hello World を Ada 宛てにする → app/main.py" in seen
     assert "recalled 1 memory:" in seen
-    told = json.loads(evercontext("kpi", "--json").out)
+    told = json.loads(evercontext("kpi", "--all", "--json").out)
     assert told["evidence_match"] == {"hits": 1, "of": 1, "rate": 1.0}
     assert told["task_success"]["rate"] == 1.0
 
@@ -158,7 +158,7 @@ def test_one_trace_shows_it_all(project: Path, hello: str) -> None:
     kinds = [event["type"] for event in events]
     order = ["task", "plan", "step", "tool_result", "diff", "final"]
     assert [kinds.index(kind) for kind in order] == sorted(kinds.index(kind) for kind in order)
-    assert TASK in evercontext("trace", "list").out
+    assert TASK in evercontext("trace", "list", "--all").out
 
 
 @pytest.mark.contract("E35", "E44")

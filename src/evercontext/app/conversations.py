@@ -15,12 +15,15 @@ from evercontext.memory.session_search import look_back_tool
 from evercontext.memory.sessions import Session
 
 
-async def past_sessions(app: EverContext, limit: int = 20) -> list[Session]:
+async def past_sessions(
+    app: EverContext, limit: int = 20, *, everywhere: bool = False
+) -> list[Session]:
     """The user's sessions here that hold anything, newest first; crashed ones are ended now."""
     sessions, root, user_id = app.memory.sessions, app.settings.root, app.settings.user
     try:
         await sessions.repair()
-        found = await sessions.of_project(root, limit, user_id=user_id)
+        place = None if everywhere else root
+        found = await sessions.of_project(place, limit, user_id=user_id)
     except StoreGone:
         # Those that were begun here meanwhile can be read; of none other can it be said.
         found = await sessions.waiting_in(root, user_id=user_id)

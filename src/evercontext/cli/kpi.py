@@ -6,11 +6,13 @@ import json
 import re
 import sys
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import click
 
-from evercontext.cli.options import json_option, settings_of
+from evercontext.cli.options import all_option, json_option, root_option, settings_of
 from evercontext.cli.terminal import Screen
+from evercontext.cli.traces import Foreign
 from evercontext.errors import UsageError
 from evercontext.events import segments
 from evercontext.events.kpi import EVIDENCE_AT, KINDS, Kpis, Share, compute, is_telling
@@ -25,16 +27,21 @@ _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
     "--at", type=click.IntRange(1), default=EVIDENCE_AT, show_default=True,
     help="Search results that count as evidence.",
 )  # fmt: skip
+@all_option
 @json_option
-def command(since: str | None, at: int, as_json: bool) -> None:
-    """See how well it has been going.
+@root_option
+def command(since: str | None, at: int, everywhere: bool, as_json: bool, **place: Any) -> None:
+    """See how well it has been going in this project.
 
     Success, latency, refusals, plans, evidence and recovery, computed from the event log.
     """
-    settings = settings_of()
+    settings = settings_of(place["root"], allow_wide_root=place["allow_wide_root"])
     begin = start_of(since, datetime.now(UTC)) if since else ""
     places = segments.segments(settings.traces)
-    read = (event for place in places for event in segments.read(place, *KINDS))
+    read = (event for segment in places for event in segments.read(segment, *KINDS))
+    foreign = Foreign(settings.root)
+    if not everywhere:
+        read = (event for event in read if not foreign.holds(event))
     events = (event for event in read if event.at >= begin and is_telling(event))
     kpis = compute(events, at)
     if as_json:

@@ -113,6 +113,7 @@ def _questions(query: str | None) -> Iterator[str]:
 
 
 def _show(question: str, results: Any, as_json: bool, screen: Screen) -> None:
+    from evercontext.memory.moments import day_of
     from evercontext.memory.tools import as_json as plain
 
     if as_json:
@@ -124,7 +125,7 @@ def _show(question: str, results: Any, as_json: bool, screen: Screen) -> None:
         who = f"{one.speaker}: " if one.speaker else ""
         screen.line(f"{one.similarity:.2f}  {who}{one_line(one.content)}{mark}")
         why = ", ".join(f"{name} {value:+.2f}" for name, value in list(one.reasons.items())[:4])
-        screen.line(f"      {one.id}  {(one.created_at or '')[:10]}  {why}", "dim")
+        screen.line(f"      {one.id}  {day_of(one.created_at or '')}  {why}", "dim")
     if not results:
         print("nothing is remembered about that", file=sys.stderr)
 

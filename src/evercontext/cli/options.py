@@ -74,6 +74,11 @@ def checks_options(function: F) -> F:
     return test(lint(auto(repair(every(rounds(function))))))
 
 
+def all_option(function: F) -> F:
+    """``--all``: not only of this project."""
+    return click.option("--all", "everywhere", is_flag=True, help="Of every project.")(function)
+
+
 def json_option(function: F) -> F:
     """``--json``: one object instead of text."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from evercontext.app.resumption import Interrupted, take_up
 from evercontext.cli import traces
-from evercontext.cli.terminal import Screen, clip, one_line
-from evercontext.cli.trace import local_time
+from evercontext.cli.terminal import Screen, clip, local_time, one_line
 from evercontext.errors import NotFound, UsageError
 from evercontext.settings import Settings
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evercontext.cli.interrupt import run_until_stopped
-from evercontext.cli.terminal import Screen, clip, one_line, pad
+from evercontext.cli.terminal import Screen, clip, local_time, one_line, pad
 from evercontext.domain.outcome import Outcome
 from evercontext.settings import Settings
 
@@ -109,5 +108,4 @@ def _near(name: str, root: Path) -> str:
 
 
 def _moment(record: Record) -> str:
-    at = datetime.fromisoformat(record.at).replace(tzinfo=UTC)
-    return at.astimezone().strftime("%Y-%m-%d %H:%M")
+    return local_time(record.at)

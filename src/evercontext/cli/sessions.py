@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
-from evercontext.cli.options import confirm, json_option, root_option, settings_of
-from evercontext.cli.terminal import Screen, clip, counted, one_line, visible
+from evercontext.cli.options import all_option, confirm, json_option, root_option, settings_of
+from evercontext.cli.terminal import Screen, clip, counted, local_time, one_line, visible
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import AlreadyExists, UsageError
 
@@ -28,7 +28,7 @@ Work = Callable[["EverContext", Screen], Awaitable[Outcome]]
 def command() -> None:
     """Find past conversations: list, search, show.
 
-    Only this directory's, and only yours and the project's (EC_USER).
+    Only this directory's unless you say --all, and only yours and the project's (EC_USER).
     """
 
 
@@ -46,21 +46,24 @@ def _in_house(root: str | None, allow_wide_root: bool | None, work: Work) -> int
 
 @command.command("list")
 @click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True)
+@all_option
 @json_option
 @root_option
-def list_sessions(limit: int, as_json: bool, **place: Any) -> int:
+def list_sessions(limit: int, everywhere: bool, as_json: bool, **place: Any) -> int:
     """List the sessions, newest first."""
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
         from evercontext.app.conversations import past_sessions
         from evercontext.cli.chat.past import row
 
-        found = await past_sessions(app, limit)
+        found = await past_sessions(app, limit, everywhere=everywhere)
         if as_json:
             print(json.dumps([_shape(session) for session in found], ensure_ascii=False))
             return Outcome.UNREACHABLE if app.memory.away() else Outcome.DONE
         for session in found:
             screen.line(f"{session.id}  {row(session, max(20, screen.width - 32))}")
+            if everywhere:
+                screen.line(f"    {one_line(session.project_path)}", "dim")
         return _told_missing(app, found)
 
     return _in_house(work=work, **place)
@@ -79,21 +82,31 @@ def _told_missing(app: EverContext, found: list[Session]) -> Outcome:
 @command.command("search")
 @click.argument("words", nargs=-1, required=True)
 @click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True)
+@all_option
 @json_option
 @root_option
-def search_sessions(words: tuple[str, ...], limit: int, as_json: bool, **place: Any) -> int:
-    """Find messages that hold all the WORDS; parts of words and Japanese too."""
+def search_sessions(
+    words: tuple[str, ...], limit: int, everywhere: bool, as_json: bool, **place: Any
+) -> int:
+    """Find messages that hold all the WORDS; parts of words and Japanese too.
+
+    What you said comes first, then answers, then what tools returned.
+    """
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
         from evercontext.memory.session_search import search
 
         settings, asked = app.settings, " ".join(words)
-        hits = await search(app.store, settings.root, asked, limit, user_id=settings.user)
+        project = None if everywhere else settings.root
+        hits = await search(app.store, project, asked, limit, user_id=settings.user)
         if as_json:
             print(json.dumps([dataclasses.asdict(hit) for hit in hits], ensure_ascii=False))
         for hit in [] if as_json else hits:
-            line = f"{hit.session_id}  {hit.role.ljust(9)} {one_line(hit.excerpt)}"
-            screen.line(clip(line, screen.width) if screen.is_terminal else line)
+            title = one_line(hit.title or "(no title)")
+            head = f"{local_time(hit.timestamp)}  {title}  {hit.session_id}"
+            screen.line(clip(head, screen.width) if screen.is_terminal else head, "cyan")
+            said = f"    {hit.role.ljust(9)} {one_line(hit.excerpt)}"
+            screen.line(clip(said, screen.width) if screen.is_terminal else said)
         if not hits:
             print("nothing found", file=sys.stderr)
         return Outcome.DONE if hits else Outcome.FAILED

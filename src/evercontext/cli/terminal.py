@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
+from datetime import UTC, datetime
 from typing import TextIO
 
 from evercontext.domain.visible import visible as visible
@@ -36,6 +37,13 @@ def clip(text: str, columns: int) -> str:
     if cell_len(text) <= columns:
         return text
     return set_cell_size(text, max(columns - 1, 0)).rstrip() + "…"
+
+
+def local_time(at: str) -> str:
+    """A moment in the reader's own time; one that names no zone is UTC, as the tables keep it."""
+    moment = datetime.fromisoformat(at)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

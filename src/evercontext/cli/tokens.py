@@ -11,7 +11,7 @@ import click
 
 from evercontext.cli.options import json_option
 from evercontext.cli.servers import note_unknown, with_app
-from evercontext.cli.terminal import Screen, one_line
+from evercontext.cli.terminal import Screen, local_time, one_line
 from evercontext.domain.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -66,9 +66,9 @@ def list_tokens(as_json: bool) -> int:
             print(json.dumps(rows, indent=2, ensure_ascii=False))
             return Outcome.DONE
         for row in rows:
-            state = f"revoked {row['revoked_at']}" if row["revoked_at"] else "open"
+            state = f"revoked {local_time(str(row['revoked_at']))}" if row["revoked_at"] else "open"
             name = one_line(str(row["name"]))
-            screen.line(f"{name}  {state}  made {row['created_at']}{_limits(row)}")
+            screen.line(f"{name}  {state}  made {local_time(str(row['created_at']))}{_limits(row)}")
         if not rows:
             print("no token yet; make one: evercontext tokens create NAME", file=sys.stderr)
         return Outcome.DONE

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from datetime import datetime
+from typing import Any
 
 import click
 
 from evercontext.cli import traces
 from evercontext.cli.interrupt import run_until_stopped
-from evercontext.cli.options import json_option, settings_of
-from evercontext.cli.terminal import Screen, clip, one_line, pad
+from evercontext.cli.options import all_option, json_option, root_option, settings_of
+from evercontext.cli.terminal import Screen, clip, local_time, one_line, pad
 from evercontext.cli.tree import event_line, tree_lines
 from evercontext.domain.tool import Mode
 from evercontext.events.segments import follow
@@ -27,17 +28,21 @@ def command() -> None:
 
 @command.command("list")
 @click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True)
+@all_option
 @json_option
-def list_traces(limit: int, as_json: bool) -> None:
-    """List the newest tasks."""
-    settings = settings_of()
-    found = traces.newest(settings.traces, limit)
+@root_option
+def list_traces(limit: int, everywhere: bool, as_json: bool, **place: Any) -> None:
+    """List the newest tasks and evaluations of this project."""
+    settings = settings_of(place["root"], allow_wide_root=place["allow_wide_root"])
+    found = traces.newest(settings.traces, limit, None if everywhere else settings.root)
     traces.count_written(found, settings.home)
     if as_json:
         print(json.dumps([summary.to_json() for summary in found], indent=2, ensure_ascii=False))
         return
     if not found:
-        print(f"no traces yet under {settings.traces}", file=sys.stderr)
+        others = not everywhere and traces.newest(settings.traces, 1)
+        text = "no traces of this project yet; --all shows others"
+        print(text if others else f"no traces yet under {settings.traces}", file=sys.stderr)
         return
     screen = Screen(sys.stdout, no_color=settings.no_color)
     for summary in found:
@@ -47,27 +52,24 @@ def list_traces(limit: int, as_json: bool) -> None:
 def _row(summary: traces.Summary, screen: Screen) -> str:
     status = screen.paint(pad(summary.status, 11), _STATUS_COLOURS.get(summary.status, "red"))
     files = f"{summary.changed} file{'' if summary.changed == 1 else 's'}"
-    files = "dry run" if summary.mode == Mode.DRY_RUN else files
+    files = {Mode.DRY_RUN: "dry run", traces.EVALUATION: "judged"}.get(summary.mode, files)
     begin = f"{summary.trace_id[:8]}  {local_time(summary.started)}  "
     room = screen.width - len(begin) - 12 - max(9, len(files) + 1)
     return f"{begin}{status} {pad(files, 8)} {clip(one_line(summary.text), room)}"
 
 
-def local_time(at: str) -> str:
-    """A moment of the log in the reader's own time."""
-    return datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M")
-
-
 @command.command("show")
 @click.argument("trace", required=False)
+@all_option
 @json_option
-def show(trace: str | None, as_json: bool) -> None:
-    """Show one task as a tree; without an id, the newest one.
+@root_option
+def show(trace: str | None, everywhere: bool, as_json: bool, **place: Any) -> None:
+    """Show one task as a tree; without an id, the newest one of this project.
 
     TRACE is a trace id or any beginning of it that fits only one.
     """
-    settings = settings_of()
-    events = traces.events_of(settings.traces, trace)
+    settings = settings_of(place["root"], allow_wide_root=place["allow_wide_root"])
+    events = traces.events_of(settings.traces, trace, None if everywhere else settings.root)
     if as_json:
         for event in events:
             print(json.dumps(event.to_json(), ensure_ascii=False))
@@ -78,17 +80,22 @@ def show(trace: str | None, as_json: bool) -> None:
 
 
 @command.command("tail")
+@all_option
 @json_option
-def tail(as_json: bool) -> None:
-    """Follow what any process does, until Ctrl-C."""
-    settings = settings_of()
-    run_until_stopped(_tail(settings, as_json))
+@root_option
+def tail(everywhere: bool, as_json: bool, **place: Any) -> None:
+    """Follow what any process does in this project, until Ctrl-C."""
+    settings = settings_of(place["root"], allow_wide_root=place["allow_wide_root"])
+    run_until_stopped(_tail(settings, everywhere, as_json))
 
 
-async def _tail(settings: Settings, as_json: bool) -> None:
+async def _tail(settings: Settings, everywhere: bool, as_json: bool) -> None:
+    foreign = traces.Foreign(settings.root)
     screen = Screen(sys.stdout, no_color=settings.no_color)
     print(f"following {settings.traces}, Ctrl-C ends", file=sys.stderr, flush=True)
     async for event in follow(settings.traces):
+        if not everywhere and foreign.holds(event):
+            continue
         if as_json:
             screen.line(json.dumps(event.to_json(), ensure_ascii=False))
         else:

@@ -10,11 +10,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from evercontext.domain.event import Event, Final, Task
+from evercontext.domain.event import EvaluationState, Event, Final, Task
 from evercontext.domain.tool import Mode
 from evercontext.errors import NotFound, UsageError
 from evercontext.events.segments import read, read_trace, segments
 
+EVALUATION = "evaluation"
+"""The mode of a trace that is no task, but the judgement of a document."""
+_ENDED = {"done": "done", "needs improvement": "not passed", "failed": "failed"}
+_BEGINNINGS = (Task.type, EvaluationState.type)
 _LOOKED_AT = 200
 _TICK = 2.0
 """Seconds by which the time of a file may lie behind that of the last event in it."""
@@ -41,18 +45,27 @@ class Summary:
         return dataclasses.asdict(self)
 
 
-def newest(directory: Path, limit: int) -> list[Summary]:
-    """The newest tasks first."""
+def newest(directory: Path, limit: int, root: Path | None = None) -> list[Summary]:
+    """The newest tasks and evaluations first, of one project or of all."""
     found: dict[str, Summary] = {}
     later: dict[str, Final] = {}
+    here = str(root.resolve()) if root else None
     for segment in reversed(segments(directory)):
         if _enough(found, limit, segment):
             break
         # A task that was taken up again is in two segments, and the later one says how it ended.
         # One that ran past midnight begins in one and ends in the next.
-        found = _summaries(segment, later) | found
+        for trace_id, summary in _summaries(segment, later).items():
+            known = found.get(trace_id)
+            if (known is None or known.mode == EVALUATION) and _is_of(summary, here):
+                found[trace_id] = summary
     # Reversed, not sorted the other way round: of two that began at once the later one leads.
     return sorted(found.values(), key=lambda one: one.started)[::-1][:limit]
+
+
+def _is_of(summary: Summary, here: str | None) -> bool:
+    """True for what belongs to a project; what does not say where it began belongs to all."""
+    return here is None or summary.root in ("", here) or os.path.realpath(summary.root) == here
 
 
 def _enough(found: Mapping[str, Summary], limit: int, segment: Path) -> bool:
@@ -69,9 +82,12 @@ def _enough(found: Mapping[str, Summary], limit: int, segment: Path) -> bool:
 def _summaries(segment: Path, later: dict[str, Final]) -> dict[str, Summary]:
     """The tasks begun in a segment; ``later`` holds the endings that newer segments told."""
     tasks: dict[str, Summary] = {}
+    judged: dict[str, Summary] = {}
     endings: dict[str, Final] = {}
-    for event in read(segment, Task.type, Final.type):
+    for event in read(segment, Task.type, Final.type, EvaluationState.type):
         match event.body:
+            case EvaluationState() as state:
+                _judged(judged, event, state)
             case Task() as task:
                 tasks[event.trace_id] = _begun(event, task)
                 endings.pop(event.trace_id, None)
@@ -83,7 +99,22 @@ def _summaries(segment: Path, later: dict[str, Final]) -> dict[str, Summary]:
             _end(summary, ended)
         elif not _is_written(segment):
             summary.status = "cut off"
-    return tasks
+    for summary in judged.values():
+        if summary.status == "running" and not _is_written(segment):
+            summary.status = "cut off"
+    # What a task had judged is part of that task.
+    return judged | tasks
+
+
+def _judged(known: dict[str, Summary], event: Event, state: EvaluationState) -> None:
+    """Note what an event says of an evaluation; a trace may hold several of one document."""
+    document = state.document
+    if state.root and Path(document).is_relative_to(state.root):
+        document = str(Path(document).relative_to(state.root))
+    about = f"evaluate {document}".strip()
+    start = Summary(event.trace_id, event.at, about, "", state.root, EVALUATION, door="evaluate")
+    summary = known.setdefault(event.trace_id, start)
+    summary.status = _ENDED.get(state.state, "running")
 
 
 def count_written(found: Iterable[Summary], home: Path) -> None:
@@ -120,12 +151,13 @@ def _end(summary: Summary, final: Final) -> None:
     summary.duration_ms, summary.changed = final.duration_ms, len(final.changed)
 
 
-def resolve(directory: Path, prefix: str | None) -> str:
-    """The one trace id that begins so; without a beginning, the newest task."""
+def resolve(directory: Path, prefix: str | None, root: Path | None = None) -> str:
+    """The one trace id that begins so; without a beginning, the newest one of the project."""
     if prefix is None:
-        last = newest(directory, 1)
+        last = newest(directory, 1, root)
         if not last:
-            raise NotFound("there is no trace yet", fix="Run a task first")
+            where = " of this project" if root else ""
+            raise NotFound(f"there is no trace{where} yet", fix="Run a task first, or say --all")
         return last[0].trace_id
     return only({event.trace_id for event in read_trace(directory, prefix.lower())}, prefix)
 
@@ -134,15 +166,14 @@ def resumable(directory: Path, root: Path) -> list[Summary]:
     """The newest tasks of this project first that were to change something."""
     return [
         one
-        for one in newest(directory, _LOOKED_AT)
+        for one in newest(directory, _LOOKED_AT, root)
         if one.door == "run" and one.mode == Mode.AGENT
-        if Path(one.root).resolve() == root.resolve()
     ]
 
 
-def events_of(directory: Path, prefix: str | None) -> list[Event]:
+def events_of(directory: Path, prefix: str | None, root: Path | None = None) -> list[Event]:
     """Every event of one trace in order."""
-    return read_trace(directory, resolve(directory, prefix))
+    return read_trace(directory, resolve(directory, prefix, root))
 
 
 def only(found: set[str], prefix: str) -> str:
@@ -153,3 +184,18 @@ def only(found: set[str], prefix: str) -> str:
         some = ", ".join(sorted(found)[:4])
         raise UsageError(f"{prefix[:64]!r} fits {len(found)} traces", fix=f"One of: {some}")
     return found.pop()
+
+
+class Foreign:
+    """The traces of other projects, known by how they began."""
+
+    def __init__(self, root: Path) -> None:
+        self._here = str(root.resolve())
+        self._traces: set[str] = set()
+
+    def holds(self, event: Event) -> bool:
+        """True for an event of another project; what says nowhere where it began is nobody's."""
+        root = getattr(event.body, "root", "") if event.body.type in _BEGINNINGS else ""
+        if root and os.path.realpath(root) != self._here:
+            self._traces.add(event.trace_id)
+        return event.trace_id in self._traces

@@ -278,6 +278,10 @@ class EvaluationState(Body):
     state: str
     attempt: int = 0
     detail: str = ""
+    document: str = ""
+    """Its path, where it has one; said when it begins."""
+    root: str = ""
+    """The project it was begun in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,7 +71,10 @@ class Evaluator:
             raise TooLarge(f"too large: more than {LARGEST} bytes")
         weights, wanted = rubric or Rubric.of(), check_target(target, self.target)
         started = time.monotonic()
-        self._state("evaluating", trace_id)
+        if self._events:
+            root = self._occasion.project or ""
+            begun = EvaluationState(state="evaluating", document=document, root=root)
+            self._events.emit(begun, trace_id=trace_id)
         judgement = await self._judge(content, weights, trace_id, base)
         self._state("computing the score", trace_id)
         metadata: dict[str, object] = {

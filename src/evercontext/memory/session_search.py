@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evercontext.domain.tool import Arguments, Caller, Effect, Tool, ToolResult
-from evercontext.memory.sessions import VISIBLE, seen_by
+from evercontext.memory.sessions import condition_for
 from evercontext.storage.store import Store
 
 MOST_WORDS = 16
@@ -22,7 +22,7 @@ _SEARCH = """
     SELECT m.id, m.session_id, m.timestamp, m.role, m.content, s.title
     FROM messages m JOIN sessions s ON s.id = m.session_id
     WHERE {conditions}
-    ORDER BY m.id DESC LIMIT ?
+    ORDER BY CASE m.role WHEN 'user' THEN 0 WHEN 'assistant' THEN 1 ELSE 2 END, m.id DESC LIMIT ?
 """
 SECONDS = 5.0
 """How long one search may take."""
@@ -43,27 +43,27 @@ class Hit:
 
 async def search(
     store: Store,
-    project: Path,
+    project: Path | None,
     query: str,
     limit: int = 20,
     *,
     user_id: str | None = None,
     session: str | None = None,
 ) -> list[Hit]:
-    """Messages of the sessions a user sees here, or of one of them, that hold all the words.
+    """Messages of the sessions a user sees, in a project or in all, that hold all the words.
 
-    The newest come first.
+    What people said comes first, then answers, then what tools returned; of each the newest.
     """
     words = [word[:_LONGEST_WORD] for word in query.replace("\0", " ").split()][:MOST_WORDS]
     # No message holds half a character: databases refuse it, so nothing can be found.
     if not words or any("\ud800" <= character <= "\udfff" for character in query):
         return []
     condition, values = await store.holding(words)
-    conditions = [VISIBLE, condition]
+    visible, who = condition_for(project, user_id)
+    conditions = [visible, condition]
     if session:
-        conditions, values = [VISIBLE, _ONE_SESSION, condition], [session, *values]
+        conditions, values = [visible, _ONE_SESSION, condition], [session, *values]
     sql = _SEARCH.replace("{conditions}", " AND ".join(conditions))
-    who = seen_by(project, user_id)
     rows = await store.fetch_all(sql, (*who, *values, limit), seconds=SECONDS)
     return [
         Hit(r["session_id"], r["title"], r["timestamp"], r["role"],

@@ -30,9 +30,20 @@ VISIBLE = "s.project_path = ? AND coalesce(s.user_id, '') IN ('', ?)"
 """Which sessions ``s`` a user sees in a project; its values come from ``seen_by``."""
 
 
+OF_A_USER = "coalesce(s.user_id, '') IN ('', ?)"
+"""Which sessions ``s`` a user sees in all projects together; its value is their name, or none."""
+
+
 def seen_by(project: Path, user_id: str | None) -> tuple[str, str]:
     """Return the values of ``VISIBLE``."""
     return real_path(project), user_id or ""
+
+
+def condition_for(project: Path | None, user_id: str | None) -> tuple[str, tuple[str, ...]]:
+    """Return the condition and its values for the sessions of a project, or of every project."""
+    if project is None:
+        return OF_A_USER, (user_id or "",)
+    return VISIBLE, seen_by(project, user_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +129,15 @@ class SessionRepository:
         return _session(row) if row else None
 
     async def of_project(
-        self, project: Path, limit: int = 20, *, user_id: str | None = None
+        self, project: Path | None, limit: int = 20, *, user_id: str | None = None
     ) -> list[Session]:
-        """What a user sees of this directory's sessions, newest first."""
+        """What a user sees of a directory's sessions, or of all of them, newest first."""
         await self._delivered()
+        condition, who = condition_for(project, user_id)
         rows = await self._store.fetch_all(
-            f"{_COLUMNS} WHERE {VISIBLE} GROUP BY s.id"
+            f"{_COLUMNS} WHERE {condition} GROUP BY s.id"
             " ORDER BY s.started_at DESC, s.id DESC LIMIT ?",
-            (*seen_by(project, user_id), limit),
+            (*who, limit),
         )
         return [_session(row) for row in rows]
 

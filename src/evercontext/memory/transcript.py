@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from evercontext.domain.message import Message
 from evercontext.memory.sessions import Session
@@ -13,11 +14,12 @@ _TITLES = {"user": "User", "assistant": "Assistant"}
 
 def as_markdown(session: Session, messages: Sequence[Message]) -> str:
     """The whole session, calls and results included."""
+    started = datetime.fromisoformat(session.started_at).replace(tzinfo=UTC)
     head = [
         f"# {session.title or 'Session'}",
         "",
         f"- session: {session.id}",
-        f"- started: {session.started_at} UTC",
+        f"- started: {started.astimezone():%Y-%m-%d %H:%M}",
         f"- model: {session.model_used}",
         f"- project: {session.project_path}",
     ]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from evercontext.cli.terminal import clip, counted, one_line, visible
+from evercontext.cli.terminal import clip, counted, local_time, one_line, visible
 from evercontext.domain.tool import Mode
 from evercontext.errors import ModeRefused, StoreGone, UsageError
 from evercontext.tools.approval import Gate
@@ -32,8 +31,7 @@ async def offer(dialogue: Dialogue, limit: int = LISTED) -> bool:
 
 def row(session: Session, width: int) -> str:
     """One session on one line."""
-    moment = datetime.fromisoformat(session.last_at or session.started_at).replace(tzinfo=UTC)
-    when = moment.astimezone().strftime("%Y-%m-%d %H:%M")
+    when = local_time(session.last_at or session.started_at)
     about = one_line(session.title or "(no title)")
     return clip(f"{when}  {counted(session.messages, 'message'):>13}  {about}", width)
 
