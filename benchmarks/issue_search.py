@@ -73,7 +73,11 @@ def run(engine, given, out):
             if q["id"] in done or q["id"] not in texts or not wanted:
                 continue
             with tempfile.TemporaryDirectory() as folder:
-                checkout(given.mirrors, q, folder)
+                try:
+                    checkout(given.mirrors, q, folder)
+                except (subprocess.CalledProcessError, KeyError) as problem:
+                    print(f"left out: {q['id']}: {problem}", file=sys.stderr)
+                    continue
                 text = texts[q["id"]]
                 queries = [text.strip().split("\n")[0], text]
                 root = pathlib.Path(folder)

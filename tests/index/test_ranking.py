@@ -225,6 +225,16 @@ def test_names_in_questions_are_recognised(
     assert found.names == names
 
 
+def test_no_path_hides_a_file_for_good() -> None:
+    """25.3: weights of paths were fitted where no right answer contradicted them."""
+    given = dict(zip(NAMES, weights().tolist(), strict=True))
+    lowest = {"test": -5.0, "example": -2.0, "compat": -1.0, "generated": -2.5, "underscore": -1.0}
+    assert {name: given[name] for name, least in lowest.items() if given[name] < least} == {}
+    corpus = _corpus({"_guard.py": "class SessionGuard:\n    def check(self): ...\n",
+                      "guard_notes.md": "the session guard\n"})  # fmt: skip
+    assert corpus.path(rank(corpus, understand("session guard"), None, 2)[0].slot) == "_guard.py"
+
+
 def test_words_meet_file_names() -> None:
     assert overlap("route", "router") > overlap("round", "router")
     assert overlap("cart", "cart") == 1.0
