@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evercontext.index.chunker import LONGEST, Named, Span, cut, find_definitions, shown_symbol
+from evercontext.index.chunker import (
+    LONGEST,
+    Named,
+    Span,
+    _types_by_line,
+    cut,
+    find_definitions,
+    shown_symbol,
+)
 from evercontext.index.languages import language_of
 from tests.index.world import SHOP
 
@@ -66,6 +74,31 @@ def test_a_chunk_names_all_that_it_defines_and_methods_with_their_class() -> Non
     names = [named.name for span in spans for named in span.names]
     assert names == ["Cart", "Cart.__init__", "Cart.add_item", "Cart.total_price"]
     assert shown_symbol([Named("Cart", "type"), Named("Cart.__init__", "function")]) == "Cart"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.h", "MACRO_BEGIN\nMACRO_EXPORT template <typename T> class Buffer : public Base<T> {\n"
+                " public:\n  Buffer() {}\n};\nclass Later;\n"),
+        ("a.hpp", "NS_BEGIN\nTPL_DECLARATION\nclass Buffer // NOLINT\n    : public Base\n{\n"
+                  "  friend class Later;\n  Buffer() {}\n};\n"),
+        ("a.cs", "#if X\npublic\n#endif\nref partial struct Buffer\n{\n  Buffer(Later l) { }\n}\n"),
+    ],
+)  # fmt: skip
+def test_a_type_behind_a_macro_is_a_type(name: str, text: str) -> None:
+    """25.2: its constructor was shown, as the parser knew no type of that name."""
+    found = find_definitions(text, language_of(name) or "")
+    assert "Buffer" in {d.name for d in found if d.kind == "type"}
+    assert "Later" not in {d.name for d in found}
+
+
+@pytest.mark.parametrize(
+    "piece", ["class ", "struct a ", "template <", "a b c d ", "class A //", "class A:\n"]
+)
+def test_a_line_that_never_comes_to_a_type_takes_no_square_of_it(piece: str) -> None:
+    text = (piece * (1_000 // len(piece)) + "\n") * 200
+    assert len(list(_types_by_line(text))) <= text.count(":")
 
 
 def test_a_piece_of_a_long_function_is_named_after_it_and_defines_nothing() -> None:

@@ -24,7 +24,7 @@ from evercontext.storage.migrate import load_migrations
 from evercontext.storage.sqlite import SqliteStore
 from evercontext.storage.store import Queries
 
-FORMAT = "5"
+FORMAT = "6"
 """What an analysis looks like; another number throws the old ones away."""
 GONE = "gone"
 _READ_AT_ONCE = 500

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,6 +29,14 @@ _ABOVE = re.compile(r"\s*(#|//|/\*|\*|--|;;|%|@|\{-|-\||\"\"\"|\[<|#\[|\[)")
 _HEADING = re.compile(r"#{1,6}\s+\S|[=\-~^\"]{4,}\s*$")
 _SECTION = re.compile(
     r"\[.+\]\s*$|[A-Za-z_\"'][^\s:]*\s*:(\s|$)|@|\.|<(section|div|template|script)"
+)
+_BEHIND_MACROS = frozenset({"c", "cpp", "csharp"})
+_TYPE_LINE = re.compile(
+    r"^([ \t]*)(?:\w{1,60}[ \t]+){0,2}?(?:template[ \t]*<[^;{}\n]{0,300}>[ \t]*)?"
+    r"(?:[\w\[\]]{1,60}[ \t]+){0,6}?(?:class|struct|interface)[ \t]+"
+    r"(?:[A-Z][A-Z_0-9]{2,60}[ \t]+)?(\w{1,100})[ \t]*(?:final)?"
+    r"(?=(?:[ \t]*//[^\n]{0,300})?\s{0,100}(?::(?!:)|\{))",
+    re.M | re.A,
 )
 _MOST_SHOWN = 4
 _MOST_NAMED = 200
@@ -119,6 +128,12 @@ def find_definitions(text: str, language: str) -> list[Definition]:
     distinct: dict[tuple[int, int, str], Definition] = {}
     for definition in definitions:
         distinct.setdefault((definition.start, definition.end, definition.name), definition)
+    if language in _BEHIND_MACROS:
+        known = {definition.name for definition in distinct.values() if definition.kind == "type"}
+        for definition in _types_by_line(text):
+            if definition.name not in known:
+                place = (definition.start, definition.end, definition.name)
+                distinct.setdefault(place, definition)
     return sorted(distinct.values(), key=lambda d: (d.start, -d.end))
 
 
@@ -139,6 +154,21 @@ def _parsed_definitions(text: str, language: str) -> Iterator[Definition]:
         definition = _definition(captures, data)
         if definition is not None:
             yield definition
+
+
+def _types_by_line(text: str) -> Iterable[Definition]:
+    """Yield the types that a line begins: one behind a macro is none to the parser."""
+    breaks: list[int] = []
+    closed: dict[str, int] = {}
+    for found in _TYPE_LINE.finditer(text):
+        breaks = breaks or [place for place, letter in enumerate(text) if letter == "\n"]
+        indent = found[1]
+        # The next brace at this depth is looked for once, however many types stand before it.
+        if closed.get(indent, 0) < found.end():
+            end = text.find(f"\n{indent}}}", found.end())
+            closed[indent] = end if end >= 0 else len(text)
+        first = bisect_left(breaks, found.start()) + 1
+        yield Definition(found[2], "type", first, bisect_left(breaks, closed[indent] + 1) + 1)
 
 
 def _definition(captures: dict[str, list[Node]], data: bytes) -> Definition | None:
