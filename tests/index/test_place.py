@@ -162,6 +162,25 @@ async def test_calls_go_to_the_configured_server_with_their_trace(tmp_path: Path
     assert server.seen == [("/search", TRACE, b'{"query":"cart"}')]
 
 
+@pytest.mark.parametrize("chunks", [[], [{"path": "a.py", "span": "L1-L2", "text": "x"}]])
+async def test_how_complete_the_index_there_is_reaches_the_model(
+    tmp_path: Path, chunks: list[dict[str, str]]
+) -> None:
+    """F1: an answer that came too early says so, wherever the index lies."""
+    told = {"chunks": chunks, "stale": True, "coverage": {"indexed": 7, "files": 90}}
+    log = EventLog(tmp_path / "traces")
+    with _serving(json.dumps(told).encode()) as (url, _):
+        remote = RemoteIndex(url, events=log)
+        place = IndexPlace(tmp_path, tmp_path, agent_policy())
+        toolbox = Toolbox(remote.adopt(index_tools(place, log)), log)
+        result = await toolbox.call("search_code", {"query": "cart"}, Caller(TRACE, Door.RUN))
+        await remote.aclose()
+    log.close()
+    assert result.hits == len(chunks)
+    assert "7 of 90 files" in result.text
+    assert result.text.startswith("a.py" if chunks else "Nothing found.")
+
+
 @pytest.mark.parametrize(
     ("answer", "status", "code"),
     [

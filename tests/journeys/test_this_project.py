@@ -70,6 +70,9 @@ def test_traces_and_figures_are_those_of_this_project(
     (told,) = json.loads(evercontext("trace", "list", "--json", cwd=here).out)
     assert MOMENT.findall(listed) == [local(told["started"])]
     assert told["started"].endswith("+00:00")
+    shown = evercontext("trace", "show", cwd=here, env=TOKYO).out
+    assert local(told["started"]) in shown
+    assert "UTC" not in shown
     everything = json.loads(evercontext("trace", "list", "--all", "--json", cwd=here).out)
     assert len(everything) == 3
     assert "Done in here." in evercontext("trace", "show", cwd=here).out

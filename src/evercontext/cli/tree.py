@@ -19,7 +19,7 @@ from evercontext.cli.render import (
     seconds,
     verdict,
 )
-from evercontext.cli.terminal import Screen, clip, counted, one_line, visible
+from evercontext.cli.terminal import Screen, clip, counted, local_time, one_line, visible
 from evercontext.domain.event import (
     Approval,
     Audit,
@@ -190,7 +190,7 @@ def _result(result: StepResult) -> tuple[str, tuple[str, ...]]:
 def _details(event: Event, screen: Screen) -> list[str]:
     match event.body:
         case Task() as task:
-            facts = f"{task.model}, {task.mode}, {task.root}, {event.at[:19].replace('T', ' ')} UTC"
+            facts = f"{task.model}, {task.mode}, {task.root}, {local_time(event.at)}"
             return [screen.paint(one_line(facts), "dim")]
         case Plan(tasks=tasks) if len(tasks) > 1:
             return [one_line(plan_part(task)) for task in tasks]

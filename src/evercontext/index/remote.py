@@ -106,4 +106,7 @@ def _as_text(data: dict[str, Any]) -> str:
     if "chunks" not in data:
         return json.dumps(data, ensure_ascii=False)
     parts = [f"{c.get('path')}:{c.get('span')}\n{c.get('text')}" for c in data["chunks"]]
-    return "\n\n".join(parts) or "Nothing found."
+    if isinstance(covered := data.get("coverage"), dict):
+        counts = f"{covered.get('indexed')} of {covered.get('files')} files"
+        parts += [f"(The index there holds {counts} so far. Ask again for a better answer.)"]
+    return "\n\n".join(parts if data["chunks"] else ["Nothing found.", *parts])
