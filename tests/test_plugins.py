@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from importlib.metadata import EntryPoint
@@ -99,7 +100,8 @@ def echo(tmp_path: Path) -> dict[str, str]:
     points = folder / "echo_models-1.0.dist-info" / "entry_points.txt"
     points.write_text("[evercontext.models]\necho = echo_models:build\n")
     (tmp_path / "project").mkdir()
-    return {"PYTHONPATH": str(folder)}
+    before = os.environ.get("PYTHONPATH")
+    return {"PYTHONPATH": os.pathsep.join([str(folder), *([before] if before else [])])}
 
 
 def test_an_installed_package_brings_models(tmp_path: Path, echo: dict[str, str]) -> None:

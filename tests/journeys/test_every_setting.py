@@ -134,7 +134,9 @@ def test_every_setting_is_read_where_something_is_done_with_it(
     (tmp_path / "site" / "sitecustomize.py").write_text(RECORDER)
     reads = tmp_path / "reads"
     for name, value in {
-        "PYTHONPATH": str(tmp_path / "site"),
+        "PYTHONPATH": os.pathsep.join(
+            [str(tmp_path / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        ),
         "READS": str(reads),
         "EC_MODEL_RETRIES": "0",
         "OPENAI_API_KEY": "x",
