@@ -125,3 +125,16 @@ def test_a_part_needs_only_that_part() -> None:
     _, unseen = apply_edits(content, [Edit("4", "four")])
     with pytest.raises(Changed, match=r"edit 1 is at line 4 of a.*Read lines 1-9"):
         check_seen(after, ledger.seen(CALLER, after), unseen)
+
+
+def test_very_many_places_stay_known() -> None:
+    """X8: edits of a chain each see what the one before made."""
+    ledger, commas = ReadLedger(), file("," * 500)
+    read(ledger, CALLER, commas)
+    edits = [Edit(",", ",,", replace_all=True), Edit(",", ";", replace_all=True)]
+    content, applied = apply_edits(commas.content, edits)
+    check_seen(commas, ledger.seen(CALLER, commas), applied)
+    after = file(content)
+    ledger.note_edited(CALLER, "a", after.sha256, content, applied)
+    assert ledger.seen(CALLER, after) == ((0, 1000),)
+    ledger.check_whole(CALLER, after, "edit_file")

@@ -24,7 +24,7 @@ _LONGEST_KEPT = 65_536
 _RANGES_NAMED = 5
 _MOST_PIECES = 500
 _MOST_SPANS = 200
-"""Places of one call whose new texts count as known; after more the lines must be read again."""
+"""Places of one call that are told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,15 +219,19 @@ class _Lines:
 
 
 def _carried(pieces: Iterable[_Piece], done: Applied, mark: Mark | None) -> list[_Piece]:
-    """The pieces after an edit; what it wrote is known, where its places are."""
+    """The pieces after an edit; what it wrote is known.
+
+    Where one span stands for very many places, the text between them was seen, and need not be
+    before the model any more.
+    """
     moved: list[_Piece] = []
     place = shift = 0
     old = list(pieces)
     for span in done.spans:
         moved += [part for piece in old for part in piece.part(place, span.start, shift)]
-        if done.placed:
-            start = span.start + shift
-            moved.append(_Piece(start, start + span.size, mark))
+        start = span.start + shift
+        known = mark if done.placed or mark is None else Mark(present=False)
+        moved.append(_Piece(start, start + span.size, known))
         shift += span.size - (span.end - span.start)
         place = span.end
     rest = max((piece.end for piece in old), default=0)
