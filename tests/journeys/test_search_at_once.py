@@ -125,3 +125,19 @@ def test_the_search_command_answers_in_a_fresh_clone(clone: Path) -> None:
     told = json.loads(ended.out)
     assert (told["chunks"][0]["path"], told["stale"]) == (FOUND, False)
     assert "indexing first" in ended.err
+
+
+@pytest.mark.contract("E8")
+def test_so_does_our_mcp_server(clone: Path) -> None:
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {},
+             "clientInfo": {"name": "t", "version": "1"}}  # fmt: skip
+    asked: list[dict[str, object]] = [
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": call("search_code", query=QUERY)},
+    ]
+    stdin = "".join(json.dumps({"jsonrpc": "2.0", **one}) + "\n" for one in asked)
+    ended = evercontext("mcp", cwd=clone, stdin=stdin)
+    answers = {told.get("id"): told for told in map(json.loads, ended.out.splitlines())}
+    assert FOUND in json.dumps(answers[2]["result"]), ended.err
+    assert evidence()[-1].paths[0] == FOUND
