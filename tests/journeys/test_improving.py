@@ -143,7 +143,7 @@ def test_a_text_that_is_not_the_document_any_more_is_not_taken(project: Path, re
 def test_a_refusal_is_never_a_document(project: Path, stub: str) -> None:
     """V4: where there is hardly anything to lose, too."""
     (project / "design.md").write_text(stub)
-    ended, told = improve(project, writer(project, NO, NO))
+    ended, told = improve(project, writer(project, NO, NO), "--target", "10")
     assert (ended.code, told["written"]) == (4, None)
     assert NO in told["not_taken"]["reasons"][0]
     assert (project / "design.md").read_text() == stub
@@ -188,7 +188,8 @@ async def test_a_reply_that_ended_early_is_never_taken(
     async with wire_server() as server:
         env = {"OPENAI_API_KEY": "sk-x", "OPENAI_BASE_URL": f"{server.url}/v1"}
         server.will(chunk(BETTER, finish))
-        ended, told = await asyncio.to_thread(improve, project, "openai:gpt-x", **env)
+        more = ("openai:gpt-x", "--target", "10")
+        ended, told = await asyncio.to_thread(improve, project, *more, **env)
     assert (ended.code, told["written"]) == (4, None), ended.err
     assert reason in told["not_taken"]["reasons"][0]
     assert (project / "design.md").read_text() == DESIGN
@@ -213,6 +214,7 @@ def _tables_first() -> str:
                          ids=["introduced", "reordered", "announced"])  # fmt: skip
 def test_a_restructured_document_is_taken(project: Path, reply: str) -> None:
     """V4: the same facts in another order, under other names, are the same document."""
-    ended, told = improve(project, writer(project, reply), "--max-iterations", "1")
+    more = ("--max-iterations", "1", "--target", "10")
+    ended, told = improve(project, writer(project, reply), *more)
     assert (told["best"], told["not_taken"]) == (1, None), (ended.err, ended.out)
     assert (project / "design.md").read_text() == reply.removeprefix("Here it is:\n\n")

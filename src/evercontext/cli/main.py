@@ -36,7 +36,9 @@ COMMANDS = {
     "plan": Entry("Work", "plan", "Plan a task without doing it."),
     "fix": Entry("Work", "fix", "Run the checks and mend what needs no model."),
     "undo": Entry("Work", "undo", "Take back what a task changed."),
-    "search": Entry("Work", "search", "Find code by what it does, or by its name."),
+    "search": Entry(
+        "Work", "search", "Find code by what it does, by its name, or by an issue's text."
+    ),
     "index": Entry("Work", "index", "Bring the code index up to date; --watch keeps it so."),
     "evaluate": Entry("Work", "evaluate", "Judge documents by a rubric."),
     "improve": Entry("Work", "improve", "Rewrite a document until it passes."),

@@ -57,7 +57,7 @@ def command(
     root: str | None,
     allow_wide_root: bool | None,
 ) -> int:
-    """Find code by what it does, by its name, or by the text of an issue or of a failure.
+    """Find code by what it does, by its name, or by an issue's text.
 
     With - as QUERY the whole standard input is one question: its first line or sentence says what
     is meant, what follows adds paths, frames and names.
