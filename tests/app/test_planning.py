@@ -111,3 +111,24 @@ async def test_planning_alone_ends_its_trace_also_when_it_fails(tmp_path: Path) 
     final = heard[-1].body
     assert isinstance(final, Final)
     assert final.exit_code == 1
+
+
+async def test_the_whole_task_is_searched_for_the_plan(tmp_path: Path) -> None:
+    """25.1: only its first 1,000 characters were, and a trace at the end of an issue was lost."""
+    root = tmp_path / "project"
+    (root / "billing").mkdir(parents=True)
+    (root / "billing" / "ledger.py").write_text("def post_entry(entry):\n    return entry.sum\n")
+    for number in range(9):
+        text = f"def m{number}():\n    return 'we start'\n"
+        (root / f"m{number}.py").write_text(text)
+    task = (
+        "It fails when we start\n\n" + "Nothing else was changed here. " * 60
+        + '\n  File "/srv/billing/ledger.py", line 2, in post_entry\n'
+    )  # fmt: skip
+    plan = '{"tasks": [{"id": "a", "title": "first"}]}'
+    planner = testing.write_script(tmp_path / "p.jsonl", [
+        {"text": plan, "when": "billing/ledger.py L1-L2"},
+    ])  # fmt: skip
+    async with testing.house(tmp_path, planner=planner, model_name=planner) as app:
+        planned = await plan_task(app, task)
+    assert [one.title for one in planned.plan.tasks] == ["first"]

@@ -75,6 +75,9 @@ _GROUPS = np.array([[said == reason for reason in _REASONS] for said in _SAID], 
 """Adds up the signals that give the same reason."""
 
 
+_HOLDING = [COLUMN[name] for name in ("bm25f", "detail_names", "detail_path")]
+
+
 @dataclass(frozen=True, slots=True)
 class Ranked:
     """One chunk that answers."""
@@ -132,8 +135,14 @@ def rank(
 def _sums(found: Candidates, given: Floats) -> Floats:
     scores: Floats = found.features @ given
     # A file without a single word of the question never stands before one that has some.
-    scores -= _WORDLESS * (found.features[:, COLUMN["bm25f"]] <= 0)
+    scores -= _WORDLESS * _wordless(found)
     return scores
+
+
+def _wordless(found: Candidates) -> NDArray[np.bool_]:
+    """Tell which files hold no word of the question, and are not named in its details either."""
+    held: NDArray[np.bool_] = (found.features[:, _HOLDING] > 0).any(axis=1)
+    return ~held
 
 
 def _pick(
@@ -154,10 +163,11 @@ def _pick(
         if depth < len(own)
     ]
     # A further chunk that holds words of the question stands before a file that holds none.
-    wordless = best.features[:, COLUMN["bm25f"]] <= 0
+    wordless = _wordless(best)
     if wordless.any():
         holding = np.split(best.chunk_words > 0, np.cumsum(best.chunk_counts)[:-1])
-        chunks.sort(key=lambda found: not holding[found[1]][found[2]])
+        named = (best.features[:, _HOLDING[1:]] > 0).any(axis=1)
+        chunks.sort(key=lambda found: not (named[found[1]] or holding[found[1]][found[2]]))
     # The first places go to different files, the last to what else the best file has to show.
     more = 0 if question.symbol else limit // _ONE_MORE_IN
     first, rest = chunks[: limit - more], chunks[limit - more :]
