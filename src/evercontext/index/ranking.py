@@ -141,8 +141,7 @@ def _sums(found: Candidates, given: Floats) -> Floats:
 
 def _wordless(found: Candidates) -> NDArray[np.bool_]:
     """Tell which files hold no word of the question, and are not named in its details either."""
-    held: NDArray[np.bool_] = (found.features[:, _HOLDING] > 0).any(axis=1)
-    return ~held
+    return np.asarray(found.features[:, _HOLDING].max(axis=1) <= 0)
 
 
 def _pick(
@@ -166,7 +165,7 @@ def _pick(
     wordless = _wordless(best)
     if wordless.any():
         holding = np.split(best.chunk_words > 0, np.cumsum(best.chunk_counts)[:-1])
-        named = (best.features[:, _HOLDING[1:]] > 0).any(axis=1)
+        named = np.asarray(best.features[:, _HOLDING[1:]].max(axis=1) > 0)
         chunks.sort(key=lambda found: not (named[found[1]] or holding[found[1]][found[2]]))
     # The first places go to different files, the last to what else the best file has to show.
     more = 0 if question.symbol else limit // _ONE_MORE_IN
