@@ -64,7 +64,9 @@ def repository(name: str, to: Path) -> Path:
     """Unpack a project and commit it."""
     file = next(file for file in _PROJECTS if file.startswith(f"{name}-"))
     with tarfile.open(_fetched(file, _PROJECTS[file])) as archive:
-        archive.extractall(to, filter="data")
+        if hasattr(tarfile, "data_filter"):  # not in Python 3.11.2
+            archive.extraction_filter = tarfile.data_filter
+        archive.extractall(to)
     project = to / file.removesuffix(".tar.gz")
     git(project, "init", "-q", "-b", "main")
     git(project, "add", ".")
