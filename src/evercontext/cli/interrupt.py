@@ -42,7 +42,8 @@ async def _guarded(work: Coroutine[Any, Any, T]) -> T:
         loop.add_signal_handler(signal.SIGHUP, stop, Terminated("the terminal was closed"))
     try:
         return await task
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, Exception):
+        # What breaks while it is being stopped is no news.
         if not reasons:
             raise
         raise reasons[0] from None

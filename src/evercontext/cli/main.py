@@ -17,6 +17,7 @@ import click
 
 from evercontext import __version__
 from evercontext.cli import failure
+from evercontext.process.leaving import leave
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -146,7 +147,7 @@ def command(ctx: click.Context) -> Any:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    sys.exit(_code_of(given))
+    leave(_code_of(given))
 
 
 def nebula() -> NoReturn:

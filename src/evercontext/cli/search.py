@@ -121,9 +121,11 @@ class _Asked:
 
     async def many(self) -> int:
         """Answer one JSON line per line of the standard input."""
+        from evercontext.server.stdin import read_lines
+
         async with self._answerer(patient=True) as answer:
-            for line in sys.stdin:
-                query = _question_of(line.rstrip("\n"))
+            async for line in read_lines():
+                query = _question_of(line.decode("utf-8", "replace").rstrip("\r\n"))
                 try:
                     data = await answer(query)
                 except EverContextError as problem:

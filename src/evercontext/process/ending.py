@@ -8,11 +8,13 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from evercontext.process.leaving import hurry
 from evercontext.process.workers import DaemonPool
 
 T = TypeVar("T")
-PATIENCE = 1.8
-"""Seconds that work has to put itself in order once a signal says stop."""
+PATIENCE = 1.5
+"""Seconds that work has to put itself in order once a signal says stop; a busy machine needs the
+rest of the two that it may take in all."""
 
 
 def end_within(seconds: float, code: int) -> None:
@@ -20,6 +22,7 @@ def end_within(seconds: float, code: int) -> None:
 
     A thread of its own keeps the time: neither a busy event loop nor one that is closed stops it.
     """
+    hurry(code)
     clock = threading.Timer(seconds, os._exit, [code])
     clock.daemon = True
     clock.start()
