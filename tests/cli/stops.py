@@ -84,6 +84,8 @@ class Stage:
     root: Path
     home: Path
     servers: list[ModelServer] = field(default_factory=list)
+    pipes: list[int] = field(default_factory=list)
+    """Ends of pipes that are held open."""
 
     def server(self, *, drips: bool = False) -> ModelServer:
         """Start a model's server."""
@@ -224,13 +226,12 @@ def _piped(stage: Stage, *arguments: str) -> Work:
     """A command that is given a pipe nobody writes to."""
     pipe = stage.root / "a.md"
     os.mkfifo(pipe)
-    held: list[int] = []
 
     def is_read() -> bool:
         # Without a reader this fails; once it does not, the reader waits for what never comes.
         with suppress(OSError):
-            held.append(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
-        return bool(held)
+            stage.pipes.append(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+        return bool(stage.pipes)
 
     return Work([*arguments], is_read)
 
@@ -267,24 +268,30 @@ def at_work(name: str, folder: Path, *more: str) -> Iterator[subprocess.Popen[by
             [EVERCONTEXT, *work.arguments, *more], cwd=stage.root, env=env, stdout=out, stderr=err,
             stdin=subprocess.DEVNULL if work.stdin is None else subprocess.PIPE,
         )  # fmt: skip
+    feeder = threading.Thread(target=_feed, args=[process, work.stdin or b""])
     try:
-        if process.stdin and work.stdin:
-            threading.Thread(target=_feed, args=[process, work.stdin], daemon=True).start()
+        feeder.start()
         while process.poll() is None and not work.begun():
             time.sleep(0.02)
         yield process
     finally:
         process.kill()
         process.wait()
+        feeder.join()
+        if process.stdin:
+            with suppress(OSError):
+                process.stdin.close()
+        for pipe in stage.pipes:
+            os.close(pipe)
         for server in stage.servers:
             server.close()
 
 
 def _feed(process: subprocess.Popen[bytes], data: bytes) -> None:
-    assert process.stdin
-    with suppress(OSError, ValueError):
-        process.stdin.write(data)
-        process.stdin.flush()
+    if process.stdin:
+        with suppress(OSError):
+            process.stdin.write(data)
+            process.stdin.flush()
 
 
 @contextmanager
