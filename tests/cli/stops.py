@@ -16,7 +16,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 from tests.cli.command import EVERCONTEXT
@@ -139,19 +141,18 @@ def _run_command(stage: Stage) -> Work:
 
 
 def edits() -> list[dict[str, Any]]:
-    """Calls that replace every other character of a large file, many times over."""
-    pairs = [(",", ";"), (";", ",")]
-    changes = [{"old": old, "new": new, "replace_all": True} for old, new in pairs]
-    arguments = {"path": "big.txt", "edits": changes * 8}
-    return [{"name": "edit_file", "arguments": arguments}] * 30
-
-
-def _big_file(stage: Stage) -> None:
-    (stage.root / "big.txt").write_text("a," * 450_000)
+    """Calls that write a large file and change every line of it, again and again."""
+    written = {"path": "big.txt", "content": "a,\n" * 40_000, "mode": "create"}
+    changes = [
+        {"old": f"{old},", "new": f"{new},", "replace_all": True}
+        for old, new in pairwise(ascii_lowercase)
+    ]
+    edited = [{"path": "big.txt", "edits": [change]} for change in changes]
+    calls = [{"name": "edit_file", "arguments": arguments} for arguments in edited]
+    return [{"name": "write_file", "arguments": written}, *calls]
 
 
 def _run_edits(stage: Stage) -> Work:
-    _big_file(stage)
     model = stage.script(*({"tool_calls": [call]} for call in edits()), {"text": "done"})
     return Work(["run", "--task", "x", "-m", model], lambda: stage.traced("edit_file"))
 
@@ -161,7 +162,6 @@ def _chat_hangs(stage: Stage) -> Work:
 
 
 def _mcp_edits(stage: Stage) -> Work:
-    _big_file(stage)
     hello = {"protocolVersion": "2025-06-18", "capabilities": {},
              "clientInfo": {"name": "test", "version": "1"}}  # fmt: skip
     said: list[dict[str, Any]] = [{"method": "initialize", "params": hello, "id": 0},
