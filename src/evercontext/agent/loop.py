@@ -223,9 +223,12 @@ class Loop:
         if len(calls) > MOST_CALLS:
             error = InvalidArguments(f"{len(calls)} calls at once, at most {MOST_CALLS} are made")
             refusal = ToolResult.failed(error)
-            for call in calls:
+            for call in calls[:MOST_CALLS]:
                 self._note(call, refusal)
-                yield tool_result(call, encode(refusal))
+            # One text for all: thousands of calls must not hold everybody up.
+            words = encode(refusal)
+            for call in calls:
+                yield tool_result(call, words)
             return
         for call in calls:
             yield await self._make_one(call)
