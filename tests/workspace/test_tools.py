@@ -118,6 +118,20 @@ async def test_a_truncated_read_does_not_count(call: Call, place: Path) -> None:
     assert code(await call("readFile", path="long.txt", start_line=99_999)) == "invalid_arguments"
 
 
+@pytest.mark.parametrize("door", [Door.REST, Door.MCP, Door.CHAT])
+async def test_a_page_that_is_not_there_is_refused(call: Call, place: Path, door: Door) -> None:
+    (place / "empty.txt").write_text("")
+    (place / "three.txt").write_text("1\n2\n3\n")
+    refused = await call("read_file", door=door, path="empty.txt", offset=1)
+    assert code(refused) == "invalid_arguments"
+    assert "line 1 has only 0 characters" in refused.text
+    refused = await call("read_file", door=door, path="three.txt", start_line=3, end_line=2)
+    assert code(refused) == "invalid_arguments"
+    assert "end_line: 2 is before start_line, 3" in refused.text
+    assert (await call("read_file", door=door, path="empty.txt", start_line=1, end_line=1)).ok
+    assert (await call("read_file", door=door, path="three.txt", start_line=3, end_line=3)).ok
+
+
 async def test_appending_is_not_reading(call: Call, place: Path) -> None:
     (place / "a.txt").write_text("unseen\n")
     await call("write_file", path="a.txt", content="seen\n", mode="append")

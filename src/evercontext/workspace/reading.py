@@ -173,9 +173,12 @@ def _page(content: str, arguments: Arguments, caller: Caller) -> _Page:
     total, first = len(lines), arguments.get("start_line", 1)
     if first > max(total, 1):
         raise InvalidArguments(f"start_line: the file has only {total} lines")
+    if arguments.get("end_line", first) < first:
+        raise InvalidArguments(f"end_line: {arguments['end_line']} is before start_line, {first}")
     start = starts[first - 1] + arguments.get("offset", 0)
     if start > starts[min(first, total)]:
-        raise InvalidArguments(f"offset: line {first} has only {len(lines[first - 1])} characters")
+        size = len(lines[first - 1]) if lines else 0
+        raise InvalidArguments(f"offset: line {first} has only {size} characters")
     limit = max(start, starts[min(arguments.get("end_line", total), total)])
     end = _end_of_page(content, start, limit, caller)
     if end < limit and (line_end := starts[bisect_right(starts, end) - 1]) > start:
