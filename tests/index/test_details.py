@@ -42,3 +42,11 @@ def test_frames_of_many_languages_are_paths_with_their_lines() -> None:
 def test_what_is_written_like_a_name_is_one() -> None:
     names = read_details("Calling `checkout` then add_item() on a ShoppingCart of items").names
     assert set(names) == {"checkout", "add_item", "ShoppingCart"}
+
+
+def test_a_path_that_is_named_ever_again_is_one_with_few_lines() -> None:
+    """A log of 50,000 frames of one file is read in one go, and each line counts once."""
+    text = "".join(f"cart.py:{n % 1000}\nshop.py:7\n" for n in range(50_000))
+    paths = read_details(text).paths
+    assert paths["shop.py"] == (7,)
+    assert paths["cart.py"] == tuple(range(50))

@@ -26,6 +26,8 @@ _LONGEST_HEAD = 300
 """A text of so many characters on one line is one question; of a longer one, the first sentence."""
 _MOST_NAMES = 300
 _MOST_PATHS = 60
+_MOST_LINES = 50
+"""Lines that are named with one path."""
 _SENTENCE_END = re.compile(r"[.?!](?=\s)|[。？！]")
 _DECORATION = re.compile(r"^(?:#{1,6}\s+|[>*\-]\s+)+")
 _TRACE = re.compile(r"^\s*Traceback \(most recent call last\)")
@@ -112,11 +114,13 @@ def _names(text: str) -> dict[str, float]:
 
 
 def _paths(text: str) -> dict[str, tuple[int, ...]]:
-    found: dict[str, tuple[int, ...]] = {}
+    lines: dict[str, set[int]] = {}
     for match in _PATH.finditer(text):
         path = match[0].replace("\\", "/").strip("./~")
-        if language_of(path) is None or (path not in found and len(found) >= _MOST_PATHS):
+        if language_of(path) is None or (path not in lines and len(lines) >= _MOST_PATHS):
             continue
+        named = lines.setdefault(path, set())
         line = _LINE.match(text, match.end())
-        found[path] = (*found.get(path, ()), *((int(line[1]),) if line else ()))
-    return found
+        if line and len(named) < _MOST_LINES:
+            named.add(int(line[1]))
+    return {path: tuple(sorted(named)) for path, named in lines.items()}
