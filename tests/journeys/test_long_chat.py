@@ -84,9 +84,10 @@ def test_two_days_with_a_kill_between(tmp_path: Path) -> None:
     with model_server() as model:
         shown = _talk_until_killed(model, project)
         _check_first_day(shown, project, model)
+        ((yesterday,),) = rows("SELECT date(started_at, '-1 day') FROM sessions")
         for table, column in (("sessions", "started_at"), ("messages", "timestamp")):
             rows(f"UPDATE {table} SET {column} = datetime({column}, '-1 day')")
-        _second_day(model, project)
+        _second_day(model, project, yesterday)
     _check_log(len(model.asked))
 
 
@@ -151,7 +152,7 @@ def _check_first_day(shown: str, project: Path, model: ModelServer) -> None:
     assert roles.count("user") - LOOKS == 6, "a, b, c, d, who and what was cut off"
 
 
-def _second_day(model: ModelServer, project: Path) -> None:
+def _second_day(model: ModelServer, project: Path, yesterday: str) -> None:
     answers = [f"on the second day, {number}" for number in range(10)]
     model.will(*answers, [call("writeFile", path="notes/f.md", content=note("f"))], "That was f.")
     typed = [f"day two {number}" for number in range(10)]
@@ -176,7 +177,6 @@ def _second_day(model: ModelServer, project: Path) -> None:
         "SELECT date(started_at), ended_at, (SELECT count(*) FROM messages) FROM sessions"
     )
     assert over is not None
-    ((yesterday,),) = rows("SELECT date('now', '-1 day')")
     assert started == yesterday
     listed = json.loads(evercontext("sessions", "list", "--json", cwd=project).out)
     assert [session["messages"] for session in listed] == [count]

@@ -152,7 +152,7 @@ def _move_and_branch(story: Story) -> None:
 
 def _check_hook(story: Story) -> None:
     """What the hooks announced is indexed without anybody asking, and the figures agree."""
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + 280
     while len(renamed := _renamed()) < story.renames and time.monotonic() < deadline:
         evercontext("hook", "drain", cwd=story.project)
     assert len({body.new for body in renamed}) == story.renames, renamed

@@ -132,7 +132,7 @@ def test_a_plan_from_its_making_to_its_undoing(tmp_path: Path) -> None:
         planned = run("plan", "-t", "add Config.from_pairs", *MODEL, "-o", str(tmp_path / "p"))
         assert planned.code == 0, planned.err
         assert digest(project) == before, "planning changes nothing"
-        assert [f"  {id}  " in f" {planned.out}" for id in ("look", "build", "tell")]
+        assert all(f"─ {id}  " in planned.out for id in ("look", "build", "tell")), planned.out
         script(model, project)
         ended = run("run", "--plan", str(tmp_path / "p"), *MODEL, "--json", "--no-auto-test",
                     "--max-turns", "200")  # fmt: skip
