@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from dataclasses import replace
 
@@ -111,7 +112,7 @@ def test_what_is_left_out_later_was_seen_and_is_not_before_the_model() -> None:
 
 
 @pytest.mark.contract("N28")
-def test_a_part_needs_only_that_part() -> None:
+async def test_a_part_needs_only_that_part() -> None:
     """F7: and what is known moves along with each edit."""
     ledger = ReadLedger()
     read(ledger, CALLER, file(), 2, 6)
@@ -119,7 +120,7 @@ def test_a_part_needs_only_that_part() -> None:
     content, applied = apply_edits(TEXT, edits)
     check_seen(file(), ledger.seen(CALLER, file()), applied)
     after = file(content)
-    ledger.note_edited(CALLER, "a", after.sha256, content, applied)
+    await ledger.note_edited(CALLER, "a", after.sha256, content, applied)
     assert content == "1\ntwo\n3\n4\n"
     assert ledger.seen(CALLER, after) == ((2, 8),)
     _, unseen = apply_edits(content, [Edit("4", "four")])
@@ -127,7 +128,7 @@ def test_a_part_needs_only_that_part() -> None:
         check_seen(after, ledger.seen(CALLER, after), unseen)
 
 
-def test_very_many_places_stay_known() -> None:
+async def test_very_many_places_stay_known() -> None:
     """X8: edits of a chain each see what the one before made."""
     ledger, commas = ReadLedger(), file("," * 500)
     read(ledger, CALLER, commas)
@@ -135,6 +136,55 @@ def test_very_many_places_stay_known() -> None:
     content, applied = apply_edits(commas.content, edits)
     check_seen(commas, ledger.seen(CALLER, commas), applied)
     after = file(content)
-    ledger.note_edited(CALLER, "a", after.sha256, content, applied)
+    await ledger.note_edited(CALLER, "a", after.sha256, content, applied)
     assert ledger.seen(CALLER, after) == ((0, 1000),)
     ledger.check_whole(CALLER, after, "edit_file")
+
+
+@pytest.mark.contract("N28")
+@pytest.mark.parametrize("view", [None, View()], ids=["client", "model"])
+async def test_what_lies_between_many_places_and_was_not_shown_stays_unknown(
+    view: View | None,
+) -> None:
+    """V5: 300 places in two edits of one call, and a line between them that nobody showed."""
+    ledger, caller = ReadLedger(), replace(CALLER, view=view)
+    upper, hidden, lower = "a\n" * 75 + "b\n" * 75, "hidden\n", "a\n" * 75 + "b\n" * 75
+    text = file(upper + hidden + lower)
+    for start in (0, len(upper + hidden)):
+        read(ledger, caller, text, start, start + len(upper))
+        if view:
+            seen_by(caller, upper, ((0, len(upper)),))
+    assert ledger.seen(caller, text) == ((0, 300), (307, 607))
+    edits = [Edit("a", "xx", replace_all=True), Edit("b", "yy", replace_all=True)]
+    content, applied = apply_edits(text.content, edits)
+    check_seen(text, ledger.seen(caller, text), applied)
+    after = file(content)
+    await ledger.note_edited(caller, "a", after.sha256, content, applied)
+    seen = ledger.seen(caller, after)
+    assert not any(a < 457 and b > 450 for a, b in seen), seen
+    _, unseen = apply_edits(content, [Edit("hidden", "lost")])
+    with pytest.raises(Changed, match="not shown yet"):
+        check_seen(after, seen, unseen)
+    with pytest.raises(Changed, match="would be replaced"):
+        ledger.check_whole(caller, after, "edit_file")
+
+
+@pytest.mark.parametrize("view", [None, View()], ids=["client", "model"])
+async def test_hundreds_of_edits_leave_few_pieces_and_the_loop_free(view: View | None) -> None:
+    ledger, caller = ReadLedger(), replace(CALLER, view=view)
+    text = file("".join(f"line {n:04}\n" for n in range(300)))
+    read(ledger, caller, text)
+    if view:
+        seen_by(caller, text.content, ((0, len(text.content)),))
+    for word in ("first", "second"):
+        edits = [Edit(line, f"{word} {line[-4:]}") for line in text.content.split("\n")[:-1]]
+        content, applied = apply_edits(text.content, edits)
+        text = file(content)
+        noting = asyncio.create_task(ledger.note_edited(caller, "a", text.sha256, content, applied))
+        await asyncio.sleep(0)
+        assert not noting.done(), "it was computed on the loop"
+        await noting
+        pieces = ledger._readers[next(iter(ledger._readers))]["a"].pieces
+        assert len(pieces) <= 500
+        if view is None:
+            assert ledger.seen(caller, text) == ((0, len(content)),)

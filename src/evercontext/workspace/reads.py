@@ -7,24 +7,25 @@ part it is enough to have seen that part.
 
 from __future__ import annotations
 
+import heapq
+import sys
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from evercontext.domain.tool import Caller, Door
 from evercontext.domain.view import Mark, Ranges, clipped, joined
 from evercontext.errors import Changed
 from evercontext.files.tree import FileText, Written
-from evercontext.workspace.edits import Applied, Span
+from evercontext.process.workers import think
+from evercontext.workspace.edits import Applied
 
 _READERS = 256
 _FILES = 512
 _LONGEST_KEPT = 65_536
 _RANGES_NAMED = 5
 _MOST_PIECES = 500
-_MOST_SPANS = 200
-"""Places of one call that are told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +50,15 @@ class _Piece:
         shown = ((a + shift, b + shift) for a, b in (mark.now if now else mark.ever))
         return clipped(shown, self.start, self.end)
 
-    def part(self, start: int, end: int, shift: int = 0) -> list[_Piece]:
+    def part(self, start: int, end: int, shift: int) -> _Piece | None:
         """What of it lies between two places, moved."""
-        lead = self.lead
-        if not shift and start <= self.start and self.end <= end:
-            return [self]
-        return [
-            replace(self, start=a + shift, end=b + shift,
-                    lead=None if lead is None else lead + a - self.start)
-            for a, b in clipped([(self.start, self.end)], start, end)
-        ]  # fmt: skip
+        first, last = max(self.start, start), min(self.end, end)
+        if first >= last:
+            return None
+        if not shift and (first, last) == (self.start, self.end):
+            return self
+        lead = None if self.lead is None else self.lead + first - self.start
+        return _Piece(first + shift, last + shift, self.mark, lead)
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class ReadLedger:
         read = self._files(caller).get(file.path)
         if read is None or read.sha256 != file.sha256:
             read = _Read(file.sha256, _kept(file.content))
-        read.pieces = [*read.pieces[-_MOST_PIECES:], _Piece(start, end, mark, lead)]
+        read.pieces = _with(read.pieces, _Piece(start, end, mark, lead))
         self._keep(caller, file.path, read)
 
     def note_written(self, caller: Caller, path: str, sha256: str, content: str) -> None:
@@ -94,16 +94,15 @@ class ReadLedger:
         piece = _Piece(0, len(content), _written(caller))
         self._keep(caller, path, _Read(sha256, _kept(content), [piece]))
 
-    def note_edited(
+    async def note_edited(
         self, caller: Caller, path: str, sha256: str, content: str, applied: Sequence[Applied]
     ) -> None:
         """Remember what came of edits: what was seen before is known, and the new texts."""
         before = self._files(caller).get(path)
         pieces = before.pieces if before else []
-        mark = _written(caller)
-        simple = sum(len(done.spans) for done in applied) <= _MOST_SPANS
-        for done in applied:
-            pieces = _carried(pieces, done if simple else _as_one(done), mark)
+        most = min(_MOST_PIECES, len(pieces) + 2 * sum(len(done.spans) for done in applied))
+        work = len(applied) * most
+        pieces = await think(work, _carried_all, pieces, applied, _written(caller))
         self._keep(caller, path, _Read(sha256, _kept(content), pieces))
 
     def note_appended(self, caller: Caller, written: Written) -> None:
@@ -113,7 +112,7 @@ class ReadLedger:
         if read is None or not before or not after or not sha256 or read.content != before:
             return
         added = _Piece(len(before), len(after), _written(caller))
-        self._keep(caller, written.path, _Read(sha256, _kept(after), [*read.pieces, added]))
+        self._keep(caller, written.path, _Read(sha256, _kept(after), _with(read.pieces, added)))
 
     def has_read(self, caller: Caller) -> bool:
         """Whether the caller has read anything at all."""
@@ -218,32 +217,71 @@ class _Lines:
         return bisect_right(self._starts, place, hi=self.total)
 
 
+def _carried_all(
+    pieces: list[_Piece], applied: Sequence[Applied], mark: Mark | None
+) -> list[_Piece]:
+    for done in applied:
+        pieces = _carried(pieces, done, mark)
+        if len(pieces) > _MOST_PIECES:
+            pieces = _fewer(pieces)
+    return _joined(pieces)
+
+
 def _carried(pieces: Iterable[_Piece], done: Applied, mark: Mark | None) -> list[_Piece]:
     """The pieces after an edit; what it wrote is known.
 
     Where one span stands for very many places, the text between them was seen, and need not be
     before the model any more.
     """
-    moved: list[_Piece] = []
+    known = mark if done.placed or mark is None else Mark(present=False)
+    between: list[tuple[int, int, int]] = []
+    """From, to, and how far it moves."""
+    written: list[_Piece] = []
     place = shift = 0
-    old = list(pieces)
     for span in done.spans:
-        moved += [part for piece in old for part in piece.part(place, span.start, shift)]
+        between.append((place, span.start, shift))
         start = span.start + shift
-        known = mark if done.placed or mark is None else Mark(present=False)
-        moved.append(_Piece(start, start + span.size, known))
+        written.append(_Piece(start, start + span.size, known))
         shift += span.size - (span.end - span.start)
         place = span.end
-    rest = max((piece.end for piece in old), default=0)
-    return [*moved, *(part for piece in old for part in piece.part(place, rest, shift))]
+    between.append((place, sys.maxsize, shift))
+    ends = [end for _, end, _ in between]
+    moved: list[_Piece] = []
+    for piece in pieces:
+        for start, end, shift in between[bisect_right(ends, piece.start) :]:
+            if start >= piece.end:
+                break
+            if part := piece.part(start, end, shift):
+                moved.append(part)
+    return moved + written
 
 
-def _as_one(done: Applied) -> Applied:
-    """All places of an edit as one, of which nothing more is known."""
-    first, last = done.spans[0], done.spans[-1]
-    growth = sum(span.size - (span.end - span.start) for span in done.spans)
-    span = Span(first.start, last.end, last.end - first.start + growth)
-    return replace(done, spans=(span,), placed=False)
+def _with(pieces: list[_Piece], newest: _Piece) -> list[_Piece]:
+    return [*_joined(pieces)[-_MOST_PIECES + 1 :], newest]
+
+
+def _fewer(pieces: list[_Piece]) -> list[_Piece]:
+    """As few as are kept: the smallest are forgotten, and must be read again."""
+    pieces = _joined(pieces)
+    if len(pieces) <= _MOST_PIECES:
+        return pieces
+    sizes = [piece.end - piece.start for piece in pieces]
+    largest = heapq.nlargest(_MOST_PIECES, range(len(pieces)), key=sizes.__getitem__)
+    return [pieces[number] for number in sorted(largest)]
+
+
+def _joined(pieces: list[_Piece]) -> list[_Piece]:
+    """The same, with one piece for neighbours that are known in the same way."""
+    alike: dict[Mark | None, list[tuple[int, int]]] = {}
+    shown: list[_Piece] = []
+    for piece in pieces:
+        if piece.mark is None or piece.lead is None:
+            alike.setdefault(piece.mark, []).append((piece.start, piece.end))
+        else:
+            shown.append(piece)
+    for mark, places in alike.items():
+        shown += [_Piece(start, end, mark) for start, end in joined(places) if start < end]
+    return shown
 
 
 def _gaps(seen: Ranges, size: int) -> Ranges:

@@ -126,7 +126,7 @@ def _writer(
         if mode is WriteMode.APPEND and written.before is not None:
             ledger.note_appended(caller, written)
         else:
-            _know(ledger, caller, written)
+            await _know(ledger, caller, written)
         done = "created" if written.created else "wrote"
         controls = await think(len(content), report_controls, content)
         return _result(f"{done} {written.path}", written, controls)
@@ -208,7 +208,7 @@ def _edit_tool(
             caller,
             if_match=made.file.sha256,
         )
-        _know(ledger, caller, written, made.applied)
+        await _know(ledger, caller, written, made.applied)
         return _result(f"edited {written.path}", written, made.notes)
 
     async def preview(arguments: Arguments, caller: Caller) -> tuple[FileChange, ...]:
@@ -325,7 +325,7 @@ async def _check_overwrite(
     ledger.check_overwrite(caller, file, instead="edit_file")
 
 
-def _know(
+async def _know(
     ledger: ReadLedger,
     caller: Caller,
     written: Written,
@@ -336,7 +336,7 @@ def _know(
     if not sha256 or content is None:
         return
     if applied is not None:
-        ledger.note_edited(caller, path, sha256, content, applied)
+        await ledger.note_edited(caller, path, sha256, content, applied)
     else:
         ledger.note_written(caller, path, sha256, content)
 
