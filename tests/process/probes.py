@@ -506,6 +506,24 @@ def slow_the_disk_of_a_foreign_process(world: World) -> bool:
     return system_call(251, 30, 1, world["victim"], 2 << 13 | 7)
 
 
+def in_a_group_of_its_own() -> None:
+    """A hole must slow down nobody but the probe."""
+    if os.getpgrp() != os.getpid():
+        os.setpgid(0, 0)
+
+
+@probe
+def slow_a_group_of_processes(_world: World) -> bool:
+    in_a_group_of_its_own()
+    return system_call(141, 140, os.PRIO_PGRP, 0, 19)
+
+
+@probe
+def slow_the_disk_of_a_group_of_processes(_world: World) -> bool:
+    in_a_group_of_its_own()
+    return system_call(251, 30, 2, 0, 2 << 13 | 7)
+
+
 # -- kernel ----------------------------------------------------------------------------------------
 
 

@@ -35,6 +35,7 @@ _FREE_FOR_ANYBODY = """
     walk_foreign_root kill_outside limit_foreign_process attach_shared_memory set_user_id_file
     attach_shared_memory_by_number remove_shared_memory read_foreign_message set_foreign_semaphore
     pin_foreign_process idle_foreign_process slow_the_disk_of_a_foreign_process
+    slow_a_group_of_processes slow_the_disk_of_a_group_of_processes
     kill_the_supervisor chmod_what_may_be_read touch_what_may_be_read
     hard_link_git move_hidden_file link_into_git rename_into_git directory_in_git
     write_git_from_inside chmod_git_through_a_link touch_git write_git_of_a_moved_folder

@@ -104,6 +104,7 @@ NEW_NAMESPACES = 0x7E020080
 SET_ID = stat.S_ISUID | stat.S_ISGID
 O_CREAT, O_TMPFILE = 0o100, 0o20000000
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
+PRIO_PROCESS, IOPRIO_WHO_PROCESS = 0, 1
 INET, INET6, NETLINK = 2, 10, 16
 STREAM, SEQPACKET = 1, 5
 
@@ -142,6 +143,9 @@ class Filter:
         yield from (Rule(name, ABSENT) for name in OLD_KERNEL)
         yield Rule("clone", REFUSE, (Test(0, NEW_NAMESPACES, 0, equal=False),))
         yield from (Rule("ioctl", REFUSE, (_is(1, code),)) for code in (TIOCSTI, TIOCLINUX))
+        # Zero is not only the process itself: it is also its whole group, or all of its user's.
+        yield Rule("setpriority", REFUSE, (_is_not(0, PRIO_PROCESS),))
+        yield Rule("ioprio_set", REFUSE, (_is_not(0, IOPRIO_WHO_PROCESS),))
         yield from _set_id_rules()
         yield from self._socket_rules()
         if self.watch_metadata:
@@ -182,6 +186,10 @@ def _is(argument: int, value: int) -> Test:
     return Test(argument, 0xFFFFFFFF, value)
 
 
+def _is_not(argument: int, value: int) -> Test:
+    return Test(argument, 0xFFFFFFFF, value, equal=False)
+
+
 def _set_id_rules() -> Iterator[Rule]:
     """Refuse device nodes, and files that would run as somebody else."""
     modes = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1}
@@ -200,11 +208,11 @@ def _landlock_gaps() -> Iterator[Rule]:
     yield from (Rule(name, REFUSE) for name in SHARED)
     yield from (Rule(name, ABSENT) for name in OLD_TIMES)
     yield from (Rule(name, UNSUPPORTED) for name in ATTRIBUTES)
-    yield Rule("prlimit64", REFUSE, (Test(0, 0xFFFFFFFF, 0, equal=False),))
+    yield Rule("prlimit64", REFUSE, (_is_not(0, 0),))
     for name in ("setpriority", "ioprio_set"):
-        yield Rule(name, REFUSE, (Test(1, 0xFFFFFFFF, 0, equal=False),))
+        yield Rule(name, REFUSE, (_is_not(1, 0),))
     for name in SCHEDULING:
-        yield Rule(name, REFUSE, (Test(0, 0xFFFFFFFF, 0, equal=False),))
+        yield Rule(name, REFUSE, (_is_not(0, 0),))
     yield from (Rule(name, NOTIFY) for name in METADATA)
 
 
