@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from evercontext.agent.judgement import judge
+from evercontext.agent.judgement import judge, left_undone
 from evercontext.agent.progress import Progress
 from evercontext.domain.message import ToolCall
 from evercontext.domain.outcome import Outcome
@@ -76,3 +76,15 @@ def test_what_several_parts_did_is_added_up() -> None:
     whole.add(other)
     assert (whole.achieved, whole.failed_call, whole.failed_edit) == (True, "edit_file", True)
     assert list(whole.changed) == ["b.py"]
+
+
+@pytest.mark.parametrize("name", ["", "read\n\x1b[2Jfile", "語" * 5_000])
+def test_a_tool_that_is_not_there_fails_under_a_short_plain_name(name: str) -> None:
+    progress, call = Progress(), ToolCall("1", name, {})
+    progress.note(call, LOST)
+    assert judge(progress, None) is Outcome.FAILED
+    line = left_undone(progress) or ""
+    assert line.isprintable()
+    assert len(line) < 200
+    progress.note(call, ran(0))
+    assert judge(progress, None) is Outcome.DONE

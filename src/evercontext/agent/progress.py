@@ -8,6 +8,7 @@ from evercontext.agent.repetition import exit_code
 from evercontext.domain.message import ToolCall
 from evercontext.domain.tool import ToolResult
 from evercontext.errors import ModeRefused
+from evercontext.tools.audit import printable
 
 
 @dataclass(slots=True)
@@ -51,7 +52,7 @@ class Progress:
         if acts and not isinstance(result.error, ModeRefused):
             self.failed_command = exit_code(result) or None
             if not result.ok:
-                self.failed_call, self.failed_edit = call.name, edits
+                self.failed_call, self.failed_edit = _name(call), edits
             elif self._makes_good(call, result):
                 self.failed_call, self.failed_edit = "", False
         if result.ok and not exit_code(result):
@@ -62,6 +63,11 @@ class Progress:
             self.changed[change.path] = real or self.changed.get(change.path, False)
 
     def _makes_good(self, call: ToolCall, result: ToolResult) -> bool:
-        if not self.failed_edit or call.name == self.failed_call:
+        if not self.failed_edit or _name(call) == self.failed_call:
             return True
         return bool(result.changes) and not self.failed_command
+
+
+def _name(call: ToolCall) -> str:
+    """What a call is called on the screen: the model may ask for a tool by any name, or by none."""
+    return printable(call.name, 80) or "a call"
