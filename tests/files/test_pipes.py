@@ -37,3 +37,13 @@ def test_what_git_does_not_read_is_no_pipe_for_it(project: Path, tmp_path: Path)
     (project / ".git/config").symlink_to(project / "pipe")
     assert pipe_for_git(project, {}) == ".git/config"
     assert pipe_for_git(tmp_path, {}) is None, "outside of a repository git reads nothing"
+
+
+def test_installed_programs_are_not_looked_through(project: Path) -> None:
+    """They are most of a tree; a branch may be called like them."""
+    (project / "node_modules/a").mkdir(parents=True)
+    os.mkfifo(project / "node_modules/a/.gitignore")
+    assert pipe_for_git(project, {}) is None
+    (project / ".git/refs/heads/venv").mkdir()
+    os.mkfifo(project / ".git/refs/heads/venv/new")
+    assert pipe_for_git(project, {}) == ".git/refs/heads/venv/new"

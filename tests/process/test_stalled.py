@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,25 @@ async def test_a_slow_program_is_left_to_end(tmp_path: Path) -> None:
 
 async def test_a_program_that_cannot_start_says_so(tmp_path: Path) -> None:
     with pytest.raises(ProgramMissing):
-        await unless_stalled(run(["no-such-program"], cwd=tmp_path, timeout=9), a_pipe)
+        await unless_stalled(run(["no-such-program"], cwd=tmp_path, timeout=600), none)
+
+
+async def test_an_answer_that_comes_while_somebody_looks_counts() -> None:
+    """A pipe that git does not read is none of its business."""
+    began, ended = threading.Event(), threading.Event()
+
+    def look() -> str:
+        began.set()
+        ended.wait()
+        return ".git/pipe"
+
+    async def work() -> str:
+        while not began.is_set():
+            await asyncio.sleep(0.01)
+        ended.set()
+        return "answer"
+
+    assert await unless_stalled(work(), look) == "answer"
 
 
 async def test_who_gives_up_takes_the_program_along(tmp_path: Path) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from evercontext.files.gitdirs import enclosing, resolve
 from evercontext.files.names import printable
+from evercontext.files.protected import ENVIRONMENTS
 
 _READ_IN_TREE = frozenset({".gitignore", ".gitattributes", ".gitmodules", ".mailmap"})
 _MOST_SEEN = 500_000
@@ -34,12 +35,12 @@ def _endless(
     for directory in dict.fromkeys(directories):
         yield from filter(_is_endless, _odd(directory))
     # Git follows no link to a file like .gitignore.
-    read = (file for file in _odd(top) if file.name in _READ_IN_TREE)
+    read = (file for file in _odd(top, ENVIRONMENTS) if file.name in _READ_IN_TREE)
     yield from (file for file in read if not file.is_symlink() and _is_endless(file))
 
 
-def _odd(folder: Path) -> Iterator[Path]:
-    """Yield what is neither a directory nor a plain file below a folder."""
+def _odd(folder: Path, beside: Collection[str] = ()) -> Iterator[Path]:
+    """Yield what is neither a directory nor a plain file below a folder, but not in ``beside``."""
     pending, seen = [os.fspath(folder)], 0
     while pending and seen < _MOST_SEEN:
         try:
@@ -47,7 +48,8 @@ def _odd(folder: Path) -> Iterator[Path]:
                 for entry in entries:
                     seen += 1
                     if entry.is_dir(follow_symlinks=False):
-                        pending += [] if entry.name == ".git" else [entry.path]
+                        skipped = entry.name == ".git" or entry.name in beside
+                        pending += [] if skipped else [entry.path]
                     elif not entry.is_file(follow_symlinks=False):
                         yield Path(entry.path)
         except OSError:
