@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.errors import StoreProblem
+from evercontext.errors import StoreBusy, StoreProblem
 from evercontext.storage.copying import replicate, stamp_of
 
 
@@ -66,3 +66,28 @@ def test_no_database_is_no_copy(tmp_path: Path) -> None:
     with pytest.raises(StoreProblem):
         replicate(tmp_path / "nothing.db", tmp_path / "y.db")
     assert stamp_of(tmp_path / "nothing.db") == ""
+
+
+def test_a_copy_is_dropped_if_somebody_began_to_write_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F1: half of it may be from before and half from after; what the target held stays."""
+    source, target = tmp_path / "a" / "x.db", tmp_path / "b" / "x.db"
+    source.parent.mkdir()
+    target.parent.mkdir()
+    _write(source, 1).close()
+    replicate(source, target)
+    copy = shutil.copyfile
+
+    def write_then_copy(file: Path, other: Path) -> None:
+        _write(source, 2).close()
+        copy(file, other)
+
+    monkeypatch.setattr(shutil, "copyfile", write_then_copy)
+    with pytest.raises(StoreBusy, match="began to write"):
+        replicate(source, target)
+    assert _numbers(target) == [1]
+    assert [file.name for file in target.parent.iterdir()] == ["x.db"]
+    with pytest.raises(StoreBusy):
+        replicate(source, target.with_name("new.db"))
+    assert not target.with_name("new.db").exists()

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
+from evercontext.errors import StoreBusy, StoreProblem
 from evercontext.storage.connect import BUSY_SECONDS, create_private, translated
 
 _LOG, _SHARED = "-wal", "-shm"
@@ -29,25 +30,29 @@ def stamp_of(database: Path) -> str:
 
 def replicate(source: Path, target: Path) -> None:
     """Make ``target`` hold what ``source`` holds, whole or not at all; readers of both go on."""
-    with translated(), tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+    with (
+        translated(),
+        tempfile.TemporaryDirectory(dir=target.parent) as scratch,
+        closing(_reading(source, Path(scratch))) as old,
+    ):
         create_private(target)
-        with (
-            closing(_reading(source, Path(scratch))) as old,
-            closing(sqlite3.connect(target, timeout=BUSY_SECONDS)) as new,
-        ):
+        with closing(sqlite3.connect(target, timeout=BUSY_SECONDS)) as new:
             old.backup(new)
 
 
 def _reading(source: Path, scratch: Path) -> sqlite3.Connection:
+    if not source.is_file():
+        raise StoreProblem("there is no database to copy", fix="Nothing was changed")
     log = _beside(source, _LOG)
-    if not log.exists() or not log.stat().st_size:
-        # Nobody writes: read without the files that SQLite would put beside it.
-        return _opened(source, "mode=ro&immutable=1")
-    if _beside(source, _SHARED).exists():
+    before = stamp_of(source)
+    written = log.exists() and log.stat().st_size > 0
+    if written and _beside(source, _SHARED).exists():
         return _opened(source, "mode=ro")
-    # Left by a process that was killed; reading it here would write beside it.
-    for file in (source, log):
+    # Nobody writes, or whoever did was killed: SQLite would put files beside it to read it.
+    for file in (source, log) if written else (source,):
         shutil.copyfile(file, scratch / file.name)
+    if stamp_of(source) != before:
+        raise StoreBusy("another process began to write the database", fix="Try again")
     return _opened(scratch / source.name, "mode=rw")
 
 
