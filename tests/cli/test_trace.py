@@ -3,6 +3,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import subprocess
+import threading
 from datetime import datetime
 from pathlib import Path
 
@@ -24,7 +26,7 @@ from evercontext.events.log import EventLog
 from evercontext.files.policy import FilePolicy
 from evercontext.files.tree import WriteMode
 from evercontext.workspace.workspace import LocalWorkspace
-from tests.cli.command import evercontext, home
+from tests.cli.command import EVERCONTEXT, evercontext, home
 
 FIRST = "11111111-aaaa-4aaa-8aaa-000000000001"
 SECOND = "11111111-bbbb-4bbb-8bbb-000000000002"
@@ -237,3 +239,32 @@ def test_a_file_whose_time_lies_behind_its_events_is_not_left_out(tmp_path: Path
     os.utime(files["later"], (begun - 1, begun - 1))
     os.utime(files["earlier"], (begun + 1, begun + 1))
     assert [one.text for one in newest(tmp_path, 1)] == ["later"]
+
+
+def test_tail_leaves_out_what_another_project_began_before_it(
+    log: EventLog, tmp_path: Path
+) -> None:
+    """F9: only the log knows where a task began that runs already."""
+    for trace_id, root in ((FIRST, "/p"), (SECOND, str(tmp_path))):
+        task = Task(text="work", root=root, model="scripted:x", mode="agent", door="run")
+        log.emit(task, trace_id=trace_id)
+    seen = threading.Event()
+
+    def go_on() -> None:
+        while not seen.wait(0.05):
+            log.emit(Notice(level="info", text="of theirs"), trace_id=FIRST)
+            log.emit(Notice(level="info", text="of ours"), trace_id=SECOND)
+
+    writer = threading.Thread(target=go_on)
+    command = [EVERCONTEXT, "trace", "tail"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        writer.start()
+        try:
+            assert process.stdout
+            # Between two of ours was one of theirs.
+            lines = [process.stdout.readline() for _ in range(3)]
+        finally:
+            seen.set()
+            writer.join()
+            process.terminate()
+    assert all("of ours" in line for line in lines), lines

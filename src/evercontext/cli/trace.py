@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from datetime import datetime
@@ -90,11 +91,11 @@ def tail(everywhere: bool, as_json: bool, **place: Any) -> None:
 
 
 async def _tail(settings: Settings, everywhere: bool, as_json: bool) -> None:
-    foreign = traces.Foreign(settings.root)
+    foreign = traces.Foreign(settings.root, settings.traces)
     screen = Screen(sys.stdout, no_color=settings.no_color)
     print(f"following {settings.traces}, Ctrl-C ends", file=sys.stderr, flush=True)
     async for event in follow(settings.traces):
-        if not everywhere and foreign.holds(event):
+        if not everywhere and await asyncio.to_thread(foreign.holds, event):
             continue
         if as_json:
             screen.line(json.dumps(event.to_json(), ensure_ascii=False))
