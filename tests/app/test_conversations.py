@@ -11,7 +11,8 @@ from evercontext.app.conversations import (
     past_sessions,
     switch_model,
 )
-from evercontext.errors import ModelRefused, ModelUnknown, UsageError
+from evercontext.domain.event import Notice
+from evercontext.errors import ModelProblem, ModelRefused, ModelUnknown, UsageError
 
 
 @pytest.mark.contract("N24", "N34", "N35", "N37")
@@ -94,3 +95,52 @@ async def test_a_tiny_model_has_room_to_talk(tmp_path: Path) -> None:
         await switch_model(app, talk, name)
         assert "run_command" in {tool.name for tool in talk.tools()}
         await talk.end()
+
+
+@pytest.mark.contract("N13")
+@pytest.mark.parametrize("gone", ["script", "key"])
+async def test_a_session_whose_model_is_gone_goes_on_with_the_default_and_says_so(
+    tmp_path: Path, gone: str
+) -> None:
+    script = testing.write_script(tmp_path / "own.jsonl", [{"text": "hello"}])
+    default = testing.write_script(tmp_path / "default.jsonl", [{"text": "from the default"}])
+    async with testing.house(tmp_path, model_name=default) as app:
+        talk = await open_conversation(app, model_name=script)
+        await talk.turn("who?")
+        if gone == "key":
+            await talk.sessions.set_metadata(talk.session.id, "model", "openai:gpt-4.1")
+        await talk.end()
+    own = "openai:gpt-4.1" if gone == "key" else script
+    if gone == "script":
+        (tmp_path / "own.jsonl").rename(tmp_path / "away.jsonl")
+    async with testing.house(tmp_path, model_name=default) as app:
+        heard: list[str] = []
+        stop = app.events.subscribe(
+            lambda event: heard.append(event.body.text) if isinstance(event.body, Notice) else None
+        )
+        talk = await open_conversation(app, resume="last")
+        stop()
+        assert heard == [talk.problem]
+        assert own in heard[0]
+        assert "default.jsonl" in heard[0]
+        assert (await talk.turn("and now?")).text == "from the default"
+        # It was not chosen for the session: once its own is back, it goes on with that.
+        assert (await find_session(app, "last")).metadata["model"] == own
+        with pytest.raises(ModelProblem):
+            await open_conversation(app, resume="last", model_name=own)
+        await talk.end()
+
+
+async def test_the_default_is_not_chosen_by_a_new_session_or_a_copy(tmp_path: Path) -> None:
+    default = testing.write_script(tmp_path / "a.jsonl", [{"text": "hello"}])
+    async with testing.house(tmp_path, model_name=default) as app:
+        first = await open_conversation(app)
+        await first.turn("who?")
+        new = await open_conversation(app, otherwise=default)
+        await new.turn("who?")
+        copy = await open_conversation(app, resume=first.session.id, fork=True, otherwise=default)
+        for talk in (first, new, copy):
+            kept = await talk.sessions.get_by_id(talk.session.id)
+            assert kept
+            assert "model" not in kept.metadata
+            await talk.end()

@@ -90,6 +90,8 @@ class Conversation:
     """Of all turns, handovers and summaries since it was opened."""
     few: tuple[str, ...] = ()
     """The only tools that a tiny model is offered: all of them would fill its window."""
+    problem: str | None = None
+    """Why it does not go on with the model that was chosen for it."""
     _stored: dict[int, int] = field(default_factory=dict)
     """Row ids of the messages in ``history``, by identity."""
 

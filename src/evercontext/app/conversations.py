@@ -9,8 +9,10 @@ from evercontext.app.equipment import ESSENTIAL
 from evercontext.app.house import EverContext, limits
 from evercontext.app.models import open_model
 from evercontext.app.prices import price
+from evercontext.domain.event import Notice
+from evercontext.domain.model import Model
 from evercontext.domain.tool import Mode
-from evercontext.errors import StoreGone, UsageError
+from evercontext.errors import ModelProblem, StoreGone, UsageError
 from evercontext.memory.session_search import look_back_tool
 from evercontext.memory.sessions import Session
 
@@ -51,16 +53,19 @@ async def open_conversation(
     resume: str | None = None,
     fork: bool = False,
     model_name: str | None = None,
+    otherwise: str | None = None,
     mode: Mode = Mode.AGENT,
 ) -> Conversation:
     """Open a conversation in the app's root; ``resume`` takes a session up again.
 
-    A session that was given a model of its own goes on with that, unless another is named.
+    A session that was given a model of its own goes on with that, unless another is named. Where
+    none is, or its own cannot be opened, ``otherwise`` is taken, or the default: neither was chosen
+    for the session, so neither is kept with it.
     """
     sessions, messages = app.memory.sessions, app.memory.messages
     kept = await find_session(app, resume) if resume else None
-    name = model_name or (kept.metadata.get("model") if kept else None)
-    model = await open_model(app.settings, name)
+    own = kept.metadata.get("model") if kept and not model_name else None
+    model, problem = await _opened(app, own, model_name or otherwise)
     bare = model.info.bare_name
     if kept and not fork:
         await sessions.restore(kept.id, bare)
@@ -70,8 +75,11 @@ async def open_conversation(
         if kept:
             await messages.copy(kept.id, session.id)
             session = await sessions.adopt(session.id, kept)
-    if name and session.metadata.get("model") != model.info.name:
-        await sessions.set_metadata(session.id, "model", model.info.name)
+    chosen = own or (model.info.name if model_name else None)
+    if chosen and session.metadata.get("model") != chosen:
+        await sessions.set_metadata(session.id, "model", chosen)
+    if problem:
+        app.events.emit(Notice(level="warning", text=problem), trace_id=session.id)
     conversation = Conversation(
         session=session,
         model=model,
@@ -88,9 +96,26 @@ async def open_conversation(
         mode=mode,
         principal=app.principal,
         few=ESSENTIAL,
+        problem=problem,
     )
     await conversation.load()
     return conversation
+
+
+async def _opened(
+    app: EverContext, own: str | None, otherwise: str | None
+) -> tuple[Model, str | None]:
+    """The model of a session or another one, and why it is not its own."""
+    if own is None:
+        return await open_model(app.settings, otherwise), None
+    try:
+        return await open_model(app.settings, own), None
+    except ModelProblem as error:
+        model = await open_model(app.settings, otherwise)
+        return model, (
+            f"the model of this session, {own}, cannot be opened: {error.message}; it goes on with"
+            f" {model.info.name}"
+        )
 
 
 async def switch_model(app: EverContext, conversation: Conversation, name: str) -> None:

@@ -84,6 +84,8 @@ async def _chat(given: dict[str, Any]) -> Outcome:
         talk = await _conversation(app, given)
         screen = Screen(sys.stdout, no_color=settings.no_color)
         warn(app, screen)
+        if talk.problem:
+            screen.line(screen.wrapped(f"warning: {one_line(talk.problem)}"), "yellow")
         stored = StoredRules(app.store, talk.session.project_path)
         root = str(settings.root.resolve())
         permissions = await open_permissions(stored, root, yes=given["yes"])

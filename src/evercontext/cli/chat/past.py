@@ -11,6 +11,7 @@ from evercontext.errors import ModeRefused, StoreGone, UsageError
 from evercontext.tools.approval import Gate
 
 if TYPE_CHECKING:
+    from evercontext.agent.conversation import Conversation
     from evercontext.cli.chat.dialogue import Dialogue
     from evercontext.memory.sessions import Session
 
@@ -76,21 +77,32 @@ async def fork(dialogue: Dialogue, given: str) -> None:
 
 
 async def _change_to(dialogue: Dialogue, resume: str | None = None, copy: bool = False) -> None:
-    from evercontext.app.conversations import find_session, open_conversation
+    from evercontext.app.conversations import open_conversation
 
     old = dialogue.talk
-    own = (await find_session(dialogue.app, resume)).metadata.get("model") if resume else None
+    # What the user named stays in force; what was only the default is not chosen by /new.
+    named = None if resume else await _named(old)
     new = await open_conversation(
         dialogue.app,
         resume=resume,
         fork=copy,
-        model_name=old.model.info.name if copy or not own else own,
+        model_name=named,
+        otherwise=old.model.info.name,
         mode=old.mode,
     )
     new.verify, new.repair = old.verify, old.repair
     await leave(dialogue)
     dialogue.talk = new
     dialogue.permissions.session.clear()
+
+
+async def _named(talk: Conversation) -> str | None:
+    """The model of a conversation, if somebody named it."""
+    with suppress(StoreGone):
+        session = await talk.sessions.get_by_id(talk.session.id)
+        name = talk.model.info.name
+        return name if session and session.metadata.get("model") == name else None
+    return None
 
 
 async def leave(dialogue: Dialogue) -> None:
