@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from evercontext.testing import git, tiny_repository
 from tests.cli.command import evercontext
 
 
@@ -71,6 +72,23 @@ def test_an_export_is_an_import_elsewhere(project: Path, tmp_path: Path) -> None
     [line] = evercontext("memory", "export", cwd=other).out.splitlines()
     was, now = json.loads(exported), json.loads(line)
     assert {**now, "project": ""} == {**was, "project": ""}
+
+
+@pytest.mark.slow
+def test_two_directories_that_become_one_project_lose_nothing(tmp_path: Path) -> None:
+    """F4: ids that both had kept what only one knew from being carried over."""
+    first, second = (tiny_repository(tmp_path / name, {"a": "b"}) for name in ("a", "b"))
+    evercontext("memory", "add", "Herons nest here", cwd=first)
+    exported = evercontext("memory", "export", cwd=first).out
+    assert evercontext("memory", "import", "-", cwd=second, stdin=exported).code == 0
+    evercontext("memory", "add", "Only b knows owls", cwd=second)
+    for place in (first, second):
+        git(place, "remote", "add", "origin", "git@git.example:team/app.git")
+    evercontext("memory", "list", cwd=first)
+    listed = evercontext("memory", "list", cwd=second)
+    assert "Only b knows owls" in listed.out
+    assert listed.out.count("Herons nest here") == 1
+    assert listed.err == ""
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime
+from typing import Any, cast
 
 import pytest
 
@@ -16,7 +17,7 @@ from evercontext.errors import StoreTimeout
 from evercontext.memory.memory_table import Memory, stamp
 from evercontext.memory.orchestrator import RetrievalOrchestrator
 from evercontext.memory.store import MemoryStore
-from evercontext.storage.store import Store
+from evercontext.storage.store import Row, Store
 
 NOW = datetime(2026, 5, 20, 12, tzinfo=UTC)
 
@@ -136,6 +137,71 @@ async def test_duplicates_across_scopes_are_shown_once(
     await memories.save_memory("deploy on fridays", project="/p", user_id="ana")
     found = await retrieval.retrieve("deploy", RetrievalOptions(project="/p", user_id="ana"))
     assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        ("I prefer C", "I prefer C++", "I prefer C#."),
+        ("Stop if x == 1", "Stop if x != 1"),
+        ("Sort while a < b", "Sort while a > b"),
+        ("The plan: 👍", "The plan: 👎"),
+        ("Use node -> leaf", "Use node & leaf", "Use node @ leaf"),
+        ("Keep retry on", "Keep !retry on"),
+        ("It froze at 5 degrees", "It froze at -5 degrees"),
+    ],
+)
+async def test_a_sign_makes_another_memory_of_it(
+    memories: MemoryStore, retrieval: RetrievalOrchestrator, told: tuple[str, ...]
+) -> None:
+    """F2"""
+    for content in told:
+        await memories.save_memory(content)
+    assert {one.content for one in await retrieval.retrieve(told[0])} == set(told)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [("We deploy on Fridays", "We deploy, on Fridays!"), ("`tox` is well-known", "tox: well known"),
+     ("会議は金曜", "「会議は金曜」。"), ("The plan: 👍", "The plan 👍\ufe0f")],
+)  # fmt: skip
+async def test_what_only_parts_words_makes_no_other_memory_of_it(
+    memories: MemoryStore, retrieval: RetrievalOrchestrator, told: tuple[str, ...]
+) -> None:
+    for content in told:
+        await memories.save_memory(content)
+    assert len(await retrieval.retrieve(told[0])) == 1
+
+
+class Counting:
+    """A store that counts the rows it gives out."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.rows = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def fetch_all(self, sql: str, *arguments: Any, **options: Any) -> list[Row]:
+        rows = await self._store.fetch_all(sql, *arguments, **options)
+        self.rows += len(rows)
+        return rows
+
+
+async def test_nothing_near_enough_ends_the_search_at_once(
+    memories: MemoryStore, database: Store
+) -> None:
+    turns = [turn(f"t{n}", f"Heron {n} was seen at pond {n}", "Ana") for n in range(300)]
+    await memories.save_many(turns)
+    counting = Counting(database)
+    retrieval = RetrievalOrchestrator(cast("Store", counting))
+    question = "Which heron would a minister of finance have preferred?"
+    assert await retrieval.retrieve(question, RetrievalOptions(5, project="/p"))
+    counting.rows = 0
+    far = RetrievalOptions(5, project="/p", min_similarity=0.9)
+    assert await retrieval.retrieve(question, far) == []
+    assert 0 < counting.rows < 50
 
 
 async def test_many_memories_are_ranked_like_few(

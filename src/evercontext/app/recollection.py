@@ -166,13 +166,25 @@ class Recollection:
                 self.events.emit(Notice(level="warning", text=said), trace_id=caller_trace)
         return changed
 
-    async def catch_up(self) -> None:
-        """Store what waited for the server, now if it answers, or whenever it is back."""
+    async def catch_up(self) -> list[str]:
+        """Store what waited for the server, now if it answers, or whenever it is back.
+
+        Return what a person should know of memories that could not be carried over.
+        """
+        warnings: list[str] = []
+
+        def failed(name: str, problem: EverContextError) -> None:
+            text = f"memories kept under the earlier name {name} were not carried over: {problem}"
+            warnings.append(text)
+            if self.events:
+                self.events.emit(Notice(level="warning", text=text), trace_id="memory")
+
         if isinstance(self.store, MayBeAway):
             self.store.on_change(self._changed)
         with suppress(StoreProblem, DiskFull):
             await self.memories.deliver()
-            await carry_over(self.store, await self._earlier_names())
+            await carry_over(self.store, await self._earlier_names(), failed)
+        return warnings
 
     async def _earlier_names(self) -> dict[str, str]:
         """What projects were called before: by their paths, and by the ids of the router."""

@@ -3,45 +3,83 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
-from evercontext.errors import UsageError
+from evercontext.errors import DiskFull, StoreGone, StoreProblem, UsageError
 from evercontext.memory.arrivals import supersede
 from evercontext.memory.memory_table import (
     ARCHIVE_KNOWN,
     COLUMNS,
+    DIGEST,
     NEXT_CHANGE,
     RENAME_PROJECT,
+    SAME_IDS,
     Memory,
     memory_of,
+    new_memory_id,
+    row_of,
 )
-from evercontext.storage.store import Store
+from evercontext.storage.store import Queries, Row, Store
 
 UNDONE = "undone"
 """In the origin of a memory that was put away with the work it tells of: what it had replaced."""
 
 
-async def carry_over(store: Store, names: Mapping[str, str]) -> int:
+Failed = Callable[[str, StoreProblem | DiskFull], None]
+"""Told the earlier name whose memories could not be carried over, and why."""
+
+
+async def carry_over(store: Store, names: Mapping[str, str], failed: Failed | None = None) -> int:
     """Give the memories of projects that are called otherwise now their present names.
 
-    ``names``: the present one of each earlier one. What both know is kept once.
+    ``names``: the present one of each earlier one. What both know is kept once. A name that cannot
+    be carried over does not stop the others.
     """
     earlier = [old for old, new in names.items() if old and old != new]
     if not earlier:
         return 0
     marks = ", ".join("?" * len(earlier))
-    found = await store.fetch_all(
+    rows = await store.fetch_all(
         f"SELECT DISTINCT project FROM memories WHERE project IN ({marks})",  # noqa: S608 - made of fixed words
         earlier,
     )
     moved = 0
-    for old in (str(row["project"]) for row in found):
-        async with store.transaction() as writing:
-            await writing.execute(ARCHIVE_KNOWN, (old, names[old]))
-            moved += await writing.execute(RENAME_PROJECT, (names[old], old))
+    for old in (str(row["project"]) for row in rows):
+        try:
+            async with store.transaction() as writing:
+                await writing.execute(ARCHIVE_KNOWN, (old, names[old]))
+                for row in await writing.fetch_all(SAME_IDS, (names[old], old)):
+                    await _make_room(writing, row)
+                moved += await writing.execute(RENAME_PROJECT, (names[old], old))
+        except StoreGone:
+            raise
+        except (StoreProblem, DiskFull) as problem:
+            if failed is None:
+                raise
+            failed(old, problem)
     return moved
+
+
+async def _make_room(writing: Queries, row: Row) -> None:
+    """Drop a memory whose id the new name has for the same words, or give it another id."""
+    if row["digest"] == row["known"] and row["state"] != "active":
+        await writing.execute("DELETE FROM memories WHERE number = ?", (row["number"],))
+        return
+    memory = replace(memory_of(row), id=new_memory_id())
+    values = row_of(memory, None, b"", None)
+    # A turn's digest holds its id, and so does the checksum.
+    digest = values[DIGEST] if row["state"] != "forgotten" else row["digest"]
+    await writing.execute(
+        "UPDATE memories SET id = ?, digest = ?, checksum = ? WHERE number = ?",
+        (memory.id, digest, values[-1], row["number"]),
+    )
+    await writing.execute(
+        "UPDATE memories SET superseded_by = ? WHERE project = ? AND superseded_by = ?",
+        (memory.id, row["project"], row["id"]),
+    )
 
 
 async def follow_undo(store: Store, taken_back: Mapping[str, bool], project: str) -> int:

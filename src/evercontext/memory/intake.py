@@ -10,9 +10,9 @@ from typing import Any, BinaryIO
 
 from evercontext.domain.memory import MemoryType, SourceType
 from evercontext.errors import UsageError
-from evercontext.memory.memory_table import Memory, stamp
+from evercontext.memory.memory_table import Memory, new_memory_id, stamp
 from evercontext.memory.moments import read_moment
-from evercontext.memory.store import LONGEST, new_memory_id
+from evercontext.memory.store import LONGEST
 
 _NAMED = 20
 """Lines that are named; of more, their number."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import secrets
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -83,8 +84,12 @@ class Memory:
         }
 
 
-# What stands between digits belongs to them: 3.5 and 35 are two numbers.
-_WORD = re.compile(r"\d+(?:[.,:/-]\d+)*|[^\W\d]+|[+-](?=\d)|[%$€£¥]")
+# What stands between digits belongs to them: 3.5 and 35 are two numbers. So do + and # to the word
+# before: C, C++ and C#. Every other sign counts (a < b, 👎) unless it only parts words.
+_PUNCTUATION = r""".,;:!?…'"`´‘’“”«»„()\[\]{}\-‐–—―/¡¿、。・「」『』【】〈〉《》〜\u200b-\u200f\ufe0e\ufe0f"""  # noqa: RUF001 - other scripts, too
+_WORD = re.compile(
+    rf"\d+(?:[.,:/-]\d+)*|[^\W\d]+[+#]*|-(?=\d)|!(?=[=\w])|[^\w\s{_PUNCTUATION}]"
+)
 _LITTLE = """
     a an the is are be been am it its this that these those and also just really very quite so then
     there well oh hey yeah please now still already actually basically simply indeed too
@@ -118,6 +123,20 @@ COLUMNS = (
     " importance, untrusted, origin, created_at, expires_at, valid_from, valid_until,"
     " superseded_by, state, seen"
 )
+
+SAME_IDS = f"""
+    SELECT * FROM (SELECT {COLUMNS}, digest, (SELECT other.digest FROM memories AS other
+        WHERE other.project = ? AND other.user_id = memories.user_id AND other.id = memories.id)
+        AS known FROM memories WHERE project = ?) AS named WHERE known IS NOT NULL ORDER BY number
+"""  # noqa: S608 - made of fixed words
+"""The memories of one project whose ids another one has, too, with the digest there."""
+DIGEST = 8
+"""Where the digest stands among the values of ``INSERT``."""
+
+
+def new_memory_id() -> str:
+    """Timestamp first, so that ids sort by age; random last, so that none collide."""
+    return f"m{datetime.now(UTC):%Y%m%d%H%M%S%f}{secrets.token_hex(3)}"
 
 
 def stamp(moment: datetime | None = None) -> str:

@@ -68,7 +68,7 @@ class RetrievalOrchestrator:
             results = await self._results(corpus, ranked, wanted, limit)
             if len(results) >= wanted.limit or len(ranked.slots) < most:
                 return results
-            if results and _similarities(ranked)[-1] < wanted.min_similarity:
+            if _similarities(ranked)[-1] < wanted.min_similarity:
                 return results
             # Duplicates took the places of others: look at further candidates.
             most *= _FURTHER

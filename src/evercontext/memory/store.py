@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from evercontext.domain.memory import MemoryType, SourceType
@@ -15,6 +14,7 @@ from evercontext.events.redact import Clean, cleaned, unchanged
 from evercontext.memory.arrivals import encoded, supersede
 from evercontext.memory.memory_table import (
     COLUMNS,
+    DIGEST,
     INSERT,
     NEXT_CHANGE,
     VISIBLE,
@@ -22,6 +22,7 @@ from evercontext.memory.memory_table import (
     Scope,
     digest_of,
     memory_of,
+    new_memory_id,
     seen_by,
     stamp,
 )
@@ -36,11 +37,6 @@ _BATCH = 500
 # The class below has a method called ``list``, which hides the type inside it.
 Memories = list[Memory]
 Rows = list[list[Any]]
-
-
-def new_memory_id() -> str:
-    """Timestamp first, so that ids sort by age; random last, so that none collide."""
-    return f"m{datetime.now(UTC):%Y%m%d%H%M%S%f}{secrets.token_hex(3)}"
 
 
 @dataclass(slots=True)
@@ -122,7 +118,7 @@ class MemoryStore:
             kept = await writing.fetch_one(
                 f"SELECT {COLUMNS} FROM memories WHERE project = ? AND user_id = ?"  # noqa: S608 - made of fixed words
                 " AND digest = ? AND state = 'active'",
-                (memory.project or "", memory.user_id or "", draft.rows[0][8]),
+                (memory.project or "", memory.user_id or "", draft.rows[0][DIGEST]),
             )
         assert kept is not None
         return memory_of(kept)
