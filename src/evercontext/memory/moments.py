@@ -185,10 +185,21 @@ _PHRASES: tuple[tuple[str, Meaning], ...] = (
 )
 
 _CLOCK = re.compile(
-    r"(?<![\d+:-])(\d{1,2})(?::|時)(\d{2})(?::(\d{2})(?:\.\d+)?|分)?\s*(am|pm|a\.m\.|p\.m\.)?", re.I
+    r"(午前|午後)?\s*(?<![\d+:-])(\d{1,2})"
+    r"(?::(\d{2})(?::(\d{2})(?:[.,]\d+)?)?(?!\d)|(時)(?:\s*(\d{1,2})分?(?:\s*(\d{1,2})秒)?|(半))?)?"
+    r"\s*(am\b|pm\b|a\.m\.?|p\.m\.?)?"
 )
-_ZONE = re.compile(r"(?:\b(z|utc|gmt)|\s?([+-])(\d{2}):?(\d{2}))\s*$", re.I)
-_EPOCH = re.compile(r"\d{9,19}(?:\.\d*)?", re.A)
+_ZONE = re.compile(
+    r"(?:\b(?:utc|gmt))?\s?([+-])(\d{2}):?(\d{2})(?!\d)(?:\s*\([a-z ]*\))?|\b(?:utc|gmt)\b"
+    r"|(?<![a-z])z\s*$"
+)
+_UNREAD = re.compile(
+    r"\d|[時午]|\b(?:am|pm|noon|midnight|utc|gmt|[ecmp]t|(?:[aecmpjkhbin]|ak|ae|ac|aw|nz|sa)[sd]t"
+    r"|cet|cest|eet|eest|wet|msk|sgt|hkt|pht|wib|[a-z]+/[a-z_]+)\b"
+)
+"""What says more about the time than was read: it would be another moment."""
+_EPOCH = re.compile(r"(?:\d{9,10}|\d{13}|\d{16}|\d{19})(?:\.\d*)?", re.A)
+_STAMP = re.compile(r"\d{12}(?:\d\d)?", re.A)
 _THOUSANDS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 """So large a number counts such parts of a second."""
 
@@ -196,25 +207,34 @@ _THOUSANDS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 def read_moment(written: str) -> datetime | None:
     """Return a written date and time in UTC, ``None`` if it is none, or could be two.
 
-    ISO, ``8 May, 2023``, ``1:56 pm on May 8, 2023``, ``2023/05/08 13:56``, ``2023年5月8日``,
-    ``08.05.2023``, or seconds or milliseconds since 1970. Without a zone it is that of this
-    machine, as the asker's yesterday is.
+    ISO, ``8 May, 2023``, ``1:56 pm on May 8, 2023``, ``2023/05/08 13:56``, ``2023年5月8日 午後1時``,
+    ``08.05.2023``, ``20230508135600``, or seconds or milliseconds since 1970. Without a zone it is
+    that of this machine, as the asker's yesterday is.
     """
     text = unicodedata.normalize("NFKC", written).strip().lower()
     if _EPOCH.fullmatch(text):
         return _of_epoch(float(text))
     try:
+        if _STAMP.fullmatch(text):
+            return _in_utc(datetime.strptime(text.ljust(14, "0"), "%Y%m%d%H%M%S"))  # noqa: DTZ007 - that of this machine
+        if text.isdecimal() and len(text) != len("20230508"):
+            return None
         return _in_utc(datetime.fromisoformat(text.upper()))
     except ValueError:
         pass
     days, rest = take_days(text)
-    if len(days) != 1:
+    # 05/05/2023 is the same day in either reading.
+    if len(set(days)) != 1:
         return None
     year, month, day, last = days[0]
     if year is None or day != last:
         return None
     try:
-        return _in_utc(datetime(year, month, day, *_clock(rest), tzinfo=_zone(rest)))
+        zone, rest = _take_zone(rest)
+        clock, rest = _take_clock(rest)
+        if _UNREAD.search(rest):
+            return None
+        return _in_utc(datetime(year, month, day, *clock, tzinfo=zone))
     except ValueError:
         return None
 
@@ -230,14 +250,16 @@ def _of_epoch(number: float) -> datetime | None:
         return None
 
 
-def _zone(text: str) -> timezone | None:
+def _take_zone(text: str) -> tuple[timezone | None, str]:
+    """Return the zone that a text names, and the text without it."""
     found = _ZONE.search(text)
     if found is None:
-        return None
-    if found[1]:
-        return UTC
-    size = timedelta(hours=int(found[3]), minutes=int(found[4]))
-    return timezone(-size if found[2] == "-" else size)
+        return None, text
+    rest = f"{text[: found.start()]} {text[found.end() :]}"
+    if not found[1]:
+        return UTC, rest
+    size = timedelta(hours=int(found[2]), minutes=int(found[3]))
+    return timezone(-size if found[1] == "-" else size), rest
 
 
 def day_of(moment: str) -> str:
@@ -256,10 +278,18 @@ def _in_utc(moment: datetime) -> datetime:
         return moment.replace(tzinfo=UTC)
 
 
-def _clock(text: str) -> tuple[int, int, int]:
-    found = _CLOCK.search(text)
-    if not found:
-        return 0, 0, 0
-    half = (found[4] or "").lower()[:1]
-    hour = int(found[1]) % 12 if half else int(found[1])
-    return hour + (12 if half == "p" else 0), int(found[2]), int(found[3] or 0)
+def _take_clock(text: str) -> tuple[tuple[int, int, int], str]:
+    """Return hour, minute and second that a text names, and the text without them."""
+    for found in _CLOCK.finditer(text):
+        before, number, minute, second, hours, minutes, seconds, half_past, after = found.groups()
+        if not (before or minute or hours or after):
+            continue
+        hour = int(number)
+        if before or after:
+            afternoon = before == "午後" or (after or "").startswith("p")
+            if hour > 12 and not afternoon:
+                raise ValueError(f"{hour} is no hour before noon")
+            hour = hour % 12 + (12 if afternoon else 0)
+        clock = hour, 30 if half_past else int(minute or minutes or 0), int(second or seconds or 0)
+        return clock, f"{text[: found.start()]} {text[found.end() :]}"
+    return (0, 0, 0), text
