@@ -86,10 +86,10 @@ class Memory:
 
 # What stands between digits belongs to them: 3.5 and 35 are two numbers. So do + and # to the word
 # before: C, C++ and C#. Every other sign counts (a < b, 👎) unless it only parts words.
-_PUNCTUATION = r""".,;:!?…'"`´‘’“”«»„()\[\]{}\-‐–—―/¡¿、。・「」『』【】〈〉《》〜\u200b-\u200f\ufe0e\ufe0f"""  # noqa: RUF001 - other scripts, too
-_WORD = re.compile(
-    rf"\d+(?:[.,:/-]\d+)*|[^\W\d]+[+#]*|-(?=\d)|!(?=[=\w])|[^\w\s{_PUNCTUATION}]"
+_PUNCTUATION = (
+    r""".,;:!?…'"`´‘’“”«»„()\[\]{}\-‐–—―/¡¿、。・「」『』【】〈〉《》〜\u200b-\u200f\ufe0e\ufe0f"""
 )
+_WORD = re.compile(rf"\d+(?:[.,:/-]\d+)*|[^\W\d]+[+#]*|-(?=\d)|!(?=[=\w])|[^\w\s{_PUNCTUATION}]")
 _LITTLE = """
     a an the is are be been am it its this that these those and also just really very quite so then
     there well oh hey yeah please now still already actually basically simply indeed too

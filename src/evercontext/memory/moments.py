@@ -207,16 +207,16 @@ _THOUSANDS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 def read_moment(written: str) -> datetime | None:
     """Return a written date and time in UTC, ``None`` if it is none, or could be two.
 
-    ISO, ``8 May, 2023``, ``1:56 pm on May 8, 2023``, ``2023/05/08 13:56``, ``2023年5月8日 午後1時``,
-    ``08.05.2023``, ``20230508135600``, or seconds or milliseconds since 1970. Without a zone it is
-    that of this machine, as the asker's yesterday is.
+    ISO, ``8 May, 2023``, ``1:56 pm on May 8, 2023``, ``2023/05/08 13:56``, ``08.05.2023``,
+    ``2023年5月8日 午後1時``, ``20230508135600``, or seconds or milliseconds since 1970. Without a
+    zone it is that of this machine, as the asker's yesterday is.
     """
     text = unicodedata.normalize("NFKC", written).strip().lower()
     if _EPOCH.fullmatch(text):
         return _of_epoch(float(text))
     try:
         if _STAMP.fullmatch(text):
-            return _in_utc(datetime.strptime(text.ljust(14, "0"), "%Y%m%d%H%M%S"))  # noqa: DTZ007 - that of this machine
+            return _in_utc(datetime.strptime(text.ljust(14, "0"), "%Y%m%d%H%M%S"))
         if text.isdecimal() and len(text) != len("20230508"):
             return None
         return _in_utc(datetime.fromisoformat(text.upper()))
