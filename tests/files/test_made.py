@@ -139,3 +139,17 @@ async def test_another_folder_of_that_name_stays(workspace: LocalWorkspace, plac
     assert (done.removed, done.moved) == ((), ())
     assert (place / "node_modules").is_dir()
     workspace.close()
+
+
+async def test_installed_programs_of_a_renamed_folder_stay(
+    workspace: LocalWorkspace, place: Path
+) -> None:
+    (place / "pkg/node_modules/p").mkdir(parents=True)
+    (place / "pkg/a.py").write_text("x = 1\n")
+    async with workspace.recording(CALLER) as recorded:
+        (place / "pkg").rename(place / "lib")
+    assert sorted(change.path for change in recorded.changes) == ["lib/a.py", "pkg/a.py"]
+    done = await undo(workspace.journal, CALLER.trace_id)
+    assert (done.restored, done.moved) == (("pkg/a.py",), ())
+    assert (place / "lib/node_modules/p").is_dir()
+    workspace.close()

@@ -122,14 +122,15 @@ def record(
     """Write the differences into the journal, so that they can be undone like any change.
 
     ``unsure`` names a command that is not expected to change files that were there: such a change
-    is kept apart, because an undo must not take back what the user did meanwhile.
+    is kept apart, because an undo must not take back what the user did meanwhile. What the first
+    look did not reach may have been there: nothing counts as new then.
     """
     entries: list[tuple[Entry, bytes | None]] = []
     lost = _lost_links(before, after)
-    made = tuple(sorted(after.directories - before.directories))
+    made = tuple(sorted(after.directories - before.directories)) if before.complete else ()
     for path in sorted(before.files.keys() | after.files.keys()):
         old, new = before.files.get(path), after.files.get(path)
-        if _same(old, new):
+        if _same(old, new) or (old is None and not before.complete):
             continue
         if (old and old.data is None) or (new and new.sha256 is None):
             lost.append(printable(path))
@@ -162,12 +163,20 @@ def _lost_links(before: Snapshot, after: Snapshot) -> list[str]:
 def _made(
     before: Snapshot, after: Snapshot, directories: Sequence[str], files: Sequence[str], trace: str
 ) -> Made | None:
-    """The links and directories that are new, and that no file of the journal accounts for."""
+    """The links and directories that are new, and that no file of the journal accounts for.
+
+    A folder of installed programs that came along with a renamed directory is not new.
+    """
+    if not before.complete:
+        return None
     known = before.links.keys() | before.files.keys()
     links = tuple(item for item in sorted(after.links.items()) if item[0] not in known)
     held = {parent for path in files for parent in _parents(path)}
     empty = tuple(name for name in directories if name not in held)
-    new = [(path, *at) for path, at in sorted(after.folders.items()) if path not in before.folders]
+    there, old = after.folders.items(), set(before.folders.values())
+    new = [
+        (path, *at) for path, at in sorted(there) if path not in before.folders and at not in old
+    ]
     return Made(trace, instant(), links, empty, tuple(new)) if links or empty or new else None
 
 
