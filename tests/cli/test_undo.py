@@ -113,3 +113,20 @@ def test_permissions_that_a_command_changed_are_shown_and_taken_back(
     assert "1 file changed" in ended.err
     assert "restored  old.txt" in undo(project).out
     assert (project / "old.txt").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.skipif(
+    not any(finding.works for finding in available()), reason="no sandbox works on this machine"
+)
+def test_what_no_undo_brings_back_is_not_promised(project: Path, tmp_path: Path) -> None:
+    (project / "sub").mkdir()
+    command = "mkdir sub/docs sub/.next; ln -s ../old.txt sub/link"
+    call = {"name": "run_command", "arguments": {"command": command}}
+    model = script(tmp_path / "made.jsonl", {"tool_calls": [call]}, {"text": "Done."})
+    ended = evercontext("run", "-t", "x", "-m", model, "--yes", cwd=project)
+    assert ended.code == 0, ended.err
+    ended = undo(project)
+    assert ended.code == 0, ended.err
+    assert list((project / "sub").iterdir()) == []
+    assert "(move it back by hand)" in ended.out
+    assert "bring it back" not in ended.err

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from evercontext.process.sandbox import available
 from evercontext.testing import tiny_repository
 from tests.cli.command import Ended, evercontext
 from tests.journeys.person import Person
@@ -105,3 +106,31 @@ def test_the_undo_of_a_chat_takes_its_memories_along(project: Path) -> None:
         person.sees("removed  beacon.py", "1 memory of this work")
         assert person.leaves() == 0
     assert remembered(project) == []
+
+
+@pytest.mark.skipif(
+    not any(finding.works for finding in available()), reason="no sandbox works on this machine"
+)
+def test_a_directory_that_was_put_to_use_is_not_taken_back(project: Path) -> None:
+    """The memories of the task that made it stay with the undo of another, and go with its own."""
+    (project / "src").mkdir()
+    turns: list[Any] = []
+    for folder in ("docs", "notes"):
+        noted = call("remember", content=f"The {folder} are below {folder}.")
+        turns += [{"tool_calls": [call("run_command", command=f"mkdir src/{folder}"), noted]}, DONE]
+    traces = []
+    for number in (0, 2):
+        model = script(project.parent / f"{number}.jsonl", *turns[number : number + 2])
+        asked = ("run", "-t", f"Step {number}", "-m", model, "--yes", "--json")
+        ended = evercontext(*asked, cwd=project)
+        assert ended.code == 0, ended.err
+        traces.append(json.loads(ended.out)["trace_id"])
+    worked(project)
+    (project / "src/docs/mine.md").write_text("mine\n")
+    assert evercontext("undo", cwd=project).code == 0
+    assert not (project / "beacon.py").exists()
+    assert {"The docs are below docs.", "The notes are below notes."} <= set(remembered(project))
+    assert "1 memory of this work" in evercontext("undo", traces[1], cwd=project).out
+    left = remembered(project)
+    assert "The docs are below docs." in left
+    assert "The notes are below notes." not in left

@@ -271,7 +271,7 @@ class EverContext:
             if not isinstance(self.workspace, LocalWorkspace):
                 raise ConfigError("the files are behind EC_MCP_URL", fix="Undo it there")
             done = await undo(self.workspace.journal, trace_id)
-            await self.memory.follow_undo(self.workspace.journal, trace_id)
+            await self.memory.follow_undo(self.workspace.journal, trace_id, done)
             kept = tuple({"path": one.path, "reason": one.reason} for one in done.kept)
             return RolledBack(
                 restored=done.restored, removed=done.removed, kept=kept, undo=done.trace_id

@@ -35,7 +35,7 @@ from evercontext.memory.sessions import Session, SessionRepository, real_path
 from evercontext.memory.store import QUEUED, MemoryStore
 from evercontext.memory.tools import memory_tools
 from evercontext.storage.store import LOCKED_OUT, MayBeAway, Store
-from evercontext.workspace.checkpoints import taken_back
+from evercontext.workspace.checkpoints import Undone, taken_back
 
 MOST = 5
 NEAR_ENOUGH = 0.2
@@ -148,9 +148,14 @@ class Recollection:
             said = f"{QUEUED}; what this task did is not yet stored"
             self.events.emit(Notice(level="warning", text=said), trace_id=caller.trace_id)
 
-    async def follow_undo(self, journal: Journal, caller_trace: str) -> int:
-        """Let what is remembered follow what was taken or brought back; return how many did."""
+    async def follow_undo(self, journal: Journal, trace_id: str, done: Undone) -> int:
+        """Let what is remembered follow what was taken or brought back; return how many did.
+
+        ``trace_id``: the task that the undo ``done`` was asked to take back.
+        """
         taken = await taken_back(journal)
+        if done.removed:  # perhaps nothing but links and directories, which the journal cannot tell
+            taken.setdefault(trace_id, True)
         changed = 0
 
         async def follow() -> None:
@@ -163,7 +168,7 @@ class Recollection:
         except StoreProblem as problem:
             if self.events:
                 said = f"what is remembered of this work is as before: {problem}"
-                self.events.emit(Notice(level="warning", text=said), trace_id=caller_trace)
+                self.events.emit(Notice(level="warning", text=said), trace_id=done.trace_id)
         return changed
 
     async def catch_up(self) -> list[str]:

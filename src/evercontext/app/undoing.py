@@ -8,7 +8,7 @@ from evercontext.app.house import EverContext
 from evercontext.domain.event import Notice
 from evercontext.errors import ConfigError
 from evercontext.files.journal import Journal
-from evercontext.workspace.checkpoints import Trace, Undone, list_traces, undo
+from evercontext.workspace.checkpoints import Trace, Undone, latest, list_traces, undo
 from evercontext.workspace.workspace import LocalWorkspace
 
 
@@ -38,9 +38,10 @@ async def undo_task(
     What is remembered of the task goes with them, and comes back with them.
     """
     journal = journal_of(app)
+    trace_id = trace_id or await latest(journal)
     done = await undo(journal, trace_id, dry_run=dry_run, everything=everything)
     if not dry_run and (done.restored or done.removed):
-        changed = await app.memory.follow_undo(journal, done.trace_id)
+        changed = await app.memory.follow_undo(journal, trace_id, done)
         done = replace(done, memories=changed)
         told = f"undo: {', '.join((*done.restored, *done.removed))} as before"
         app.events.emit(Notice(level="info", text=told), trace_id=done.trace_id)

@@ -108,13 +108,13 @@ def _print(done: Undone, dry: bool, screen: Screen) -> None:
             partly = " (to somebody else's edit in between)" if path in done.partly else ""
             screen.line(f"{would}{word}  {one_line(path)}{partly}", "green")
     for place in done.moved:
-        screen.line(f"moved to  {one_line(place)}", "yellow")
+        screen.line(f"moved to  {one_line(place)} (move it back by hand)", "yellow")
     for kept in done.kept:
         screen.line(f"{would}kept  {one_line(kept.path)} ({one_line(kept.reason)})", "yellow")
     if done.memories:
         told = counted(done.memories, "memory", "memories")
         screen.line(f"with it  {told} of this work", "green")
-    if not dry and (done.restored or done.removed):
+    if not dry and done.reversible:
         print(f"bring it back: evercontext undo {done.trace_id[:8]}", file=sys.stderr)
     elif not (done.restored or done.removed):
         print("nothing was taken back", file=sys.stderr)

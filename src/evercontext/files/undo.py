@@ -31,7 +31,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What an undo did. Undoing ``trace_id`` brings everything back."""
+    """What an undo did. Undoing ``trace_id`` brings files back, if there are any."""
 
     trace_id: str
     restored: tuple[str, ...] = ()
@@ -45,6 +45,8 @@ class Undone:
     """Memories of this work that went with it, or came back with it."""
     moved: tuple[str, ...] = ()
     """Where the new folders of installed programs are now, which are among ``removed``."""
+    reversible: bool = False
+    """There are files among it: links, empty directories and folders come back by hand alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +83,16 @@ def list_traces(journal: Journal) -> list[Trace]:
 
 
 def taken_back(journal: Journal) -> dict[str, bool]:
-    """Of each task: whether something of it is taken back now, were it only one of its files."""
+    """Of each task: whether something of it is taken back now, were it only one of its files.
+
+    A task that made only links and directories is left out: what does not stand there any more may
+    have been put to use since, and nothing tells whether an undo took it.
+    """
     history = journal.history()
     gone = history.undone()
     found: dict[str, bool] = {}
     for entry in _changes(history):
         found[entry.trace_id] = found.get(entry.trace_id, False) or entry.id in gone
-    for made in history.made:
-        if made.trace_id not in found:
-            found[made.trace_id] = not standing(journal.root, made)
     return found
 
 
@@ -229,6 +232,7 @@ def _report(
         kept=tuple(kept),
         partly=tuple(p.change.path.relative for p in plans if p.partly),
         moved=tuple(str(place) for place in beside.values() if place),
+        reversible=bool(plans),
     )
 
 

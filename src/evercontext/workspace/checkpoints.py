@@ -12,8 +12,8 @@ from evercontext.files.journal import Journal
 from evercontext.files.undo import Kept, Trace, Undone
 
 __all__ = [
-    "Checkpoint", "Kept", "Trace", "Undone", "checkpoint", "list_traces", "rewind", "taken_back",
-    "undo",
+    "Checkpoint", "Kept", "Trace", "Undone", "checkpoint", "latest", "list_traces", "rewind",
+    "taken_back", "undo",
 ]  # fmt: skip
 
 
@@ -47,7 +47,7 @@ async def undo(
     Undoing the trace of an undo brings the changes back. NotFound if there is nothing to take back.
     """
     if trace_id is None:
-        trace_id = await _latest(journal)
+        trace_id = await latest(journal)
     elif not any(trace.trace_id == trace_id for trace in await list_traces(journal)):
         raise NotFound(
             f"no changes of {trace_id} are known here", fix="List them with: undo --list"
@@ -72,7 +72,8 @@ async def rewind(journal: Journal, traces: Sequence[str], to: Checkpoint | str) 
     return await asyncio.to_thread(journal_undo.undo, journal, traces, since=to.at)
 
 
-async def _latest(journal: Journal) -> str:
+async def latest(journal: Journal) -> str:
+    """Return the latest task that still stands; NotFound if there is none."""
     for trace in await list_traces(journal):
         if not trace.undone and not trace.is_undo:
             return trace.trace_id

@@ -175,7 +175,7 @@ async def _restore(dialogue: Dialogue, traces: list[str]) -> None:
             for path in paths:
                 dialogue.say(f"  {word}  {path}", "green")
         for place in done.moved:
-            dialogue.say(f"  moved to  {place}", "yellow")
+            dialogue.say(f"  moved to  {place} (move it back by hand)", "yellow")
         for kept in done.kept:
             dialogue.say(f"  kept  {kept.path} ({kept.reason})", "yellow")
         if done.memories:
