@@ -96,7 +96,7 @@ def test_a_type_behind_a_macro_is_a_type(name: str, text: str) -> None:
 @pytest.mark.parametrize(
     "piece", ["class ", "struct a ", "template <", "a b c d ", "class A //", "class A:\n"]
 )
-def test_a_line_that_never_comes_to_a_type_takes_no_square_of_it(piece: str) -> None:
+def test_long_lines_that_never_come_to_a_type_name_none(piece: str) -> None:
     text = (piece * (1_000 // len(piece)) + "\n") * 200
     assert len(list(_types_by_line(text))) <= text.count(":")
 

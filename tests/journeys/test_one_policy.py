@@ -46,13 +46,19 @@ def _by_hook(project: Path, env: dict[str, str]) -> list[str]:
 WAYS = {"command": _by_command, "tool": _by_tool, "hook": _by_hook}
 
 
-@pytest.mark.parametrize("first", WAYS)
+# Each of them starts five processes: one way to begin is enough for the quick tests.
+_SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "first", ["hook", *(pytest.param(way, marks=_SLOW) for way in ("command", "tool"))]
+)
 def test_whoever_indexes_first_every_part_agrees(project: Path, first: str) -> None:
     for way in (first, *WAYS):
         assert WAYS[way](project, ALLOWED) == ["linked.py"], way
 
 
-@pytest.mark.parametrize("first", ["command", "hook"])
+@pytest.mark.parametrize("first", ["command", pytest.param("hook", marks=_SLOW)])
 def test_the_setting_of_today_counts_and_not_that_of_the_day_it_was_indexed(
     project: Path, first: str
 ) -> None:
