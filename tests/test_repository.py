@@ -172,7 +172,7 @@ OPENERS = {
     "the record of how we were installed": "settings/installation.py",
     "directories only, by descriptor; and a list in the quarantine": "workspace/planted.py",
     "our own index folder, which index/trust.py has looked at": """
-        index/announce.py index/crew.py index/folder.py index/lease.py index/snapshot.py
+        index/announce.py index/crew.py index/lease.py index/snapshot.py
     """,
     "a path that the user typed or set for this; a pipe is welcome": """
         cli/evaluate.py cli/plan_file.py cli/sessions.py cli/tools.py evaluation/template.py

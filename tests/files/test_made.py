@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from evercontext.domain.tool import Caller, Door, FileChange
 from evercontext.errors import NotFound
-from evercontext.files.made import Made, standing
+from evercontext.files.made import Made, remove, standing
 from evercontext.files.policy import agent_policy, gateway_policy
 from evercontext.workspace.checkpoints import list_traces, undo
 from evercontext.workspace.workspace import LocalWorkspace
@@ -152,4 +153,24 @@ async def test_installed_programs_of_a_renamed_folder_stay(
     done = await undo(workspace.journal, CALLER.trace_id)
     assert (done.restored, done.moved) == (("pkg/a.py",), ())
     assert (place / "lib/node_modules/p").is_dir()
+    workspace.close()
+
+
+def test_what_is_moved_inside_the_tree_is_closed_and_none_of_gits_business(
+    workspace: LocalWorkspace, place: Path, tmp_path: Path
+) -> None:
+    (place / ".venv").mkdir()
+    there = (place / ".venv").stat()
+    (tmp_path / "file").touch()
+    made = Made(CALLER.trace_id, 0, folders=((".venv", there.st_dev, there.st_ino),))
+    before = os.umask(0)
+    try:
+        gone = remove(workspace.tree.root, made, tmp_path / "file/no-place")
+    finally:
+        os.umask(before)
+    moved = gone[".venv/"]
+    assert moved is not None
+    assert moved.parent == place / ".evercontext/quarantine"
+    assert [p.stat().st_mode & 0o077 for p in (moved.parent, moved.parent.parent)] == [0, 0]
+    assert (place / ".evercontext/.gitignore").read_text() == "*\n"
     workspace.close()

@@ -17,6 +17,7 @@ from typing import Any
 
 from evercontext.errors import EverContextError
 from evercontext.files.paths import Root
+from evercontext.files.private import make_private, prepare_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +89,10 @@ def _identity(root: Root, path: str) -> list[int] | None:
 
 
 def _moved(root: Root, path: str, away: Path) -> Path | None:
-    for place in (away, root.path / ".evercontext" / "quarantine"):
+    for in_tree in (False, True):
         with suppress(OSError, EverContextError), root.place(tuple(path.split("/"))) as safe:
-            place.mkdir(parents=True, exist_ok=True, mode=0o700)
+            place = prepare_folder(root.path) / "quarantine" if in_tree else away
+            make_private(place)
             target = place / f"{safe.name.lstrip('.')[:200]}-{secrets.token_hex(4)}"
             os.rename(safe.name, target, src_dir_fd=safe.dir_fd)
             return target

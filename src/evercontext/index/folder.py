@@ -6,30 +6,17 @@ import asyncio
 import hashlib
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from evercontext.errors import ConfigError
+from evercontext.files import private
 
-FOLDER = ".evercontext"
+FOLDER, prepare_folder = private.FOLDER, private.prepare_folder
 FILE = "index.db"
 TOP_K = 5
 MOST_RESULTS = 100
 LONGEST_KEPT = 2_000
 """Characters of a question that a trace keeps."""
-
-
-def prepare_folder(root: Path) -> Path:
-    """Make the index folder of a tree; git is told to leave it alone."""
-    folder = root / FOLDER
-    folder.mkdir(mode=0o700, exist_ok=True)
-    # Created or left alone: whatever has this name already, a link above all, is never written.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with suppress(FileExistsError):
-        made = os.open(folder / ".gitignore", flags, 0o644)
-        os.write(made, b"*\n")
-        os.close(made)
-    return folder
 
 
 async def index_folder(
