@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import loop_watch
-from tests.conftest import WATCH
+from tests.conftest import WATCH, passes_alone
 
 SPIN = """
 async def work(seconds):
@@ -53,6 +53,20 @@ async def test_waiting_is_not_working() -> None:
     assert WATCH.taken() == []
 
 
-async def _next_callback() -> None:
+def test_a_test_that_runs_again_has_to_pass(tmp_path: Path) -> None:
+    """One that was skipped or never ended counted as passed, or kept all others waiting."""
+    (tmp_path / "test_it.py").write_text(
+        "import time, pytest\n"
+        "def test_good(): pass\n"
+        "def test_bad(): assert 0\n"
+        "@pytest.mark.skip\ndef test_away(): pass\n"
+        "def test_slow(): time.sleep(600)\n"
+    )
+    names = ("good", "bad", "away")
+    passed = [name for name in names if passes_alone(f"test_it.py::test_{name}", tmp_path)]
+    assert passed == ["good"]
+    assert not passes_alone("test_it.py::test_slow", tmp_path, seconds=1)
 
+
+async def _next_callback() -> None:
     await asyncio.sleep(0)

@@ -9,9 +9,9 @@ import pytest
 from evercontext.app.conversations import open_conversation
 from evercontext.app.recollection import block
 from evercontext.domain.memory import RetrievedMemory
-from evercontext.domain.tool import Mode
+from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.memory.sessions import SessionRepository
-from evercontext.testing import house
+from evercontext.testing import git, house, tiny_repository
 from tests.models.wire_server import Answer, sse, wire_server
 
 
@@ -64,6 +64,22 @@ async def test_a_session_that_ends_has_a_summary_and_no_reminder_in_its_history(
         session = await SessionRepository(app.store).get_by_id(conversation.session.id)
     assert session is not None
     assert "The heron nests in May." in session.metadata["summary"]
+
+
+async def test_a_remote_that_is_added_meanwhile_takes_the_memories_along(tmp_path: Path) -> None:
+    """F4: a server that went on under the old name found nothing of what others had moved."""
+    place = tiny_repository(tmp_path / "project", {"a.py": "x = 1\n"})
+    caller = Caller("a" * 8, Door.MCP)
+    async with house(tmp_path) as app:
+        remember, recall, _ = app.memory.tools()
+        await remember.run({"content": "Herons nest here"}, caller)
+        git(place, "remote", "add", "origin", "git@git.example:team/app.git")
+        found = await recall.run({"query": "Where do herons nest?"}, caller)
+        assert "Herons nest here" in found.text
+        await remember.run({"content": "Owls, too"}, caller)
+        kept = await app.memory.memories.list(project="git:git.example/team/app")
+        assert {one.content for one in kept} == {"Herons nest here", "Owls, too"}
+        assert len(await app.memory.related("Where do herons nest?", caller)) == 1
 
 
 def answer(**delta: Any) -> Answer:

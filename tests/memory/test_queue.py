@@ -147,7 +147,11 @@ async def test_one_rule_says_who_sees_what_waits_and_what_is_stored() -> None:
 
 async def test_the_tool_says_that_it_is_queued(store: Store, memories: MemoryStore) -> None:
     caller = Caller("t", Door.MCP, principal=Principal(project="/p"))
-    remember, recall, _ = memory_tools(memories, RetrievalOrchestrator(store), "/p")
+
+    async def project() -> str:
+        return "/p"
+
+    remember, recall, _ = memory_tools(memories, RetrievalOrchestrator(store), project)
     with postgres.away():
         answer = await remember.run({"content": "The gate opens at nine"}, caller)
         assert answer.text.startswith("queued: PostgreSQL is away; not yet stored")

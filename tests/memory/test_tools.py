@@ -14,9 +14,13 @@ from evercontext.memory.tools import memory_tools
 CALLER = Caller("t", Door.MCP, principal=Principal(project="/p"))
 
 
+async def home() -> str:
+    return "/home"
+
+
 @pytest.fixture
 def tools(memories: MemoryStore, retrieval: RetrievalOrchestrator) -> dict[str, Tool]:
-    return {tool.name: tool for tool in memory_tools(memories, retrieval, "/home")}
+    return {tool.name: tool for tool in memory_tools(memories, retrieval, home)}
 
 
 async def use(tool: Tool, caller: Caller = CALLER, **arguments: Any) -> Any:

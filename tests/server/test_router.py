@@ -16,6 +16,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from evercontext.testing import git, tiny_repository
 from tests.catalog.world import ODD_SERVER
 from tests.cli.command import EVERCONTEXT, evercontext, home
 
@@ -99,6 +100,27 @@ def reads(client: Client) -> bool:
     }
     assert len(outcomes | {bool(own)}) == 1, (own, outcomes)
     return outcomes == {True}
+
+
+@pytest.mark.slow
+def test_a_remote_that_is_added_meanwhile_is_the_project_s_name_at_once(tmp_path: Path) -> None:
+    """F4: the router kept the old name until it was started again, and found nothing there."""
+    place = tiny_repository(tmp_path / "app", {"a.txt": "b"})
+    evercontext("projects", "create", "here", "--path", str(place))
+    with routing(place) as url:
+        client = Client(url, token("any"), "here")
+
+        def own(tool: str, **arguments: str) -> str:
+            done = client.call("tool_execute", toolKey=f"evercontext:{tool}", arguments=arguments)
+            return str(done["content"])
+
+        assert "seen" in own("remember", content="Herons nest here")
+        git(place, "remote", "add", "origin", "git@git.example:team/app.git")
+        assert "Herons nest here" in evercontext("memory", "list", cwd=place).out
+        assert "Herons nest here" in own("recall", query="Where do herons nest?")
+        git(place, "remote", "remove", "origin")
+        git(place, "remote", "add", "origin", "git@git.example:team/other.git")
+        assert "Herons" not in own("recall", query="Where do herons nest?")
 
 
 @pytest.mark.contract("T26")

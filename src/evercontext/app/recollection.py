@@ -63,7 +63,10 @@ class Recollection:
     path: str
     """The directory: what is allowed, asked and shown belongs to it."""
     project: str
-    """The project's one name: what is remembered belongs to it, wherever the project lies."""
+    """The project's one name: what is remembered belongs to it, wherever the project lies.
+
+    As it was last seen; ``here`` looks again, since a remote may be added while we run.
+    """
     store: Store
     clean: Clean = unchanged
     events: EventLog | None = None
@@ -91,13 +94,13 @@ class Recollection:
 
     def tools(self) -> list[Tool]:
         """Return ``remember``, ``recall`` and ``forget``."""
-        return memory_tools(self.memories, self.retrieval, self.project)
+        return memory_tools(self.memories, self.retrieval, self.here)
 
     async def related(self, text: str, caller: Caller) -> list[RetrievedMemory]:
         """Return the memories near a task; a store in trouble costs them, not the task."""
         user_id = caller.principal.user
         wanted = RetrievalOptions(
-            MOST, user_id, self.project, min_similarity=NEAR_ENOUGH, hurried=True
+            MOST, user_id, await self.here(), min_similarity=NEAR_ENOUGH, hurried=True
         )
         try:
             return list(await self.retrieval.retrieve(text, wanted))
@@ -139,7 +142,7 @@ class Recollection:
                 MemoryType.LONGTERM,
                 SourceType.INTENT,
                 user_id=caller.principal.user,
-                project=self.project,
+                project=await self.here(),
                 origin={"trace_id": report.trace_id, "door": caller.door.value},
             )
         except StoreProblem:
@@ -161,7 +164,7 @@ class Recollection:
         async def follow() -> None:
             nonlocal changed
             await self.memories.deliver()
-            changed = await follow_undo(self.store, taken, self.project)
+            changed = await follow_undo(self.store, taken, await self.here())
 
         try:
             await self.when_reachable(follow)
@@ -171,11 +174,28 @@ class Recollection:
                 self.events.emit(Notice(level="warning", text=said), trace_id=done.trace_id)
         return changed
 
+    async def here(self) -> str:
+        """Return the project's present name; what is remembered follows it."""
+        name = await asyncio.to_thread(identity_of, Path(self.path))
+        if name != self.project:
+            self.project = name
+            await self.carry_over()
+        return name
+
     async def catch_up(self) -> list[str]:
         """Store what waited for the server, now if it answers, or whenever it is back.
 
         Return what a person should know of memories that could not be carried over.
         """
+        if isinstance(self.store, MayBeAway):
+            self.store.on_change(self._changed)
+        with suppress(StoreProblem, DiskFull):
+            await self.memories.deliver()
+            return await self.carry_over()
+        return []
+
+    async def carry_over(self) -> list[str]:
+        """Give memories under earlier names the present ones; return which could not follow."""
         warnings: list[str] = []
 
         def failed(name: str, problem: EverContextError) -> None:
@@ -184,10 +204,7 @@ class Recollection:
             if self.events:
                 self.events.emit(Notice(level="warning", text=text), trace_id="memory")
 
-        if isinstance(self.store, MayBeAway):
-            self.store.on_change(self._changed)
         with suppress(StoreProblem, DiskFull):
-            await self.memories.deliver()
             await carry_over(self.store, await self._earlier_names(), failed)
         return warnings
 

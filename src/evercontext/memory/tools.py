@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from evercontext.domain.memory import MemoryType, RetrievalOptions, RetrievedMemory, SourceType
@@ -51,12 +51,19 @@ _RECALL = _schema(
 _FORGET = _schema({"id": _text(200, "The memory's id, as recall shows it.")}, ["id"])
 
 
+Here = Callable[[], Awaitable[str | None]]
+
+
+async def _nowhere() -> None:
+    return None
+
+
 def memory_tools(
-    memories: MemoryStore, retrieval: RetrievalOrchestrator, project: str | None = None
+    memories: MemoryStore, retrieval: RetrievalOrchestrator, project: Here = _nowhere
 ) -> list[Tool]:
     """Return the memory tools; each sees what its caller's user and project may see.
 
-    ``project`` is that of callers who do not say one.
+    ``project`` tells that of callers who do not say one; its name may change while we run.
     """
     door = _Door(memories, retrieval, project)
     return [
@@ -82,7 +89,7 @@ class _Door:
     """The three calls."""
 
     def __init__(
-        self, memories: MemoryStore, retrieval: RetrievalOrchestrator, project: str | None
+        self, memories: MemoryStore, retrieval: RetrievalOrchestrator, project: Here
     ) -> None:
         self._memories = memories
         self._retrieval = retrieval
@@ -95,7 +102,7 @@ class _Door:
             MemoryType.LONGTERM,
             SourceType.TOOL,
             user_id=caller.principal.user,
-            project=caller.principal.project or self._project,
+            project=caller.principal.project or await self._project(),
             origin={"tool": "remember", "trace_id": caller.trace_id, "door": caller.door.value},
             supersedes=arguments.get("supersedes"),
         )
@@ -106,7 +113,8 @@ class _Door:
 
     async def recall(self, arguments: Arguments, caller: Caller) -> ToolResult:
         who = caller.principal
-        wanted = RetrievalOptions(arguments.get("limit", 5), who.user, who.project or self._project)
+        project = who.project or await self._project()
+        wanted = RetrievalOptions(arguments.get("limit", 5), who.user, project)
         found = await self._retrieval.retrieve(arguments["query"], wanted)
         if not found:
             return ToolResult("Nothing is remembered about that.", {"memories": []}, hits=0)
@@ -117,7 +125,7 @@ class _Door:
     async def forget(self, arguments: Arguments, caller: Caller) -> ToolResult:
         who, id = caller.principal, arguments["id"]
         if not await self._memories.forget(
-            id, user_id=who.user, project=who.project or self._project
+            id, user_id=who.user, project=who.project or await self._project()
         ):
             raise NotFound(f"there is no memory {id}", fix="Use recall to see their ids")
         return ToolResult(f"Forgot {id}.", {"id": id})

@@ -68,7 +68,11 @@ class Router:
         projects = Projects(app.store)
         settings = app.settings
         self._door = Doorkeeper(
-            Tokens(app.store), projects, settings.root, open_house=settings.router_open
+            Tokens(app.store),
+            projects,
+            settings.root,
+            open_house=settings.router_open,
+            renamed=app.memory.carry_over,
         )
         self._search = CatalogSearch(self._door, picker)
         self._offer = Offer(app)

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -77,9 +77,18 @@ class Sessions:
 class Doorkeeper:
     """Finds out who asks, anew at every question."""
 
-    def __init__(self, tokens: Tokens, projects: Projects, root: Path, *, open_house: bool) -> None:
+    def __init__(
+        self,
+        tokens: Tokens,
+        projects: Projects,
+        root: Path,
+        *,
+        open_house: bool,
+        renamed: Callable[[], Awaitable[object]],
+    ) -> None:
+        """Begin; ``renamed`` is awaited when a project has got another name."""
         self._tokens, self._projects, self._open = tokens, projects, open_house
-        self._root = root.resolve()
+        self._root, self._renamed = root.resolve(), renamed
         self.sessions = Sessions()
         self._names: dict[str, str] = {}
 
@@ -112,9 +121,12 @@ class Doorkeeper:
         path = paths.get(project)
         if not path:
             return project
-        if path not in self._names:
-            self._names[path] = await asyncio.to_thread(identity_of, Path(path))
-        return self._names[path]
+        # A remote may be added while we run: the memories are under its name then.
+        name = await asyncio.to_thread(identity_of, Path(path))
+        earlier, self._names[path] = self._names.get(path, name), name
+        if name != earlier:
+            await self._renamed()
+        return name
 
     async def _token(self, secret: Any) -> AccessToken | None:
         if not secret and self._open:
