@@ -166,7 +166,8 @@ def test(arguments: argparse.Namespace) -> bool:
         print("dev.py: the model did not come; tests that need it are skipped", file=sys.stderr)
     say("Running all tests" if arguments.all else "Running the quick tests (--all: slow ones too)")
     tier = [] if arguments.all else ["-m", "not slow"]
-    return run_inside(["pytest", "-q", "-n", arguments.jobs, *tier, *arguments.pytest]) == 0
+    processes = ["-n", arguments.jobs, "--dist", "worksteal"]
+    return run_inside(["pytest", "-q", *processes, *tier, *arguments.pytest]) == 0
 
 
 def lock_needed(_: argparse.Namespace) -> int:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from evercontext.index.asking import ask
@@ -43,6 +44,8 @@ async def test_who_will_not_wait_is_answered_from_names_and_plain_text(tmp_path:
 
 async def test_an_index_that_is_far_behind_answers_with_both_kinds(tmp_path: Path) -> None:
     tree = write(tmp_path / "tree", SHOP)
+    # A file that was written right before the index looked is looked at once more.
+    await asyncio.sleep(0.2)
     async with opened(tree, tmp_path / "index") as index:
         await index.update()
     new = {f"new/price_{n}.py": f"price = {n}\n" for n in range(CHEAP + 1)}

@@ -20,7 +20,7 @@ from tests.journeys.story import call, script, write
 
 # Runs in every process of the commands: notes which module reads which setting of a Settings.
 RECORDER = """
-import atexit, os, sys
+import os, sys
 
 def _begin():
     from evercontext.settings.schema import Settings, rows
@@ -28,13 +28,14 @@ def _begin():
     reads = set()
     def get(self, name):
         if name in names:
-            reads.add((name, sys._getframe(1).f_globals.get("__name__", "")))
+            read = name, sys._getframe(1).f_globals.get("__name__", "")
+            # At once: a process that is told to stop leaves without an end.
+            if read not in reads:
+                reads.add(read)
+                with open(os.environ["READS"], "a") as file:
+                    file.write(f"{read[0]} {read[1]}\\n")
         return object.__getattribute__(self, name)
     Settings.__getattribute__ = get
-    def end():
-        with open(os.environ["READS"], "a") as file:
-            file.writelines(f"{name} {module}\\n" for name, module in reads)
-    atexit.register(end)
 
 if os.environ.get("READS"):
     _begin()

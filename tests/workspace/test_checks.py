@@ -383,7 +383,8 @@ async def test_the_log_has_the_exit_code_of_a_command(call: Call, tmp_path: Path
     result = await call("run_command", command="echo out; exit 3")
     assert result.data["exit_code"] == 3
     logged = "".join(path.read_text() for path in (tmp_path / "traces").rglob("*.jsonl"))
-    ended = [event for event in map(json.loads, logged.splitlines()) if event["parent"]]
+    events = [json.loads(line) for line in logged.splitlines()]
+    ended = [event for event in events if event["parent"] and event["type"] != "audit"]
     assert [event["data"]["exit_code"] for event in ended] == [3]
 
 

@@ -187,8 +187,10 @@ class Ledger:
         run = self.runs.get(trace_id)
         if run is None:
             run = self._meet(trace_id, place >> _BITS)
-        run.moments.append(int(head[1], 16))
-        run.places.append(place)
+        # In a task an audit line repeats the step that it stands below.
+        if kind != "audit" or not run.started:
+            run.moments.append(int(head[1], 16))
+            run.places.append(place)
         run.last_id, run.last_at = line[7:31].decode(), head[2].decode()
         self.version += 1
         if kind == "audit":

@@ -80,8 +80,9 @@ async def _change_to(dialogue: Dialogue, resume: str | None = None, copy: bool =
     from evercontext.app.conversations import open_conversation
 
     old = dialogue.talk
-    # What the user named stays in force; what was only the default is not chosen by /new.
-    named = None if resume else await _named(old)
+    # What the user named stays in force, also for a session that is taken up before anything was
+    # said; what was only the default is not chosen by /new.
+    named = None if resume and old.history else await _named(old)
     new = await open_conversation(
         dialogue.app,
         resume=resume,
