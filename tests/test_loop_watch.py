@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests import loop_watch
 from tests.conftest import WATCH, passes_alone
 
@@ -53,6 +55,7 @@ async def test_waiting_is_not_working() -> None:
     assert WATCH.taken() == []
 
 
+@pytest.mark.slow
 def test_a_test_that_runs_again_has_to_pass(tmp_path: Path) -> None:
     """One that was skipped or never ended counted as passed, or kept all others waiting."""
     (tmp_path / "test_it.py").write_text(
