@@ -32,6 +32,8 @@ DEAF = (
     "time.sleep(1000)\n"
 )
 """A program that hears no signal and never ends."""
+_LOOKS = 10
+"""A reader that was there so often, every 20 ms, waits in its read."""
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 _PIECE = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
 _TWIN = (
@@ -228,10 +230,11 @@ def _piped(stage: Stage, *arguments: str) -> Work:
     os.mkfifo(pipe)
 
     def is_read() -> bool:
-        # Without a reader this fails; once it does not, the reader waits for what never comes.
+        # Without a reader this fails; once it does not, the reader waits for what never comes. A
+        # signal between its opening and its first read would be heard only after that read.
         with suppress(OSError):
             stage.pipes.append(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
-        return bool(stage.pipes)
+        return len(stage.pipes) > _LOOKS
 
     return Work([*arguments], is_read)
 
