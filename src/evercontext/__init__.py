@@ -5,6 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from evercontext import renamed
+
+renamed.install()
+
 __version__ = "0.1.0"
 
 # Loaded when first asked for: `import evercontext` must stay instant.
