@@ -128,7 +128,7 @@ TESTED_THROUGH = {
     "server/watch.py": "server/test_router_protocol.py",
     "settings/json_file.py": "settings/test_sources.py",
     "settings/schema.py": "settings/test_sources.py",
-    "storage/connect.py": "storage/test_sqlite.py",
+    "storage/sqlite_connection.py": "storage/test_sqlite.py",
     "tools/audit.py": "journeys/test_one_audit.py",
     "tools/diff.py": "tools/test_toolbox.py",
     "tools/schema.py": "tools/test_toolbox.py",
@@ -145,8 +145,8 @@ INVENTED_KEYS = {
     "tests/events/test_redact.py": "keys made up to see them redacted",
 }
 SQL_FROM_PARTS = {
-    "storage/recover.py": "table and column names of our own schema, quoted",
-    "storage/connect.py": "one of two constants in a PRAGMA",
+    "storage/sqlite_recovery.py": "table and column names of our own schema, quoted",
+    "storage/sqlite_connection.py": "one of two constants in a PRAGMA",
     "memory/arrivals.py": "conditions of fixed words; values are parameters",
     "memory/following.py": "column lists of fixed words; values are parameters",
     "memory/memory_table.py": "the next number of a change, in fixed words",
@@ -165,8 +165,8 @@ OPENERS = {
         app/resumption.py catalog/server_log.py catalog/server_state.py evaluation/versions.py
         events/ledger.py events/log.py events/segments.py models/embedded/openmp.py
         models/embedded/registry.py models/embedded/weights.py models/vendors/private_home.py
-        storage/connect.py
-        settings/json_file.py storage/outbox.py storage/recover.py storage/sqlite.py
+        storage/sqlite_connection.py
+        settings/json_file.py storage/outbox.py storage/sqlite_recovery.py storage/sqlite.py
         workspace/marks.py
     """,
     "the record of how we were installed": "settings/installation.py",

@@ -8,7 +8,7 @@ from evercontext.access.permissions import StoredRules, open_permissions
 from evercontext.access.rules import parse
 from evercontext.domain.tool import Effect, Tool, ToolResult
 from evercontext.errors import StoreGone
-from evercontext.storage.choose import open_or_wait
+from evercontext.storage.opener import open_or_wait
 from tests import postgres
 
 pytestmark = pytest.mark.case(122)

@@ -11,7 +11,7 @@ from evercontext.evaluation.history import EvaluationHistory, Occasion, title_of
 from evercontext.evaluation.local_judge import LocalJudge
 from evercontext.evaluation.rubric import Rubric
 from evercontext.events.redact import Redactor
-from evercontext.storage.choose import open_store
+from evercontext.storage.opener import open_store
 from evercontext.storage.store import Store
 from tests import postgres
 

@@ -8,7 +8,7 @@ import pytest
 
 from evercontext.memory.orchestrator import RetrievalOrchestrator
 from evercontext.memory.store import MemoryStore
-from evercontext.storage.choose import open_store
+from evercontext.storage.opener import open_store
 from evercontext.storage.store import Store
 from tests import postgres
 

@@ -23,8 +23,8 @@ from evercontext.memory.messages import MessageCreate, MessageRepository
 from evercontext.memory.queue import Queue
 from evercontext.memory.sessions import SessionRepository
 from evercontext.memory.store import MemoryStore
-from evercontext.storage.away import ServerStore
-from evercontext.storage.choose import open_or_wait
+from evercontext.storage.offline_store import OfflineStore
+from evercontext.storage.opener import open_or_wait
 from evercontext.storage.outbox import Outbox
 from evercontext.storage.store import Store
 from tests import postgres
@@ -86,7 +86,7 @@ async def test_turns_said_while_the_server_is_away_arrive_once_and_in_order(
 async def test_it_is_delivered_though_nobody_asks_for_anything(url: str, tmp_path: Path) -> None:
     with postgres.away():
         store = await open_or_wait(tmp_path / "memory.db", url)
-        assert isinstance(store, ServerStore)
+        assert isinstance(store, OfflineStore)
         delivered: asyncio.Queue[int] = asyncio.Queue()
 
         async def back(is_back: bool) -> None:
@@ -264,7 +264,7 @@ from pathlib import Path
 from evercontext.domain.message import user
 from evercontext.memory.messages import MessageRepository
 from evercontext.memory.sessions import SessionRepository
-from evercontext.storage.choose import open_or_wait
+from evercontext.storage.opener import open_or_wait
 
 async def talk(home: str, url: str) -> None:
     store = await open_or_wait(Path(home) / "memory.db", url)

@@ -8,7 +8,7 @@ from evercontext.domain.memory import MemoryType, SourceType
 from evercontext.memory.following import carry_over, follow_undo
 from evercontext.memory.memory_table import Memory, stamp
 from evercontext.memory.store import MemoryStore
-from evercontext.storage.choose import open_store
+from evercontext.storage.opener import open_store
 from evercontext.storage.store import Store
 
 

@@ -17,7 +17,7 @@ from evercontext.memory.orchestrator import RetrievalOrchestrator
 from evercontext.memory.queue import Queue
 from evercontext.memory.store import MemoryStore
 from evercontext.memory.tools import memory_tools
-from evercontext.storage.choose import open_store
+from evercontext.storage.opener import open_store
 from evercontext.storage.sqlite import SqliteStore
 from evercontext.storage.store import Store
 from tests import postgres

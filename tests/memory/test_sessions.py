@@ -84,7 +84,7 @@ async def test_a_killed_session_gets_its_end_at_the_next_start(
 ) -> None:
     script = (
         "import asyncio, os, sys, pathlib\n"
-        "from evercontext.storage.choose import open_store\n"
+        "from evercontext.storage.opener import open_store\n"
         "from evercontext.memory.sessions import SessionRepository\n"
         "async def go():\n"
         "    store = await open_store(pathlib.Path(sys.argv[1]), sys.argv[2])\n"

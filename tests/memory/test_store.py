@@ -176,7 +176,7 @@ _WRITER = """
 import asyncio, sys
 from pathlib import Path
 from evercontext.memory.store import MemoryStore
-from evercontext.storage.choose import open_store
+from evercontext.storage.opener import open_store
 async def main():
     store = await open_store(Path(sys.argv[1]), sys.argv[3])
     for i in range(25):

@@ -8,7 +8,7 @@ from evercontext.domain.message import user
 from evercontext.errors import StoreGone
 from evercontext.memory.messages import MessageRepository
 from evercontext.memory.sessions import SessionRepository
-from evercontext.storage.choose import open_or_wait
+from evercontext.storage.opener import open_or_wait
 from tests import postgres
 
 

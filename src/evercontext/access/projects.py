@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evercontext.errors import ConfigError, NotFound
-from evercontext.storage.remembered import Remembered
 from evercontext.storage.store import Row, Store
+from evercontext.storage.version_cache import VersionCache
 
 UNASSIGNED = "__unassigned__"
 """What a client says to see only the servers that belong to no project."""
@@ -30,7 +30,7 @@ class Projects:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._all = Remembered(store, self._read_all)
+        self._all = VersionCache(store, self._read_all)
 
     async def all(self) -> list[RouterProject]:
         """Every project, by name, as of the last commit of any process."""

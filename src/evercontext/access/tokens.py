@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 
 from evercontext.domain.principal import user_name
 from evercontext.errors import ConfigError, NotFound
-from evercontext.storage.remembered import Remembered
 from evercontext.storage.store import Row, Store
+from evercontext.storage.version_cache import VersionCache
 
 PREFIX = "ec_"
 
@@ -38,7 +38,7 @@ class Tokens:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._open = Remembered(store, self._read_open)
+        self._open = VersionCache(store, self._read_open)
 
     async def create(
         self,

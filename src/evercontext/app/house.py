@@ -40,7 +40,7 @@ from evercontext.errors import ConfigError, FileProblem, PolicyError, StoreGone,
 from evercontext.evaluation.history import EvaluationHistory
 from evercontext.events.log import EventLog
 from evercontext.settings import Settings, process_environment
-from evercontext.storage.choose import open_or_wait
+from evercontext.storage.opener import open_or_wait
 from evercontext.storage.store import Store
 from evercontext.tools.approval import Gate, nobody
 from evercontext.tools.toolbox import Toolbox

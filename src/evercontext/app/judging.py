@@ -23,7 +23,7 @@ from evercontext.evaluation.template import Template
 from evercontext.evaluation.versions import Versions
 from evercontext.events.log import EventLog
 from evercontext.settings import Settings, process_environment
-from evercontext.storage.choose import open_store
+from evercontext.storage.opener import open_store
 
 
 @dataclass(frozen=True, slots=True)

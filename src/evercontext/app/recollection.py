@@ -34,7 +34,7 @@ from evercontext.memory.orchestrator import RetrievalOrchestrator
 from evercontext.memory.sessions import Session, SessionRepository, real_path
 from evercontext.memory.store import QUEUED, MemoryStore
 from evercontext.memory.tools import memory_tools
-from evercontext.storage.store import LOCKED_OUT, MayBeAway, Store
+from evercontext.storage.store import LOCKED_OUT, MayBeOffline, Store
 from evercontext.workspace.checkpoints import Undone, taken_back
 
 MOST = 5
@@ -187,7 +187,7 @@ class Recollection:
 
         Return what a person should know of memories that could not be carried over.
         """
-        if isinstance(self.store, MayBeAway):
+        if isinstance(self.store, MayBeOffline):
             self.store.on_change(self._changed)
         with suppress(StoreProblem, DiskFull):
             await self.memories.deliver()
@@ -227,7 +227,7 @@ class Recollection:
 
     def away(self) -> StoreGone | None:
         """Why the database cannot be asked now, if so."""
-        return self.store.problem if isinstance(self.store, MayBeAway) else None
+        return self.store.problem if isinstance(self.store, MayBeOffline) else None
 
     def missing(self) -> tuple[str, ...]:
         """What a person should know of a database that is away."""
@@ -243,7 +243,7 @@ class Recollection:
         try:
             await job()
         except StoreGone:
-            if not isinstance(self.store, MayBeAway):
+            if not isinstance(self.store, MayBeOffline):
                 raise
             self.store.on_change(_once(job))
 

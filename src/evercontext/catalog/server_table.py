@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from evercontext.catalog.card import OURS
 from evercontext.errors import ConfigError, NotFound
 from evercontext.events.redact import secret_values
-from evercontext.storage.remembered import Remembered
 from evercontext.storage.store import Row, Store
+from evercontext.storage.version_cache import VersionCache
 
 CALL_SECONDS = 60.0
 _PLAIN_HEADERS = frozenset({"accept", "accept-language", "user-agent", "content-type"})
@@ -116,7 +116,7 @@ class ServerTable:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._all = Remembered(store, self._read_all)
+        self._all = VersionCache(store, self._read_all)
 
     async def all(self) -> list[ServerConfig]:
         """Every outside server, by name, as of the last commit of any process."""

@@ -180,7 +180,7 @@ def _nearest(path: Path) -> Path:
 
 
 async def _server(settings: Settings) -> Check:
-    from evercontext.storage.choose import open_store
+    from evercontext.storage.opener import open_store
 
     try:
         waiting = await _queued(settings)
@@ -195,7 +195,7 @@ async def _server(settings: Settings) -> Check:
 
 
 async def _queued(settings: Settings) -> str:
-    from evercontext.storage.choose import outbox_path
+    from evercontext.storage.opener import outbox_path
     from evercontext.storage.outbox import Outbox
 
     path = outbox_path(settings.database, settings.database_url or "")
@@ -217,7 +217,7 @@ async def _database(settings: Settings) -> Check:
 
 
 def _waiting_elsewhere(settings: Settings) -> int:
-    from evercontext.storage.choose import outbox_path
+    from evercontext.storage.opener import outbox_path
     from evercontext.storage.outbox import Outbox
 
     url, folder = settings.database_url, settings.database.parent / "outbox"
@@ -230,7 +230,7 @@ def _waiting_elsewhere(settings: Settings) -> int:
 
 
 async def _present_database(settings: Settings) -> Check:
-    from evercontext.storage.recover import find_damage
+    from evercontext.storage.sqlite_recovery import find_damage
 
     if settings.database_url:
         return await _server(settings)

@@ -262,7 +262,7 @@ def _with_memory(work: Work, place: dict[str, Any], user: str | None) -> int:
     async def opened() -> Outcome:
         from evercontext.app.house import check_root, make_home, redactor
         from evercontext.app.recollection import Recollection
-        from evercontext.storage.choose import open_or_wait
+        from evercontext.storage.opener import open_or_wait
 
         check_root(settings)
         make_home(settings.home)

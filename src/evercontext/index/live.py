@@ -15,7 +15,7 @@ from evercontext.index.corpus import Corpus
 from evercontext.index.indexer import Report
 from evercontext.index.snapshot import Stamp, space_of
 from evercontext.retrieval.vectors import StaticVectors
-from evercontext.storage.remembered import Remembered
+from evercontext.storage.version_cache import VersionCache
 
 _LOAD_AT_ONCE = 500
 _WORTH_KEEPING = 100
@@ -41,7 +41,7 @@ class LiveCorpus:
         self._corpus: Corpus | None = None
         self._generation = 0
         self._identity = ""
-        self._newest = Remembered(table.store, table.state)
+        self._newest = VersionCache(table.store, table.state)
 
     async def get(self) -> Corpus:
         """Return the corpus as of the last batch, whoever wrote it."""

@@ -18,8 +18,8 @@ from evercontext.index import snapshot
 from evercontext.index.folder import FILE, FOLDER
 from evercontext.index.lease import IndexLease
 from evercontext.index.trust import why_strange
-from evercontext.storage.connect import translated
-from evercontext.storage.copying import replicate, stamp_of
+from evercontext.storage.sqlite_connection import translated
+from evercontext.storage.sqlite_copy import replicate, stamp_of
 
 _STAMP = "index.copied"
 """Which state of the tree's index the one at home was copied from."""

@@ -23,7 +23,7 @@ from evercontext.memory.memory_table import (
     row_of,
     seen_by,
 )
-from evercontext.storage.checksum import checksum
+from evercontext.storage.row_checksum import checksum
 from evercontext.storage.store import Queries, Row
 
 LOCAL = 2**62

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from evercontext.domain.memory import MemoryType, SourceType
-from evercontext.storage.checksum import CHECKED, checksum
+from evercontext.storage.row_checksum import CHECKED, checksum
 from evercontext.storage.store import Row
 
 

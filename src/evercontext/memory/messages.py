@@ -15,7 +15,7 @@ from evercontext.memory.arrivals import LOCAL, SPOKEN, settled
 from evercontext.memory.queue import queue_of, unless_clashing
 from evercontext.memory.sessions import now
 from evercontext.memory.waiting import messages_in, session_in
-from evercontext.storage.checksum import checksum
+from evercontext.storage.row_checksum import checksum
 from evercontext.storage.store import Row, Store
 
 # The class below has a method called ``list``, which hides the type inside it.

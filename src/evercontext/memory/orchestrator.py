@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from evercontext.domain.memory import MemoryType, RetrievalOptions, RetrievedMemory
 from evercontext.memory.memory_table import COLUMNS, VISIBLE, Scope, gist_of, seen_by
-from evercontext.storage.remembered import Remembered
 from evercontext.storage.store import Row, Store
+from evercontext.storage.version_cache import VersionCache
 
 if TYPE_CHECKING:
     from evercontext.memory.corpus import Corpus
@@ -43,7 +43,7 @@ class RetrievalOrchestrator:
         self._corpora: OrderedDict[Scope, Corpus] = OrderedDict()
         self._loading = asyncio.Lock()
         self._newest = {
-            limit: Remembered(store, partial(self._read_newest, limit))
+            limit: VersionCache(store, partial(self._read_newest, limit))
             for limit in (WORK, PATIENCE, HURRY)
         }
 

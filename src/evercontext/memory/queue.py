@@ -21,8 +21,8 @@ from evercontext.errors import (
 )
 from evercontext.memory.arrivals import Waiting, body_of, take
 from evercontext.memory.memory_table import Scope, is_visible
-from evercontext.storage.checksum import checksum, row_is_whole
 from evercontext.storage.outbox import Outbox, name_of
+from evercontext.storage.row_checksum import checksum, row_is_whole
 from evercontext.storage.store import Queries, Row, Store
 
 _BATCH = 200

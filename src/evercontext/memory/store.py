@@ -27,7 +27,7 @@ from evercontext.memory.memory_table import (
     stamp,
 )
 from evercontext.memory.queue import queue_of, unless_clashing
-from evercontext.storage.checksum import checksum
+from evercontext.storage.row_checksum import checksum
 from evercontext.storage.store import Store
 
 LONGEST = 100_000

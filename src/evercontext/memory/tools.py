@@ -109,7 +109,7 @@ class _Door:
         if kept.queued:
             said = f"{QUEUED}; not yet stored. It is kept here as {kept.id} until then."
             return ToolResult(said, {"id": kept.id, "seen": kept.seen, "queued": True})
-        return ToolResult(f"Remembered as {kept.id}.", {"id": kept.id, "seen": kept.seen})
+        return ToolResult(f"VersionCache as {kept.id}.", {"id": kept.id, "seen": kept.seen})
 
     async def recall(self, arguments: Arguments, caller: Caller) -> ToolResult:
         who = caller.principal

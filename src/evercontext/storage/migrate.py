@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from evercontext.errors import StoreProblem, StoreTooNew
-from evercontext.storage.connect import copy_database, meaning_of
+from evercontext.storage.sqlite_connection import copy_database, meaning_of
 
 _FILE_NAME = re.compile(r"(\d{4})_(\w+)\.sql")
 

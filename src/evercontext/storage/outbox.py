@@ -15,8 +15,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from evercontext.storage.connect import connect, create_private, translated
-from evercontext.storage.recover import find_damage, put_aside, salvage
+from evercontext.storage.sqlite_connection import connect, create_private, translated
+from evercontext.storage.sqlite_recovery import find_damage, put_aside, salvage
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS box (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL)",

@@ -20,12 +20,12 @@ import psycopg.conninfo
 from psycopg.rows import dict_row
 
 from evercontext.errors import StoreGone, StoreProblem
+from evercontext.storage.fulltext_query import for_postgres
 from evercontext.storage.migrate import Migration, postgres_migrations
 from evercontext.storage.postgres_migrate import migrate
 from evercontext.storage.postgres_values import incoming, numbered, outgoing, translated
 from evercontext.storage.store import READ_SECONDS, OpenReport, Parameters, Queries, Row
-from evercontext.storage.turn import WritersTurn
-from evercontext.storage.words import for_postgres
+from evercontext.storage.write_lock import WriteLock
 
 BUSY_SECONDS = 10.0
 ATTEMPTS = 3
@@ -51,7 +51,7 @@ class PostgresStore:
         self._url, self._report, self._busy_seconds = url, report, busy_seconds
         self._closed = False
         self._writer: Link | None = None
-        self._turn = WritersTurn(busy_seconds)
+        self._write_lock = WriteLock(busy_seconds)
         self._reading = asyncio.Semaphore(_READERS)
         self._readers: list[tuple[Link, float]] = []
 
@@ -94,7 +94,7 @@ class PostgresStore:
         self, sql: str, parameters: Parameters = (), *, seconds: float = READ_SECONDS
     ) -> list[Row]:
         """Return every row as of the last commit."""
-        self._turn.refuse_holder()
+        self._write_lock.refuse_holder()
         self._refuse_closed()
         return await _again(lambda: self._read(sql, parameters, seconds))
 
@@ -121,7 +121,7 @@ class PostgresStore:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Queries]:
         """Open a write transaction; other writers, here and elsewhere, wait."""
-        async with self._turn.taken():
+        async with self._write_lock.hold():
             # Nothing was sent yet: a server that has just restarted is simply asked again.
             link = await _again(self._begun)
             transaction = _Transaction(link)
@@ -149,7 +149,7 @@ class PostgresStore:
 
     async def close(self) -> None:
         """Give every connection back."""
-        async with self._turn.last():
+        async with self._write_lock.hold_to_close():
             self._closed = True
             links = [link for link, _ in self._readers]
             links += [self._writer] if self._writer else []

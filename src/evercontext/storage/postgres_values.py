@@ -20,7 +20,7 @@ from evercontext.errors import (
     StoreProblem,
     StoreTimeout,
 )
-from evercontext.storage.connect import UNHOLDABLE, took_too_long
+from evercontext.storage.sqlite_connection import UNHOLDABLE, took_too_long
 from evercontext.storage.store import LOCKED_OUT, Parameters, Row
 
 _STRING_OR_MARK = re.compile(r"'(?:[^']|'')*'|\?")

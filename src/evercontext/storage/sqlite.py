@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from evercontext.errors import StoreBusy, StoreProblem
-from evercontext.storage.at_once import Work, run_through
-from evercontext.storage.connect import (
+from evercontext.storage.fulltext_query import CATCH_UP, for_sqlite
+from evercontext.storage.migrate import Migration, home_migrations, migrate, refuse_newer
+from evercontext.storage.sqlite_connection import (
     BUSY_SECONDS,
     connect,
     create_private,
@@ -23,11 +24,10 @@ from evercontext.storage.connect import (
     translated,
     wipe_deleted,
 )
-from evercontext.storage.migrate import Migration, home_migrations, migrate, refuse_newer
-from evercontext.storage.recover import find_damage, put_aside, salvage
+from evercontext.storage.sqlite_recovery import find_damage, put_aside, salvage
 from evercontext.storage.store import READ_SECONDS, OpenReport, Parameters, Queries, Row
-from evercontext.storage.turn import WritersTurn
-from evercontext.storage.words import CATCH_UP, for_sqlite
+from evercontext.storage.sync_transaction import Work, run_synchronously
+from evercontext.storage.write_lock import WriteLock
 
 _Result = TypeVar("_Result")
 
@@ -50,7 +50,7 @@ class SqliteStore:
         self._report = report
         self._busy_seconds = busy_seconds
         self._in_memory = location == ":memory:"
-        self._turn = WritersTurn(busy_seconds)
+        self._write_lock = WriteLock(busy_seconds)
         self._write_thread = ThreadPoolExecutor(1, thread_name_prefix="store-write")
         self._read_threads = ThreadPoolExecutor(_READERS, thread_name_prefix="store-read")
         self._readers: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
@@ -121,7 +121,7 @@ class SqliteStore:
             with _whole(link):
                 return _execute(link, sql, parameters)
 
-        async with self._turn.taken():
+        async with self._write_lock.hold():
             return await self.write(job)
 
     async def execute_many(self, sql: str, rows: Sequence[Parameters]) -> None:
@@ -131,7 +131,7 @@ class SqliteStore:
             with _whole(link):
                 link.executemany(sql, rows)
 
-        async with self._turn.taken():
+        async with self._write_lock.hold():
             await self.write(job)
 
     async def holding(self, words: Sequence[str]) -> tuple[str, list[str]]:
@@ -142,7 +142,7 @@ class SqliteStore:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Queries]:
         """Open the one write transaction; other writers, in this process and others, wait."""
-        async with self._turn.taken():
+        async with self._write_lock.hold():
             transaction = _Transaction(self)
             try:
                 await self.write(lambda link: link.execute("BEGIN IMMEDIATE"))
@@ -158,23 +158,23 @@ class SqliteStore:
 
         def job(link: sqlite3.Connection) -> _Result:
             with _whole(link):
-                return run_through(link, work)
+                return run_synchronously(link, work)
 
-        async with self._turn.taken():
+        async with self._write_lock.hold():
             return await self.write(job)
 
     async def look(self, work: Work[_Result]) -> _Result:
         """Run several reads in one go: they may await nothing but their statements."""
-        return await self._read(lambda link: run_through(link, work))
+        return await self._read(lambda link: run_synchronously(link, work))
 
     async def wipe_deleted(self) -> None:
         """Leave no word of deleted rows in the file or its log."""
-        async with self._turn.taken():
+        async with self._write_lock.hold():
             await self.write(wipe_deleted)
 
     async def close(self) -> None:
         """Finish what is queued, then close every connection."""
-        async with self._turn.last():
+        async with self._write_lock.hold_to_close():
             writer, self._writer = self._writer, None
             if writer is None:
                 return
@@ -200,7 +200,7 @@ class SqliteStore:
         return await asyncio.get_running_loop().run_in_executor(self._write_thread, run)
 
     async def _read(self, job: Callable[[sqlite3.Connection], _Result]) -> _Result:
-        self._turn.refuse_holder()
+        self._write_lock.refuse_holder()
         self._open_writer()
         if self._in_memory:
             return await self._read_in_memory(job)
@@ -216,7 +216,7 @@ class SqliteStore:
             with _reading_only(link):
                 return job(link)
 
-        async with self._turn.taken():
+        async with self._write_lock.hold():
             return await self.write(guarded)
 
     @contextmanager

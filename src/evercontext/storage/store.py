@@ -75,7 +75,7 @@ Heard = Callable[[bool], Awaitable[object]]
 
 
 @runtime_checkable
-class MayBeAway(Protocol):
+class MayBeOffline(Protocol):
     """A store whose server may be away: callers that can wait go on without it."""
 
     @property

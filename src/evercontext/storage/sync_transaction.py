@@ -1,4 +1,4 @@
-"""A transaction that runs in one go on the thread of its connection.
+"""Run a transaction synchronously on the thread of its connection.
 
 Every statement of a transaction that is open on the event loop costs two changes of thread, which
 is more than a small statement itself costs. What is written here awaits nothing but its own
@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from evercontext.errors import StoreProblem
-from evercontext.storage.connect import stopped_after
+from evercontext.storage.sqlite_connection import stopped_after
 from evercontext.storage.store import READ_SECONDS, Parameters, Queries, Row
 
 _Result = TypeVar("_Result")
@@ -20,8 +20,8 @@ Work = Callable[[Queries], Coroutine[Any, Any, _Result]]
 """The statements of one transaction, and what comes of them."""
 
 
-class AtOnce:
-    """The statements of a transaction, run as they are awaited."""
+class SyncTransaction:
+    """Statements of a transaction that run synchronously when they are awaited."""
 
     def __init__(self, link: sqlite3.Connection) -> None:
         self._link = link
@@ -48,9 +48,9 @@ class AtOnce:
         self._link.executemany(sql, rows)
 
 
-def run_through(link: sqlite3.Connection, work: Work[_Result]) -> _Result:
+def run_synchronously(link: sqlite3.Connection, work: Work[_Result]) -> _Result:
     """Run the statements of ``work`` on a connection whose transaction is open."""
-    steps = work(AtOnce(link))
+    steps = work(SyncTransaction(link))
     try:
         steps.send(None)
     except StopIteration as done:

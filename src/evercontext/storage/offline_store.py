@@ -1,4 +1,4 @@
-"""A database server that may be away: said at once, asked again in the background."""
+"""Store for a database server that may be offline: fail at once, reconnect in the background."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Open = Callable[[int], Awaitable[PostgresStore]]
 """Opens the server, with so many tries."""
 
 
-class ServerStore:
+class OfflineStore:
     """A ``Store`` for callers that go on without one, because what they keep can wait.
 
     A server that has gone costs its three tries once. From then on every question is refused

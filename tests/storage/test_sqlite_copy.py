@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evercontext.errors import StoreBusy, StoreProblem
-from evercontext.storage.copying import replicate, stamp_of
+from evercontext.storage.sqlite_copy import replicate, stamp_of
 
 
 def _write(database: Path, *values: int) -> sqlite3.Connection:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from evercontext.storage.remembered import Remembered
 from evercontext.storage.sqlite import SqliteStore
+from evercontext.storage.version_cache import VersionCache
 
 
 async def test_a_commit_of_another_process_is_seen_at_the_next_question(tmp_path: Path) -> None:
@@ -19,7 +19,7 @@ async def test_a_commit_of_another_process_is_seen_at_the_next_question(tmp_path
         rows = await store.fetch_all("SELECT id FROM projects ORDER BY id")
         return [row["id"] for row in rows]
 
-    known = Remembered(store, read)
+    known = VersionCache(store, read)
     try:
         assert [await known.get() for _ in range(5)] == [[]] * 5
         assert reads == 1
@@ -44,6 +44,6 @@ async def test_a_store_that_cannot_tell_is_read_every_time() -> None:
         reads += 1
         return reads
 
-    known = Remembered(store, read)
+    known = VersionCache(store, read)
     assert [await known.get(), await known.get()] == [1, 2]
     await store.close()

@@ -1,4 +1,4 @@
-"""A value read from the database, kept until something in the database changed."""
+"""Cache a value read from the database until the version of the database changes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Versioned(Protocol):
     """A store that can tell cheaply whether anything in it is new."""
 
     def version(self) -> int | None:
-        """A number that is another one after any commit; ``None`` if that is not known now."""
+        """Return a number that changes with every commit, or ``None`` if it is not known now."""
         ...
 
 
-class Remembered(Generic[_Value]):
-    """Reads when it must: what another process commits holds at the very next question."""
+class VersionCache(Generic[_Value]):
+    """Value that is read again only after a commit, of this or any other process."""
 
     def __init__(self, store: Store, read: Callable[[], Awaitable[_Value]]) -> None:
         self._versioned = store if isinstance(store, Versioned) else None
@@ -28,7 +28,7 @@ class Remembered(Generic[_Value]):
         self._known: tuple[int, _Value] | None = None
 
     async def get(self) -> _Value:
-        """The value as of now."""
+        """Return the value as of now."""
         # Asked before reading: a commit in between makes the next question read again.
         version = self._versioned.version() if self._versioned else None
         known = self._known

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from evercontext.errors import StoreBusy, StoreProblem
-from evercontext.storage.connect import BUSY_SECONDS, create_private, translated
+from evercontext.storage.sqlite_connection import BUSY_SECONDS, create_private, translated
 
 _LOG, _SHARED = "-wal", "-shm"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from evercontext.errors import ConfigError
-from evercontext.storage.choose import open_store, outbox_path
+from evercontext.storage.opener import open_store, outbox_path
 from tests import postgres
 
 

@@ -7,10 +7,10 @@ import pytest
 from psycopg.errors import ConnectionTimeout
 
 from evercontext.errors import StoreGone
-from evercontext.storage.away import ServerStore
-from evercontext.storage.choose import open_or_wait
+from evercontext.storage.offline_store import OfflineStore
+from evercontext.storage.opener import open_or_wait
 from evercontext.storage.postgres import PostgresStore
-from evercontext.storage.store import MayBeAway, OpenReport
+from evercontext.storage.store import MayBeOffline, OpenReport
 from tests import postgres
 
 NOBODY = "postgresql://someone:hunter2@127.0.0.1:9/none"
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.case(122)
 
 async def test_every_question_is_told_that_the_server_is_away(tmp_path: Path) -> None:
     store = await open_or_wait(tmp_path / "memory.db", NOBODY)
-    assert isinstance(store, MayBeAway)
+    assert isinstance(store, MayBeOffline)
     assert store.problem is not None
     assert store.report.location == "postgresql://127.0.0.1:9/none"
     with pytest.raises(StoreGone):
@@ -37,7 +37,7 @@ async def test_every_question_is_told_that_the_server_is_away(tmp_path: Path) ->
 
 async def test_a_file_is_never_away(tmp_path: Path) -> None:
     store = await open_or_wait(tmp_path / "memory.db")
-    assert not isinstance(store, MayBeAway)
+    assert not isinstance(store, MayBeOffline)
     await store.close()
 
 
@@ -45,7 +45,7 @@ async def test_a_server_that_comes_back_is_used_and_told_of(tmp_path: Path) -> N
     url = postgres.new_database()
     with postgres.away():
         store = await open_or_wait(tmp_path / "memory.db", url)
-        assert isinstance(store, ServerStore)
+        assert isinstance(store, OfflineStore)
         told: asyncio.Queue[bool] = asyncio.Queue()
         store.on_change(told.put)
         with pytest.raises(StoreGone):
@@ -80,7 +80,7 @@ class Slow:
 
 async def test_nobody_waits_for_a_server_that_is_costly_to_ask() -> None:
     way = Slow()
-    store = ServerStore(way, OpenReport("nowhere", 0), pauses=(3600.0,))
+    store = OfflineStore(way, OpenReport("nowhere", 0), pauses=(3600.0,))
     await store.begin()
     for _ in range(5):
         with pytest.raises(StoreGone, match="nothing came back"):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from evercontext.storage.words import for_postgres, for_sqlite
+from evercontext.storage.fulltext_query import for_postgres, for_sqlite
 
 
 def test_long_words_go_to_the_index_and_short_ones_to_the_text() -> None:

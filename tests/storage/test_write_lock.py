@@ -5,14 +5,14 @@ import asyncio
 import pytest
 
 from evercontext.errors import StoreBusy, StoreProblem
-from evercontext.storage.turn import WritersTurn
+from evercontext.storage.write_lock import WriteLock
 
 
 async def test_one_task_writes_at_a_time() -> None:
-    turn, order = WritersTurn(30), list[str]()
+    lock, order = WriteLock(30), list[str]()
 
     async def write(name: str) -> None:
-        async with turn.taken():
+        async with lock.hold():
             order.append(f"{name} in")
             await asyncio.sleep(0)
             order.append(f"{name} out")
@@ -22,39 +22,39 @@ async def test_one_task_writes_at_a_time() -> None:
 
 
 async def test_the_writing_task_is_told_instead_of_waiting_for_itself() -> None:
-    turn = WritersTurn(30)
-    async with turn.taken():
+    lock = WriteLock(30)
+    async with lock.hold():
         with pytest.raises(StoreProblem, match="use it, not the store"):
-            async with turn.taken():
+            async with lock.hold():
                 pass
         with pytest.raises(StoreProblem, match="use it, not the store"):
-            async with turn.last():
+            async with lock.hold_to_close():
                 pass
-    async with turn.taken():
+    async with lock.hold():
         pass
 
 
 async def test_another_task_gives_up_and_leaves_the_turn_whole() -> None:
-    turn = WritersTurn(0.01)
+    lock = WriteLock(0.01)
 
     async def write() -> None:
-        async with turn.taken():
+        async with lock.hold():
             pass
 
-    async with turn.taken():
+    async with lock.hold():
         with pytest.raises(StoreBusy):
             await asyncio.create_task(write())
     await write()
 
 
 async def test_closing_waits_for_the_writer() -> None:
-    turn, order = WritersTurn(0.01), list[str]()
+    lock, order = WriteLock(0.01), list[str]()
 
     async def close() -> None:
-        async with turn.last():
+        async with lock.hold_to_close():
             order.append("closed")
 
-    async with turn.taken():
+    async with lock.hold():
         closing = asyncio.create_task(close())
         await asyncio.sleep(0.05)
         order.append("written")

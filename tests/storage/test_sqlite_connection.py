@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evercontext.errors import StoreTimeout
-from evercontext.storage.connect import connect, create_private, stopped_after
+from evercontext.storage.sqlite_connection import connect, create_private, stopped_after
 
 COUNTED = (
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n{}) SELECT max(i) AS n FROM n"

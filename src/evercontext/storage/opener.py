@@ -1,4 +1,4 @@
-"""Which database: the server that is named, otherwise the file of one person."""
+"""Open the database: the server that is named, otherwise the SQLite file of one person."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ async def open_or_wait(path: Path, url: str | None = None) -> Store:
     if not url:
         return await SqliteStore.open(path)
     _check(url)
-    from evercontext.storage.away import ServerStore
+    from evercontext.storage.offline_store import OfflineStore
     from evercontext.storage.outbox import Outbox
     from evercontext.storage.postgres import PostgresStore, place_of
 
     box = outbox_path(path, url)
     told = await asyncio.to_thread(Outbox(box).mend)
-    store = ServerStore(
+    store = OfflineStore(
         lambda attempts: PostgresStore.open(url, outbox=box, attempts=attempts),
         OpenReport(place_of(url), 0, shared=True, outbox=box, warnings=(told,) if told else ()),
     )

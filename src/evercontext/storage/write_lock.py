@@ -1,4 +1,4 @@
-"""Whose turn it is to write: one task of the process at a time, whatever the database."""
+"""Lock the writer: one task of the process writes at a time, whatever the database."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from evercontext.errors import StoreBusy, StoreProblem
 
 
-class WritersTurn:
-    """A lock that knows its holder, so that a task is told instead of waiting for itself."""
+class WriteLock:
+    """Lock that refuses a task that already holds it, instead of a deadlock."""
 
     def __init__(self, busy_seconds: float) -> None:
         self._busy_seconds = busy_seconds
@@ -18,7 +18,7 @@ class WritersTurn:
         self._holder: asyncio.Task[object] | None = None
 
     @asynccontextmanager
-    async def taken(self) -> AsyncIterator[None]:
+    async def hold(self) -> AsyncIterator[None]:
         """Wait for the writer; refuse a task that already has it, for it would wait for ever."""
         self.refuse_holder()
         try:
@@ -34,7 +34,7 @@ class WritersTurn:
             self._lock.release()
 
     @asynccontextmanager
-    async def last(self) -> AsyncIterator[None]:
+    async def hold_to_close(self) -> AsyncIterator[None]:
         """Wait as long as it takes: closing gives up on nobody."""
         self.refuse_holder()
         async with self._lock:

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from evercontext.storage.checksum import CHECKED, row_is_whole
-from evercontext.storage.connect import as_dict, connect
+from evercontext.storage.row_checksum import CHECKED, row_is_whole
+from evercontext.storage.sqlite_connection import as_dict, connect
 
 _HEADER = b"SQLite format 3\x00"
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.storage.checksum import CHECKED, checksum
+from evercontext.storage.row_checksum import CHECKED, checksum
 from evercontext.storage.sqlite import SqliteStore
 
 SESSIONS, MESSAGES = 20, 20
