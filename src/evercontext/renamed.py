@@ -10,22 +10,25 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader  # its import costs more than all of this package's start
 
 # Former name -> present name.
 RENAMED: dict[str, str] = {}
 
 
-class RenamedModules(Loader):
+class RenamedModules:
     """Find modules by their former names; asked only where nothing else has the name."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return how to load a former name, or nothing for any other."""
-        return ModuleSpec(name, self) if name in RENAMED else None
+        return ModuleSpec(name, cast("Loader", self)) if name in RENAMED else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         """Leave the placeholder to the import system; `exec_module` replaces it."""
