@@ -19,10 +19,8 @@ SOURCE = HERE / "src" / "evercontext"
 TESTS = HERE / "tests"
 
 LONG_FILES = {
-    "src/evercontext/agent/task.py": "one task from beginning to end, read in one place",
     "src/evercontext/settings/schema.py": "one row for each setting",
     "src/evercontext/errors.py": "the one tree of errors, drawn and declared in one place",
-    "src/evercontext/domain/event.py": "the whole vocabulary of the log, in one place",
 }
 LONG_FUNCTIONS: dict[str, str] = {}
 TESTED_THROUGH = {
@@ -247,7 +245,7 @@ def test_files_stay_short_enough_to_read() -> None:
     long = {
         relative(path): lines
         for path in python_files(SOURCE)
-        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 400
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 500
     }
     assert {name: lines for name, lines in long.items() if name not in LONG_FILES} == {}
     assert set(LONG_FILES) <= set(long), "an exemption that is no longer needed"
@@ -260,7 +258,7 @@ def test_functions_stay_short_enough_to_read() -> None:
         for node in ast.walk(tree(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.end_lineno
-        and (length := node.end_lineno - node.lineno + 1) > 60
+        and (length := node.end_lineno - node.lineno + 1) > 80
     }
     assert {name: lines for name, lines in long.items() if name not in LONG_FUNCTIONS} == {}
 
