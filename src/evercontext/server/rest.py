@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route as PageRoute
 
 from evercontext import __version__
 from evercontext.domain.principal import Principal
@@ -30,162 +34,30 @@ from evercontext.server.asgi import BODY, ROUTE, Note, Receive, Scope, Send, not
 from evercontext.server.docs import POLICY, page
 from evercontext.server.leaving import LEAVING, Leaving
 from evercontext.server.metrics import Metrics
+from evercontext.server.openapi import ROUTES, openapi_document
 from evercontext.server.strict_json import parse_object
 from evercontext.tools.audit import content_size
 from evercontext.tools.toolbox import Toolbox
-
-_TEXT = {"type": "string"}
-_ERROR = {
-    "type": "object",
-    "required": ["error", "detail", "trace_id"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["code", "message"],
-            "properties": {"code": _TEXT, "message": _TEXT},
-        },
-        "detail": _TEXT,
-        "trace_id": {"type": "string", "format": "uuid"},
-    },
-}
-_MEANINGS = {
-    400: "The path escapes the root, or is of a kind that is not allowed here",
-    401: "No token, or a wrong one",
-    403: "Foreign host or origin, protected path, hard link, or a tree that cannot be written",
-    404: "No such file or directory",
-    408: "The request did not arrive in time",
-    409: "The file exists, or is not the one that was read",
-    413: "The file or the request is too large",
-    415: "The file is not UTF-8, or the request is not JSON",
-    422: "The request does not match the schema",
-    500: "The disk answered with an error; nothing is acknowledged",
-    503: "Too much is waiting already, or the audit, without which nothing is written, cannot be",
-    504: "It took too long",
-    507: "No space left; the old content is kept",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """A path, the tool behind it, and the shape of its answer."""
-
-    path: str
-    tool: str
-    answer: Mapping[str, Any]
-
-
-_DONE = {
-    "type": "object",
-    "required": ["status", "path"],
-    "properties": {"status": {"const": "ok"}, "path": _TEXT},
-}
-
-_INDEXED = {
-    "type": "object",
-    "required": ["status"],
-    "properties": {"status": {"const": "ok"}},
-}
-
-ROUTES = (
-    Route(
-        "/list_files",
-        "list_files",
-        {
-            "type": "object",
-            "required": ["files"],
-            "properties": {
-                "files": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "required": ["name", "is_dir"],
-                        "properties": {
-                            "name": _TEXT,
-                            "is_dir": {"type": "boolean"},
-                            "size": {"type": ["integer", "null"]},
-                        },
-                    },
-                },
-                "truncated": {"type": "boolean"},
-            },
-        },
-    ),
-    Route(
-        "/read_file",
-        "read_file",
-        {"type": "object", "required": ["content"], "properties": {"content": _TEXT}},
-    ),
-    Route("/write_file", "write_file", _DONE),
-    Route("/delete_file", "delete_file", _DONE),
-    Route("/move_file", "move_file", _DONE),
-    Route(
-        "/search_files",
-        "search_files",
-        {
-            "type": "object",
-            "required": ["result"],
-            "properties": {"result": {"type": "array", "items": _TEXT}},
-        },
-    ),
-    Route("/ingest", "ingest", _INDEXED),
-    Route("/prune", "prune", _INDEXED),
-    Route(
-        "/search",
-        "search_code",
-        {
-            "type": "object",
-            "required": ["chunks"],
-            "properties": {
-                "chunks": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "required": ["path", "span", "text", "score"],
-                        "properties": {
-                            "path": _TEXT,
-                            "span": {"type": "string", "pattern": r"^L\d+-L\d+$"},
-                            "text": _TEXT,
-                            "score": {"type": "number", "minimum": 0, "maximum": 1},
-                        },
-                    },
-                },
-                "stale": {"type": "boolean"},
-            },
-        },
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
     """The gateway's routes: the tools, served as they are, and the pages around them."""
 
-    pages: FastAPI
+    pages: Starlette
     tools: Mapping[str, ToolRoute]
 
 
 def build_gateway(toolbox: Toolbox, metrics: Metrics, *, token_name: str | None = None) -> Gateway:
     """Return the routes over the tools this toolbox has."""
-    pages = FastAPI(
-        title="EverContext gateway",
-        version=__version__,
-        description="Files of one project, inside its root and its policy.",
-        docs_url=None,
-        redoc_url=None,
-        # A route has one name; most clients would not send their body a second time.
-        redirect_slashes=False,
-        exception_handlers={HTTPException: _no_route},
-    )
-    tools = {}
+    operations = []
     for route in ROUTES:
-        try:
-            tool = toolbox.find(route.tool)
-        except UnknownTool:
-            continue
-        _declare(pages, tool, route)
-        tools[route.path] = ToolRoute(toolbox, tool, route.path, token_name)
-    _add_pages(pages, metrics)
-    return Gateway(pages, tools)
+        with contextlib.suppress(UnknownTool):
+            operations.append((route, toolbox.find(route.tool)))
+    tools = {
+        route.path: ToolRoute(toolbox, tool, route.path, token_name) for route, tool in operations
+    }
+    return Gateway(_pages(openapi_document(operations), metrics), tools)
 
 
 class ToolRoute:
@@ -233,39 +105,6 @@ class ToolRoute:
         return result
 
 
-def _declare(api: FastAPI, tool: Tool, route: Route) -> None:
-    """Let the OpenAPI schema know a route that is served without the framework."""
-
-    async def endpoint(request: Request) -> Response:
-        raise AssertionError(f"{request.url.path} is served before the framework is reached")
-
-    api.add_api_route(
-        route.path,
-        endpoint,
-        methods=["POST"],
-        name=tool.name,
-        description=tool.description,
-        response_class=Response,
-        responses=_responses(route.answer),
-        openapi_extra={
-            "requestBody": {
-                "required": True,
-                "content": {"application/json": {"schema": dict(tool.arguments)}},
-            },
-            "parameters": [_TRACE_PARAMETER],
-        },
-    )
-
-
-_TRACE_PARAMETER = {
-    "name": "x-trace-id",
-    "in": "header",
-    "required": False,
-    "description": "A UUID that binds the requests of one task; made here if absent",
-    "schema": _TEXT,
-}
-
-
 def _answer(result: ToolResult, trace_id: str) -> tuple[dict[str, Any], bytes]:
     if result.error:
         return error_response(result.error, trace_id)
@@ -284,52 +123,37 @@ def refuse_other_media(headers: list[tuple[bytes, bytes]]) -> None:
         )
 
 
-def _responses(answer: Mapping[str, Any]) -> dict[int | str, dict[str, Any]]:
-    declared: dict[int | str, dict[str, Any]] = {
-        200: {"description": "Done", "content": {"application/json": {"schema": dict(answer)}}}
-    }
-    for status, meaning in _MEANINGS.items():
-        declared[status] = {
-            "description": meaning,
-            "content": {"application/json": {"schema": _ERROR}},
-        }
-    return declared
+_JSON = "application/json"
+_PLAIN = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def _add_pages(api: FastAPI, metrics: Metrics) -> None:
+def _pages(document: Mapping[str, Any], metrics: Metrics) -> Starlette:
+    """Return the pages that are no tool: health, metrics, the documentation and its document."""
+
     async def health(request: Request) -> Response:
         request.scope[ROUTE] = "/healthz"
         return Response(encode({"status": "ok", "version": __version__}), media_type=_JSON)
 
     async def figures(request: Request) -> Response:
         request.scope[ROUTE] = "/metrics"
-        text = await asyncio.to_thread(metrics.text)
-        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(await asyncio.to_thread(metrics.text), media_type=_PLAIN)
 
     async def docs(request: Request) -> Response:
         request.scope[ROUTE] = "/docs"
         headers = {"content-security-policy": POLICY, "x-content-type-options": "nosniff"}
-        return Response(page(api.openapi()), media_type="text/html", headers=headers)
+        return Response(page(document), media_type="text/html", headers=headers)
 
-    refusals: dict[int | str, dict[str, Any]] = {
-        status: {"description": _MEANINGS[status]} for status in (401, 403)
-    }
-    for path, endpoint, media in (
-        ("/healthz", health, _JSON),
-        ("/metrics", figures, "text/plain"),
-    ):
-        described = {"description": "Done", "content": {media: {}}}
-        api.add_api_route(
-            path,
-            endpoint,
-            methods=["GET"],
-            response_class=Response,
-            responses={200: described, **refusals},
-        )
-    api.add_api_route("/docs", docs, methods=["GET"], include_in_schema=False)
+    async def openapi(request: Request) -> Response:
+        return Response(encode(document), media_type=_JSON)
 
-
-_JSON = "application/json"
+    routes = {"/healthz": health, "/metrics": figures, "/docs": docs, "/openapi.json": openapi}
+    pages = Starlette(
+        routes=[PageRoute(path, endpoint) for path, endpoint in routes.items()],
+        exception_handlers={HTTPException: _no_route},
+    )
+    # A route has one name; most clients would not send their body a second time.
+    pages.router.redirect_slashes = False
+    return pages
 
 
 async def _no_route(request: Request, problem: Exception) -> Response:
