@@ -330,8 +330,11 @@ def run_inside(command: list[str]) -> int:
 
 def run(command: list[str]) -> int:
     """Run a command in the repository and return its exit code."""
+    # Bytecode is kept even where the caller's shell forbids it: without it, each of the hundreds of
+    # interpreters that the tests start would compile every module again.
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     try:
-        return subprocess.run(command, cwd=HERE, check=False).returncode
+        return subprocess.run(command, cwd=HERE, env=environment, check=False).returncode
     except OSError as error:
         print(f"dev.py: {command[0]}: {error.strerror}", file=sys.stderr)
         return 127

@@ -29,6 +29,10 @@ _GRACE = 20.0
 _USERS_HOME = Path(os.environ.get("EC_HOME") or Path.home() / ".nebula")
 """Where the model lies that was pulled before the tests; nothing else there is looked at."""
 
+# The tests start hundreds of interpreters that import the same modules. Without bytecode on disk
+# each would compile them again, which takes three times as long as the import itself.
+sys.dont_write_bytecode = False
+
 # The same examples in every run, however slow the machine: a failure is news about a change.
 # `--hypothesis-profile=default` looks for new ones.
 settings.register_profile(
@@ -82,6 +86,7 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
         monkeypatch.setenv(name.lower(), _DEAD_PROXY)
     monkeypatch.setenv("NO_PROXY", _NO_PROXY)
     monkeypatch.setenv("no_proxy", _NO_PROXY)
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     # Never the keyring of whoever runs the tests.
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     monkeypatch.setenv("HOME", str(home))
