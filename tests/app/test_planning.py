@@ -49,19 +49,19 @@ def test_only_the_last_plan_counts() -> None:
     assert take_up("abcdef12", trace(BEGUN, TASKS, done, other)).planned().finished == frozenset()
 
 
-def test_a_task_that_is_done_or_elsewhere_is_not_taken_up() -> None:
+def test_a_task_that_is_done_or_elsewhere_is_not_taken_up(tmp_path: Path) -> None:
     final = Final(status="done", text="", exit_code=0)
     with pytest.raises(UsageError, match="is done"):
-        take_up("abcdef12", trace(BEGUN, TASKS, final)).check(Path("/somewhere"))
+        take_up("abcdef12", trace(BEGUN, TASKS, final)).check(Path("/somewhere"), tmp_path)
     with pytest.raises(UsageError, match="was run in /somewhere"):
-        take_up("abcdef12", trace(BEGUN, TASKS)).check(Path("/elsewhere"))
+        take_up("abcdef12", trace(BEGUN, TASKS)).check(Path("/elsewhere"), tmp_path)
     turn = dataclasses.replace(BEGUN, door="chat")
     with pytest.raises(UsageError, match="turn of a conversation"):
-        take_up("abcdef12", trace(turn)).check(Path("/somewhere"))
+        take_up("abcdef12", trace(turn)).check(Path("/somewhere"), tmp_path)
     with pytest.raises(NotFound):
         take_up("abcdef12", trace(Notice(level="info", text="x")))
     again = take_up("abcdef12", trace(BEGUN, final, BEGUN))
-    again.check(Path("/somewhere"))
+    again.check(Path("/somewhere"), tmp_path)
 
 
 def test_a_trace_is_held_by_one_run_at_a_time(tmp_path: Path) -> None:

@@ -114,11 +114,45 @@ def test_the_checks_of_a_task_decide_whether_it_is_done(project: Path, tmp_path:
 def test_what_was_undone_is_not_taken_up(project: Path, tmp_path: Path) -> None:
     plan = plan_file(tmp_path, {"id": "a"}, {"id": "b", "depends_on": ["a"]})
     turns = [*part("a", write("a.txt", "new a\n")), *part("b", BAD)]
-    model = script(tmp_path / "s", *turns)
-    assert run(project, plan, model).code == 1
+    trace = json.loads(run(project, plan, script(tmp_path / "s", *turns), "--json").out)["trace_id"]
     assert evercontext("undo", cwd=project).code == 0
-    again = evercontext("run", "--resume", "last", "-m", model, cwd=project)
-    assert (again.code, "was undone" in again.err) == (64, True)
+    # A model that cannot be opened would be named first, if anything opened it.
+    again = evercontext("run", "--resume", trace, "-m", "script:/nowhere", cwd=project)
+    assert (again.code, f"what the task {trace[:8]} did was undone" in again.err) == (64, True)
+    last = evercontext("run", "--resume", "last", "-m", "script:/nowhere", cwd=project)
+    assert (last.code, f"what the task {trace[:8]} did was undone, the newest" in last.err) == (
+        1, True)  # fmt: skip
+
+
+def test_what_was_done_and_undone_is_not_called_done_until_it_is_brought_back(
+    project: Path, tmp_path: Path
+) -> None:
+    """V12: the journal decides what stands, the trace only what once was done."""
+    model = script(tmp_path / "s", write("a.txt", "new a\n"), {"text": "ok"})
+    asked = ("run", "-t", "all", "-m", model, "--no-auto-test", "--json")
+    trace = json.loads(evercontext(*asked, cwd=project).out)["trace_id"]
+    taken = json.loads(evercontext("undo", "--json", cwd=project).out)["trace_id"]
+    resume = ("run", "--resume", trace, "-m", "script:/nowhere")
+    ended = evercontext(*resume, cwd=project)
+    assert (ended.code, "is done" in ended.err) == (64, False)
+    assert f"what the task {trace[:8]} did was undone" in ended.err
+    assert f"`evercontext undo {taken[:8]}`, or give the task again with --task" in " ".join(
+        ended.err.split())  # fmt: skip
+    assert evercontext("undo", taken[:8], cwd=project).code == 0
+    assert f"the task {trace[:8]} is done" in evercontext(*resume, cwd=project).err
+
+
+def test_what_was_undone_in_part_is_not_taken_up(project: Path, tmp_path: Path) -> None:
+    plan = plan_file(tmp_path, {"id": "a"}, {"id": "b", "depends_on": ["a"]})
+    writes = (write("a.txt", "new a\n"), write("c.txt", "c\n"))
+    ended = run(
+        project, plan, script(tmp_path / "s", *part("a", *writes), *part("b", BAD)), "--json"
+    )
+    trace = json.loads(ended.out)["trace_id"]
+    (project / "a.txt").write_text("mine\n")
+    assert evercontext("undo", cwd=project).code == 0
+    again = evercontext("run", "--resume", trace, "-m", "script:/nowhere", cwd=project)
+    assert (again.code, "a part of what the task" in again.err) == (64, True)
 
 
 @pytest.mark.slow

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from evercontext.errors import AlreadyExists, FileProblem
 from evercontext.files.journal import Journal
 from evercontext.files.policy import agent_policy
+from evercontext.files.traces import list_traces
 from evercontext.files.tree import Tree, WriteMode
-from evercontext.files.undo import Kept, list_traces, undo
+from evercontext.files.undo import Kept, undo
 
 
 @pytest.fixture

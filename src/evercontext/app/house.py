@@ -36,7 +36,7 @@ from evercontext.domain.event import RolledBack
 from evercontext.domain.model import Model
 from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door, Mode
-from evercontext.errors import ConfigError, FileProblem, PolicyError, StoreGone, UsageError
+from evercontext.errors import ConfigError, FileProblem, PolicyError, StoreGone
 from evercontext.evaluation.history import EvaluationHistory
 from evercontext.events.log import EventLog
 from evercontext.settings import Settings, process_environment
@@ -44,7 +44,7 @@ from evercontext.storage.opener import open_or_wait
 from evercontext.storage.store import Store
 from evercontext.tools.approval import Gate, nobody
 from evercontext.tools.toolbox import Toolbox
-from evercontext.workspace.checkpoints import list_traces, undo
+from evercontext.workspace.checkpoints import undo
 from evercontext.workspace.detection import packages
 from evercontext.workspace.marks import settle
 from evercontext.workspace.workspace import LocalWorkspace, Workspace
@@ -134,9 +134,8 @@ class EverContext:
         caller = Caller(trace_id, Door.RUN, mode, principal)
         async with AsyncExitStack() as stack:
             stack.enter_context(alone(self.settings.home, trace_id))
-            if before and await self._is_undone(trace_id):
-                raise UsageError(f"what the task {trace_id[:8]} did was undone",
-                                 fix="Give the task again with --task")  # fmt: skip
+            if before:
+                await asyncio.to_thread(before.check_stands, self.settings.home)
             surroundings = await self.surroundings(caller)
             model = await self._open(stack, model_name)
             calibrations = Calibrations(self.store)
@@ -259,12 +258,6 @@ class EverContext:
             price=price,
             cache=self.settings.plan_cache,
         )
-
-    async def _is_undone(self, trace_id: str) -> bool:
-        if not isinstance(self.workspace, LocalWorkspace):
-            return False
-        traces = await list_traces(self.workspace.journal)
-        return any(trace.trace_id == trace_id and trace.undone for trace in traces)
 
     def _rollback(self, trace_id: str) -> Rollback:
         async def rollback() -> RolledBack:

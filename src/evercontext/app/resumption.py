@@ -28,6 +28,7 @@ from evercontext.domain.event import (
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Caller
 from evercontext.errors import NotFound, UsageError
+from evercontext.files.traces import Extent, find_undo
 
 LOCKS = "runs.lock"
 _SET_LOCK = getattr(fcntl, "F_OFD_SETLK", None)
@@ -46,7 +47,8 @@ class Interrupted:
     """Tasks that came to their end with red checks."""
     changed: dict[str, bool] = field(default_factory=dict)
     final: Final | None = None
-    rolled_back: bool = False
+    rolled_back: str | None = None
+    """The trace of the undo, if the run took its changes back itself."""
 
     def planned(self) -> Planned:
         """The rest of the plan."""
@@ -64,7 +66,7 @@ class Interrupted:
         """What was really changed so far."""
         return tuple(path for path, real in self.changed.items() if real)
 
-    def check(self, root: Path) -> None:
+    def check(self, root: Path, home: Path) -> None:
         """Raise where there is nothing to take up, or not here."""
         short = self.trace_id[:8]
         if Path(self.task.root).resolve() != root.resolve():
@@ -73,11 +75,21 @@ class Interrupted:
         if self.task.door != "run":
             fix = "Take the conversation up: evercontext chat -r"
             raise UsageError(f"{short} is a turn of a conversation", fix=fix)
+        self.check_stands(home)
         if self.final and self.final.exit_code == Outcome.DONE:
             raise UsageError(f"the task {short} is done", fix="Give a new one with --task")
-        if self.rolled_back:
-            fix = "Give the task again with --task"
-            raise UsageError(f"what the task {short} did was rolled back", fix=fix)
+
+    def check_stands(self, home: Path) -> None:
+        """Raise where what the task did was taken back, were it only a part."""
+        taken = find_undo(home, Path(self.task.root).resolve(), self.trace_id)
+        forgotten = taken.extent is Extent.UNKNOWN and self.rolled_back is not None
+        if taken.extent in (Extent.UNKNOWN, Extent.NOTHING) and not forgotten:
+            return
+        what = "a part of what" if taken.extent is Extent.PART else "what"
+        how = "undone" if self.rolled_back is None else "rolled back"
+        bring = f"Bring it back with `evercontext undo {taken.undo[:8]}`, or give"
+        fix = f"{bring if taken.undo else 'Give'} the task again with --task"
+        raise UsageError(f"{what} the task {self.trace_id[:8]} did was {how}", fix=fix)
 
 
 def take_up(trace_id: str, events: Iterable[Event]) -> Interrupted:
@@ -113,8 +125,8 @@ def _take(found: Interrupted, body: object) -> None:
             found.begun.add(found.plan.tasks[0].id)
         case Diff(path=path, applied=True, added=added, removed=removed):
             found.changed[path] = bool(added or removed) or found.changed.get(path, False)
-        case RolledBack():
-            found.rolled_back = True
+        case RolledBack(undo=undo):
+            found.rolled_back = undo
         case Final() as final:
             found.final = final
             _end(found, final)

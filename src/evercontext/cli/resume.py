@@ -15,7 +15,7 @@ def latest(settings: Settings, err: Screen) -> Interrupted:
     for one in traces.resumable(settings.traces, settings.root):
         found = take_up(one.trace_id, traces.events_of(settings.traces, one.trace_id))
         try:
-            found.check(settings.root)
+            found.check(settings.root, settings.home)
         except UsageError as why:
             passed.append(why.message)
             continue

@@ -211,7 +211,7 @@ def _interrupted(prefix: str, settings: Settings, err: Screen) -> Interrupted:
     else:
         events = events_of(settings.traces, prefix)
         found = take_up(events[0].trace_id, events)
-        found.check(settings.root)
+        found.check(settings.root, settings.home)
     return found
 
 

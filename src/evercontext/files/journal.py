@@ -25,7 +25,7 @@ from evercontext.files.instant import instant
 from evercontext.files.io import Content
 from evercontext.files.kernel import Kernel
 from evercontext.files.locks import PathLocks
-from evercontext.files.made import Made
+from evercontext.files.made import Made, Unmade
 from evercontext.files.paths import Root, SafePath
 from evercontext.files.policy import UNRESTRICTED
 from evercontext.files.private import make_private
@@ -120,11 +120,14 @@ class Journal:
         return entries
 
     @contextmanager
-    def step(self, trace_id: str, undoes: Sequence[str] = ()) -> Iterator[Step]:
-        """Group changes: an exception inside, or a crash, takes all of them back."""
+    def step(self, trace_id: str, undoes: Sequence[str] = (), during: str = "") -> Iterator[Step]:
+        """Group changes: an exception inside, or a crash, takes all of them back.
+
+        ``undoes``: the entries that they take back. ``during``: the task that takes back its own.
+        """
         step = Step(secrets.token_hex(8), trace_id)
         begin = {"kind": "begin", "step": step.id, "trace_id": trace_id, "at": instant()}
-        self._live_segment().append(encode({**begin, "undoes": list(undoes)}))
+        self._live_segment().append(encode({**begin, "undoes": list(undoes), "during": during}))
         try:
             yield step
             segment = self._live_segment()
@@ -143,6 +146,11 @@ class Journal:
         pieces.append(encode({"kind": "done", "ids": [entry.id for entry, _ in changes]}))
         segment = self._live_segment()
         segment.sync(segment.append(b"".join(pieces)))
+
+    def record_removal(self, unmade: Unmade) -> None:
+        """Write down what an undo removed beside files."""
+        segment = self._live_segment()
+        segment.sync(segment.append(encode(unmade.record())))
 
     def mark(self, name: str) -> int:
         """Remember this instant under ``name``: a checkpoint to rewind to."""
@@ -255,10 +263,16 @@ class Journal:
             return self._segment
 
 
+def read_history(home: Path, root: Path) -> History:
+    """Read what is kept about a root, without opening the root."""
+    directory = home / "journal" / _key(root)
+    with explained():
+        return History(_segments(directory) if directory.is_dir() else ())
+
+
 def written(home: Path, root: Path) -> dict[str, set[str]]:
     """Return the files that each trace changed below a root, without opening the root."""
-    directory = home / "journal" / _key(root)
-    history = History(_segments(directory) if directory.is_dir() else ())
+    history = read_history(home, root)
     open_steps = {entry.id for entry in history.unfinished()}
     found: dict[str, set[str]] = {}
     for entry in history.entries:

@@ -50,6 +50,27 @@ class Made:
         return (*(path for path, _ in self.links), *(f"{path}/" for path in directories))
 
 
+@dataclass(frozen=True, slots=True)
+class Unmade:
+    """What an undo removed of it."""
+
+    trace_id: str
+    """The task that had made it."""
+    at: int
+    paths: tuple[str, ...]
+    during: str = ""
+    """The task that took back a part of its own work while it ran, as a repair does."""
+
+    def record(self) -> dict[str, Any]:
+        """Return it as it is written."""
+        return {"kind": "unmade", **{name: getattr(self, name) for name in self.__slots__}}
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Unmade:
+        """Read it back."""
+        return cls(record["trace_id"], record["at"], tuple(record["paths"]), record["during"])
+
+
 def standing(root: Root, made: Made) -> list[str]:
     """Return what is still as the command left it: the same link, the directory still empty.
 

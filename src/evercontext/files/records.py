@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evercontext.files.made import Made
+from evercontext.files.made import Made, Unmade
 from evercontext.files.segments import Place, scan
 
 
@@ -57,6 +57,8 @@ class StepInfo:
     trace_id: str
     at: int
     undoes: tuple[str, ...]
+    during: str = ""
+    """The task that took back a part of its own work while it ran, as a repair does."""
 
 
 class History:
@@ -69,6 +71,7 @@ class History:
         self.done: set[str] = set()
         self.intents: list[Entry] = []
         self.made: list[Made] = []
+        self.unmade: list[Unmade] = []
         self._void: set[str] = set()
         self._aborted: set[str] = set()
         self.committed: set[str] = set()
@@ -91,18 +94,19 @@ class History:
         open_steps = self.steps.keys() - self.committed - self._aborted
         return [entry for entry in self.entries if entry.step in open_steps]
 
-    def undone(self) -> set[str]:
-        """Return the entries that were taken back and not brought back since."""
-        gone: set[str] = set()
+    def undone(self) -> dict[str, StepInfo]:
+        """Return the entries taken back and not brought back since, each with the step that did."""
+        gone: dict[str, StepInfo] = {}
         by_id = {entry.id: entry for entry in self.intents}
         for step in sorted(self.steps.values(), key=lambda step: step.at):
             if step.step in self._aborted or step.step not in self.committed:
                 continue
             for id in step.undoes:
-                gone.add(id)
+                gone[id] = step
                 entry = by_id.get(id)
                 if entry and entry.step in self.steps:
-                    gone.difference_update(self.steps[entry.step].undoes)
+                    for earlier in self.steps[entry.step].undoes:
+                        gone.pop(earlier, None)
         return gone
 
     def _take(self, record: dict[str, Any], place: Place | None) -> None:
@@ -112,12 +116,13 @@ class History:
         elif kind == "intent":
             self.intents.append(Entry.of(record))
         elif kind == "begin":
-            info = StepInfo(
-                record["step"], record["trace_id"], record["at"], tuple(record["undoes"])
-            )
+            undoes, during = tuple(record["undoes"]), record.get("during", "")
+            info = StepInfo(record["step"], record["trace_id"], record["at"], undoes, during)
             self.steps[info.step] = info
         elif kind == "made":
             self.made.append(Made.of(record))
+        elif kind == "unmade":
+            self.unmade.append(Unmade.of(record))
         elif kind == "mark":
             self.marks[record["mark"]] = record["at"]
         elif kind == "commit":

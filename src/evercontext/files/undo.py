@@ -11,12 +11,14 @@ from pathlib import Path
 from evercontext.errors import DiskFull, EverContextError, IoFailed
 from evercontext.files import io
 from evercontext.files.failures import explained
+from evercontext.files.instant import instant
 from evercontext.files.io import Content
 from evercontext.files.journal import Change, Journal, parts_of
-from evercontext.files.made import Made, remove, standing
+from evercontext.files.made import Made, Unmade, remove, standing
 from evercontext.files.paths import SafePath
 from evercontext.files.policy import UNRESTRICTED
 from evercontext.files.records import Entry, History
+from evercontext.files.traces import changes_of
 
 _CHANGED = "changed since"
 
@@ -49,51 +51,11 @@ class Undone:
     """There are files among it: links, empty directories and folders come back by hand alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """What is known of one task's changes."""
-
-    trace_id: str
-    at: int
-    paths: tuple[str, ...]
-    undone: bool
-    is_undo: bool
-
-
 @dataclass(slots=True)
 class _Plan:
     change: Change
     entries: list[Entry]
     partly: bool
-
-
-def list_traces(journal: Journal) -> list[Trace]:
-    """Return the tasks that changed something, newest first."""
-    history = journal.history()
-    gone = history.undone()
-    traces: dict[str, list[Entry]] = {}
-    for entry in _changes(history):
-        traces.setdefault(entry.trace_id, []).append(entry)
-    found = [_trace(trace_id, entries, gone, history) for trace_id, entries in traces.items()]
-    for made in history.made:
-        if made.trace_id not in traces:
-            left = standing(journal.root, made)
-            found.append(Trace(made.trace_id, made.at, made.paths, not left, False))
-    return sorted(found, key=lambda trace: trace.at, reverse=True)
-
-
-def taken_back(journal: Journal) -> dict[str, bool]:
-    """Of each task: whether something of it is taken back now, were it only one of its files.
-
-    A task that made only links and directories is left out: what does not stand there any more may
-    have been put to use since, and nothing tells whether an undo took it.
-    """
-    history = journal.history()
-    gone = history.undone()
-    found: dict[str, bool] = {}
-    for entry in _changes(history):
-        found[entry.trace_id] = found.get(entry.trace_id, False) or entry.id in gone
-    return found
 
 
 def undo(
@@ -104,20 +66,21 @@ def undo(
     trace_id: str | None = None,
     dry_run: bool = False,
     everything: bool = False,
+    during: str = "",
 ) -> Undone:
     """Take back the changes of ``traces`` made after the instant ``since``.
 
     A file is only touched while it is exactly as the task left it. The undo is a step of its own in
     the journal, under ``trace_id``: all or nothing, and itself undoable. ``dry_run`` only says what
     would happen. A file that changed while a command ran that is not expected to change it is kept,
-    unless ``everything`` is wanted.
+    unless ``everything`` is wanted. ``during`` names the task that takes back its own work.
     """
     own, wanted = trace_id or str(uuid.uuid4()), set(traces)
     history = journal.history()
     gone = history.undone()
     chains: dict[str, list[Entry]] = {}
     doubts: dict[str, str] = {}
-    for entry in _changes(history):
+    for entry in changes_of(history):
         if entry.trace_id not in wanted or entry.at <= since or entry.id in gone:
             continue
         if entry.unsure and not everything:
@@ -130,27 +93,23 @@ def undo(
         plans, kept = _plan(journal, history, chains, held)
         if plans and not dry_run:
             taken = [entry for plan in plans for entry in plan.entries]
-            with journal.step(own, [entry.id for entry in taken]) as step:
+            with journal.step(own, [entry.id for entry in taken], during) as step:
                 journal.apply([plan.change for plan in plans], own, step)
             for entry in sorted(taken, key=lambda entry: -entry.at):
                 journal.remove_directories(entry.directories)
         beside: dict[str, Path | None] = {}
         for one in made:
-            beside |= _unmade(journal, one, dry_run)
+            beside |= _unmade(journal, one, dry_run, during)
     return _report(own, plans, [*_in_doubt(kept, doubts, chains)], beside)
 
 
-def _changes(history: History) -> Iterator[Entry]:
-    """What changed something: in a file that was written again as it was, there is nothing back."""
-    for entry in history.entries:
-        if entry.changes:
-            yield entry
-
-
-def _unmade(journal: Journal, made: Made, dry_run: bool) -> dict[str, Path | None]:
+def _unmade(journal: Journal, made: Made, dry_run: bool, during: str) -> dict[str, Path | None]:
     if dry_run:
         return dict.fromkeys(standing(journal.root, made))
-    return remove(journal.root, made, journal.quarantine)
+    removed = remove(journal.root, made, journal.quarantine)
+    if removed:
+        journal.record_removal(Unmade(made.trace_id, instant(), tuple(removed), during))
+    return removed
 
 
 def _in_doubt(
@@ -234,14 +193,3 @@ def _report(
         moved=tuple(str(place) for place in beside.values() if place),
         reversible=bool(plans),
     )
-
-
-def _trace(trace_id: str, entries: list[Entry], gone: set[str], history: History) -> Trace:
-    return Trace(
-        trace_id,
-        max(entry.at for entry in entries),
-        tuple(sorted({entry.path for entry in entries})),
-        undone=all(entry.id in gone for entry in entries if not entry.unsure),
-        is_undo=any(entry.step in history.steps and history.steps[entry.step].undoes
-                    for entry in entries),
-    )  # fmt: skip

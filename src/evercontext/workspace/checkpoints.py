@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evercontext.errors import NotFound
+from evercontext.files import traces as journal_traces
 from evercontext.files import undo as journal_undo
 from evercontext.files.journal import Journal
-from evercontext.files.undo import Kept, Trace, Undone
+from evercontext.files.traces import Trace
+from evercontext.files.undo import Kept, Undone
 
 __all__ = [
     "Checkpoint", "Kept", "Trace", "Undone", "checkpoint", "latest", "list_traces", "rewind",
@@ -27,12 +29,12 @@ class Checkpoint:
 
 async def list_traces(journal: Journal) -> list[Trace]:
     """Return the tasks that changed something, newest first."""
-    return await asyncio.to_thread(journal_undo.list_traces, journal)
+    return await asyncio.to_thread(journal_traces.list_traces, journal)
 
 
 async def taken_back(journal: Journal) -> dict[str, bool]:
     """Of each task: whether something of it is taken back now."""
-    return await asyncio.to_thread(journal_undo.taken_back, journal)
+    return await asyncio.to_thread(journal_traces.taken_back, journal)
 
 
 async def undo(
@@ -75,6 +77,6 @@ async def rewind(journal: Journal, traces: Sequence[str], to: Checkpoint | str) 
 async def latest(journal: Journal) -> str:
     """Return the latest task that still stands; NotFound if there is none."""
     for trace in await list_traces(journal):
-        if not trace.undone and not trace.is_undo:
+        if trace.stands and not trace.is_undo:
             return trace.trace_id
     raise NotFound("nothing to undo")

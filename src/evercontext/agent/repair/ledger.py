@@ -61,6 +61,7 @@ class Ledger:
             [self.trace_id],
             since=since.at,
             everything=everything,
+            during=self.trace_id,
         )
 
     async def trespasses(self, since: Checkpoint, covered: Covers) -> tuple[str, ...]:

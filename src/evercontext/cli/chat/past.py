@@ -166,7 +166,7 @@ async def _restore(dialogue: Dialogue, traces: list[str]) -> None:
     if dialogue.talk.mode is Mode.PLAN:
         raise ModeRefused("plan mode changes nothing", fix="Switch to agent mode first")
     journal = journal_of(dialogue.app)
-    standing = [t for t in await list_traces(journal) if not t.undone]
+    standing = [t for t in await list_traces(journal) if t.stands]
     wanted = [trace.trace_id for trace in standing if trace.trace_id in traces]
     if not wanted:
         dialogue.say("no file to restore", "dim")

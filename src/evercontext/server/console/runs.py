@@ -80,7 +80,7 @@ async def show_run(ask: Ask) -> dict[str, Any]:
     found = await undoable(ask.app, trace_id)
     told["memories"] = await _recalled(ask, told["frame"])
     told["undo"] = {
-        "possible": bool(found and not found.undone),
+        "possible": bool(found and found.stands),
         "undone": bool(found and found.undone),
         "files": list(found.paths) if found else [],
     }
