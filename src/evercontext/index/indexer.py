@@ -93,6 +93,14 @@ class Pending:
         """True if it may be indexed before a search answers."""
         return len(self) - self.doubtful <= CHEAP and self.doubtful <= _CHEAPLY_READ
 
+    @property
+    def indexed(self) -> int:
+        """How many files of the tree the table has with the size they have now.
+
+        A doubtful file is indexed: to read it once more will most likely find it as it was.
+        """
+        return max(0, self.files - (len(self.changed) - self.doubtful))
+
     def __len__(self) -> int:
         return len(self.changed) + len(self.gone)
 

@@ -89,7 +89,7 @@ class Answer:
     note: str | None = None
     """What kept the answer from being as good as asked for."""
     indexed: int = 0
-    """How many of the tree's files the index knows as they are; said where it is stale."""
+    """How many of the tree's files the index knows, as far as can be told without reading them."""
     files: int = 0
 
     @property
@@ -258,10 +258,8 @@ class CodeIndex:
 
     def _answer(self, hits: Sequence[Hit]) -> Answer:
         note = self._note or (self._borrowed.note if self._borrowed else None)
-        files = self._pending.files
-        return Answer(
-            tuple(hits), self._stale, note, max(0, files - len(self._pending.changed)), files
-        )
+        pending = self._pending
+        return Answer(tuple(hits), self._stale, note, pending.indexed, pending.files)
 
     async def search_commit(
         self,
