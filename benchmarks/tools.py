@@ -18,7 +18,7 @@ import re
 import subprocess
 import time
 
-from evercontext.catalog.card import read_card
+from evercontext.catalog.entry import read_card
 from evercontext.catalog.search import Strategy, ToolSearch
 
 THEIRS = """

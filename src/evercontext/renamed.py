@@ -18,7 +18,42 @@ if TYPE_CHECKING:
     from importlib.abc import Loader  # its import costs more than all of this package's start
 
 # Former name -> present name.
-RENAMED: dict[str, str] = {}
+RENAMED: dict[str, str] = {
+    "evercontext.catalog.adopt": "evercontext.catalog.validation",
+    "evercontext.catalog.card": "evercontext.catalog.entry",
+    "evercontext.catalog.event_stream": "evercontext.mcp.client.event_stream",
+    "evercontext.catalog.everyday": "evercontext.catalog.synonyms",
+    "evercontext.catalog.greeting": "evercontext.mcp.client.handshake",
+    "evercontext.catalog.http": "evercontext.mcp.client.http",
+    "evercontext.catalog.http1": "evercontext.mcp.client.http1",
+    "evercontext.catalog.listing": "evercontext.mcp.client.listing",
+    "evercontext.catalog.picking": "evercontext.catalog.model_search",
+    "evercontext.catalog.request": "evercontext.catalog.query_cleaning",
+    "evercontext.catalog.shelves": "evercontext.catalog.resources",
+    "evercontext.catalog.sse": "evercontext.mcp.client.sse",
+    "evercontext.catalog.stdio": "evercontext.mcp.client.stdio",
+    "evercontext.catalog.suspicion": "evercontext.catalog.injection_flags",
+    "evercontext.catalog.wire": "evercontext.mcp.client.exchange",
+    "evercontext.catalog.wording": "evercontext.catalog.query_words",
+    "evercontext.server.answers": "evercontext.server.responses",
+    "evercontext.server.catalog_search": "evercontext.server.router.catalog_search",
+    "evercontext.server.client_files": "evercontext.cli.client_files",
+    "evercontext.server.doors": "evercontext.server.exposed_tools",
+    "evercontext.server.eras": "evercontext.mcp.revisions",
+    "evercontext.server.figures": "evercontext.server.log_metrics",
+    "evercontext.server.jsonc": "evercontext.cli.jsonc",
+    "evercontext.server.leaving": "evercontext.server.disconnect",
+    "evercontext.server.list_changes": "evercontext.server.router.list_changes",
+    "evercontext.server.mcp": "evercontext.server.mcp_tools",
+    "evercontext.server.mcp_install": "evercontext.cli.mcp_install",
+    "evercontext.server.offer": "evercontext.server.router.offer",
+    "evercontext.server.on_demand": "evercontext.server.lazy_app",
+    "evercontext.server.router_answers": "evercontext.server.router.results",
+    "evercontext.server.router_stdio": "evercontext.server.router.stdio",
+    "evercontext.server.stdin": "evercontext.process.stdin",
+    "evercontext.server.visitors": "evercontext.server.router.authentication",
+    "evercontext.server.watch": "evercontext.server.disconnect_watcher",
+}
 
 
 class RenamedModules:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evercontext.app.picking import AGAIN_SECONDS, Picker
-from evercontext.catalog.card import Card
+from evercontext.catalog.entry import Card
 from evercontext.settings import Settings
 from evercontext.testing import write_script
 

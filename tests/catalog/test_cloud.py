@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from evercontext.catalog.cloud import CloudSearch
-from tests.catalog.test_http import http, serving
 from tests.catalog.world import caller, odd, servers, toolbox
+from tests.mcp.client.test_http import http, serving
 
 
 async def discover(folder: Path, cloud: CloudSearch) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evercontext.catalog.card import Card
+from evercontext.catalog.entry import Card
 from evercontext.catalog.provider import LocalSearch, SearchProvider
 from evercontext.catalog.tools import Catalog
 from evercontext.domain.scope import Scope

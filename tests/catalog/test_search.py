@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evercontext.catalog.card import Card, read_card
+from evercontext.catalog.entry import Card, read_card
 from evercontext.catalog.search import Strategy, ToolSearch, question_terms
 
 CARDS = [

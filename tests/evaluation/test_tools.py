@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from mcp import Client, StdioServerParameters
 
+from mcp import Client, StdioServerParameters
+from tests.server.router.test_http import Client as RouterClient
+from tests.server.router.test_http import routing
 from tests.server.running import COMMAND, running
-from tests.server.test_router import Client as RouterClient
-from tests.server.test_router import routing
 
 MOCK = {"USE_MOCK_EVALUATOR": "true"}
 TEXT = "# 題名\n\nTODO {{accuracy_weight}}\n"

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client
 
 from evercontext.errors import EditMismatch
 from evercontext.workspace.edits import Edit, apply_edits
+from mcp import Client
 from tests.server.running import Gateway, receive, running, status_of
 
 FILES = 3000

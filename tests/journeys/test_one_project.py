@@ -8,10 +8,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from mcp import Client
-
 from evercontext.access.projects import Projects, RouterProject
 from evercontext.testing import tiny_repository
+from mcp import Client
 from tests.cli.command import evercontext
 from tests.server.routed import Routed, routed
 from tests.server.running import running

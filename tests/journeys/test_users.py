@@ -10,10 +10,10 @@ from typing import Any
 
 import httpx2
 import pytest
-from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from evercontext.access.tokens import Tokens
+from mcp import Client
 from tests import postgres
 from tests.cli.command import evercontext
 from tests.server.routed import routed

@@ -16,7 +16,7 @@ import httpx2
 from evercontext.access.tokens import Tokens
 from evercontext.app import EverContext
 from evercontext.catalog.server_table import ServerConfig
-from evercontext.server.router import open_router
+from evercontext.server.router.http import open_router
 from evercontext.server.serve import serve
 from evercontext.settings import load
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.command import EVERCONTEXT
 from tests.server.registries import from_npm
-from tests.server.test_router import add, routing, token
+from tests.server.router.test_http import add, routing, token
 
 SDK, INSPECTOR = "@modelcontextprotocol/sdk", "@modelcontextprotocol/inspector"
 SCRIPT = """

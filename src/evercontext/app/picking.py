@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from evercontext.app.models import choose_model, open_model
-from evercontext.catalog.picking import ModelPick
+from evercontext.catalog.model_search import ModelPick
 from evercontext.errors import ModelProblem
 from evercontext.settings import Settings
 

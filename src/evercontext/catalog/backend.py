@@ -11,24 +11,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evercontext.catalog.adopt import digest_of
 from evercontext.catalog.arguments import ArgumentCheck
-from evercontext.catalog.card import Card
-from evercontext.catalog.greeting import Greeted, greet
-from evercontext.catalog.http import HttpRefused, HttpWire, SessionExpired
-from evercontext.catalog.http1 import proxy_for
-from evercontext.catalog.listing import Listed, list_all
-from evercontext.catalog.message import Answer
+from evercontext.catalog.entry import Card
 from evercontext.catalog.server_log import ServerLog
 from evercontext.catalog.server_state import ServerState, leave_state
 from evercontext.catalog.server_table import ServerConfig, ServerTable
-from evercontext.catalog.sse import SseWire
-from evercontext.catalog.stdio import StdioWire
-from evercontext.catalog.wire import Wire, escaped
+from evercontext.catalog.validation import adopt, digest_of
 from evercontext.domain.scope import Hear
 from evercontext.domain.tool import Tool
 from evercontext.errors import EverContextError, ServerGone, ServerProblem, ServerTimeout
 from evercontext.events.redact import Redactor, secret_values
+from evercontext.mcp.client.exchange import Wire, escaped
+from evercontext.mcp.client.handshake import Greeted, greet
+from evercontext.mcp.client.http import HttpRefused, HttpWire, SessionExpired
+from evercontext.mcp.client.http1 import proxy_for
+from evercontext.mcp.client.listing import Listed, list_all
+from evercontext.mcp.client.sse import SseWire
+from evercontext.mcp.client.stdio import StdioWire
+from evercontext.mcp.message import Answer
 from evercontext.process.environment import filtered
 
 _LONGEST_PAUSE = 60.0
@@ -278,7 +278,7 @@ class Backend:
             [self._filled(part) for part in config.argv],
             cwd=Path(config.cwd) if config.cwd else self._around.root,
             env={**filtered(self._around.environment), **given},
-            log=self.log,
+            log=self.log.extend,
             on_changed=self._forget_list,
         )
 
@@ -296,7 +296,9 @@ class Backend:
             await self.close()
             self._failed(str(late))
             raise ServerTimeout(f"{self.config.id}: {late}") from None
-        cards, warnings = listed.cards(self.config.id)
+        cards, warnings = adopt(self.config.id, listed.items)
+        if listed.endless:
+            warnings.insert(0, "the list of tools does not end: the rest was left out")
         doubts = (f"{card.name} says: {', '.join(found)}" for card in cards
                   if (found := card.doubts))  # fmt: skip
         self.warnings = [*warnings[:_MOST_WARNINGS], *map(escaped, doubts)]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evercontext.catalog.card import Card
+from evercontext.catalog.entry import Card
 from evercontext.errors import ServerProblem
 from evercontext.process.certificates import certificates
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from evercontext.catalog.card import Card
+from evercontext.catalog.entry import Card
 
 if TYPE_CHECKING:
     from evercontext.catalog.search import ToolSearch

@@ -14,10 +14,10 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from evercontext.catalog.card import Card
-from evercontext.catalog.everyday import english_terms, for_meaning, is_japanese, language_of
-from evercontext.catalog.request import essence
-from evercontext.catalog.wording import as_written
+from evercontext.catalog.entry import Card
+from evercontext.catalog.query_cleaning import essence
+from evercontext.catalog.query_words import as_written
+from evercontext.catalog.synonyms import english_terms, for_meaning, is_japanese, language_of
 from evercontext.retrieval.fusion import standardise
 from evercontext.retrieval.postings import Floats
 from evercontext.retrieval.spelling import repair

@@ -11,7 +11,6 @@ from pathlib import Path
 from evercontext.events.redact import Clean
 
 KEPT_LINES = 200
-LONGEST_LINE = 2_000
 LARGEST_FILE = 256 * 1024
 """Bytes after which a file becomes the older one, of which there is one."""
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from evercontext.catalog.arguments import ArgumentCheck
 from evercontext.catalog.backend import Backend, Surroundings
-from evercontext.catalog.card import Card
-from evercontext.catalog.message import Answer
+from evercontext.catalog.entry import Card
 from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.domain.scope import NOTHING, Aside, Scope
 from evercontext.domain.tool import OUTSIDE, Arguments, Caller, Tool, ToolResult
 from evercontext.errors import EverContextError, ServerProblem, ToolProblem
 from evercontext.events.redact import Clean, unchanged
+from evercontext.mcp.message import Answer
 
 ADOPTED = "server "
 """What the origin of an outside tool begins with."""

@@ -7,8 +7,8 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from evercontext.catalog.card import OURS, Card, card_of
 from evercontext.catalog.cloud import CloudSearch, NoCloud
+from evercontext.catalog.entry import OURS, Card, card_of
 from evercontext.catalog.provider import LocalSearch, SearchProvider
 from evercontext.catalog.servers import Servers
 from evercontext.domain.scope import Scope

@@ -39,12 +39,12 @@ async def _serve(settings: Settings, router: bool) -> None:
         # stdout belongs to the protocol alone.
         warn(app, Screen(sys.stderr, no_color=settings.no_color))
         if router:
-            from evercontext.server.router_stdio import StdioRouter
+            from evercontext.server.router.stdio import StdioRouter
 
             await StdioRouter(app).serve()
         else:
-            from evercontext.server.doors import at_the_door
-            from evercontext.server.mcp import McpDoor
+            from evercontext.server.exposed_tools import at_the_door
+            from evercontext.server.mcp_tools import McpDoor
 
             tools = at_the_door(app.toolbox, allow_commands=settings.allow_commands)
             await McpDoor(tools, app.events, user=settings.user).stdio()
@@ -75,7 +75,7 @@ def install(
     The change to its configuration file is shown before it is made.
     """
     from evercontext.app.house import check_root
-    from evercontext.server import mcp_install
+    from evercontext.cli import mcp_install
 
     settings = settings_of(root, allow_wide_root=allow_wide_root)
     check_root(settings)

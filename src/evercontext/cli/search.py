@@ -121,7 +121,7 @@ class _Asked:
 
     async def many(self) -> int:
         """Answer one JSON line per line of the standard input."""
-        from evercontext.server.stdin import read_lines
+        from evercontext.process.stdin import read_lines
 
         async with self._answerer(patient=True) as answer:
             async for line in read_lines():

@@ -124,7 +124,7 @@ async def _gateway(stack: AsyncExitStack, app: EverContext) -> _Door:
 
 
 async def _router(stack: AsyncExitStack, app: EverContext) -> _Door:
-    from evercontext.server.router import open_router
+    from evercontext.server.router.http import open_router
 
     listener = await stack.enter_async_context(open_router(app))
     open_house = app.settings.router_open

@@ -326,7 +326,7 @@ async def _backend(app: EverContext, name: str) -> Backend:
 @click.option("-y", "--yes", is_flag=True, help="Add without asking.")
 def import_servers(source: str, project: str, dry_run: bool, yes: bool) -> int:
     """Take servers over from another client, or from a file with mcpServers."""
-    from evercontext.server.client_files import read_servers
+    from evercontext.cli.client_files import read_servers
 
     settings = load({})
     configs, skipped = read_servers(source, settings.root, Path.home(), project)

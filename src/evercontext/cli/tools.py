@@ -22,7 +22,7 @@ from evercontext.settings import Settings
 
 if TYPE_CHECKING:
     from evercontext.app import EverContext
-    from evercontext.catalog.card import Card
+    from evercontext.catalog.entry import Card
     from evercontext.catalog.search import Found, ToolSearch
 
 LARGEST_CATALOG = 64 * 1024 * 1024
@@ -177,7 +177,7 @@ def _readable(answer: Any) -> Iterator[str]:
 
 def read_catalog(path: Path) -> list[Card]:
     """Read a list of tools from a JSON file."""
-    from evercontext.catalog.card import read_card
+    from evercontext.catalog.entry import read_card
 
     try:
         if path.stat().st_size > LARGEST_CATALOG:

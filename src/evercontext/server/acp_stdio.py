@@ -8,7 +8,7 @@ from typing import Any
 
 from acp.stdio import stdio_streams
 
-from evercontext.server.stdin import LONGEST_LINE
+from evercontext.process.stdin import LONGEST_LINE
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600

@@ -24,9 +24,9 @@ from evercontext.errors import (
     WrongMediaType,
 )
 from evercontext.events.log import EventLog
-from evercontext.server.answers import error_response
 from evercontext.server.auth import Addresses, Token, named_user
 from evercontext.server.metrics import Metrics, Timer
+from evercontext.server.responses import error_response
 from evercontext.tools.audit import printable
 
 Scope = MutableMapping[str, Any]

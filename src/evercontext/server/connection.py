@@ -10,9 +10,9 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from evercontext.errors import BadRequest, EverContextError, Unauthorized
-from evercontext.server.answers import error_response
 from evercontext.server.asgi import DRAIN_SECONDS, DRAINED
-from evercontext.server.leaving import LEAVING, Leaving
+from evercontext.server.disconnect import LEAVING, Leaving
+from evercontext.server.responses import error_response
 
 HEAD_SECONDS = 8.0
 HEAD_BYTES = 65_536

@@ -23,10 +23,10 @@ from evercontext.domain.status import http_status, json_rpc_code
 from evercontext.domain.tool import Caller, Door, Mode, Tool
 from evercontext.errors import ConfigError, EverContextError, InvalidArguments
 from evercontext.events.log import EventLog
+from evercontext.mcp import json_rpc
+from evercontext.mcp.json_rpc import Call, RpcError
 from evercontext.process.listening import announced
-from evercontext.server import json_rpc
 from evercontext.server.auth import Addresses, Token, require_token_off_loopback
-from evercontext.server.json_rpc import Call, RpcError
 from evercontext.settings import Settings
 from evercontext.tools.toolbox import Toolbox
 

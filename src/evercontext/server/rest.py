@@ -29,12 +29,12 @@ from evercontext.errors import (
     WrongMediaType,
 )
 from evercontext.process.workers import think
-from evercontext.server.answers import encode, error_body, error_response, start
 from evercontext.server.asgi import BODY, ROUTE, Note, Receive, Scope, Send, note_of
+from evercontext.server.disconnect import LEAVING, Leaving
 from evercontext.server.docs import POLICY, page
-from evercontext.server.leaving import LEAVING, Leaving
 from evercontext.server.metrics import Metrics
 from evercontext.server.openapi import ROUTES, openapi_document
+from evercontext.server.responses import encode, error_body, error_response, start
 from evercontext.server.strict_json import parse_object
 from evercontext.tools.audit import content_size
 from evercontext.tools.toolbox import Toolbox

@@ -46,17 +46,17 @@ from evercontext.server.asgi import (
 from evercontext.server.auth import Addresses, Token, require_token_off_loopback
 from evercontext.server.connection import Connection
 from evercontext.server.console.door import PREFIX, ConsoleDoor, is_quiet, open_console
-from evercontext.server.doors import at_the_door
-from evercontext.server.figures import LogFigures
-from evercontext.server.leaving import Leaving
+from evercontext.server.disconnect import Leaving
+from evercontext.server.exposed_tools import at_the_door
+from evercontext.server.lazy_app import OnDemand
+from evercontext.server.log_metrics import LogFigures
 from evercontext.server.metrics import Metrics
-from evercontext.server.on_demand import OnDemand
 from evercontext.server.rest import answer_crash, build_gateway
 from evercontext.settings import Settings
 from evercontext.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from evercontext.server.mcp import McpDoor
+    from evercontext.server.mcp_tools import McpDoor
 
 STOP_SECONDS = 1
 """For requests that are being served; those that only read are given up before."""
@@ -142,7 +142,7 @@ def _console_host(bound: socket.socket) -> str | None:
 async def _open_mcp(
     tools: Toolbox, events: EventLog, who: dict[str, str | None], addresses: Addresses, limit: int
 ) -> AbstractAsyncContextManager[App]:
-    module = await asyncio.to_thread(import_module, "evercontext.server.mcp")
+    module = await asyncio.to_thread(import_module, "evercontext.server.mcp_tools")
     door: McpDoor = module.McpDoor(tools, events, **who)
     return door.http(addresses, limit)
 

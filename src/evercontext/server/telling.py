@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from evercontext.server.answers import encode, start
 from evercontext.server.asgi import Send
+from evercontext.server.responses import encode, start
 
 MOST_PENDING = 64
 """Messages that wait for a slow client; more are left out, for progress is only the last of it."""

@@ -17,7 +17,6 @@ from evercontext.errors import (
     NoSuchRoute,
     StoreGone,
 )
-from evercontext.server.answers import RawHeaders, encode, error_response
 from evercontext.server.asgi import BODY, ROUTE, Receive, Scope, Send, note_of
 from evercontext.server.console import (
     approvals,
@@ -34,6 +33,7 @@ from evercontext.server.console.request import Ask
 from evercontext.server.console.stream import Reader, send_frames
 from evercontext.server.console.visitors import Visitor, Visitors
 from evercontext.server.console.watch import Watch
+from evercontext.server.responses import RawHeaders, encode, error_response
 from evercontext.server.rest import refuse_other_media
 from evercontext.server.strict_json import parse_object
 

@@ -16,10 +16,10 @@ from evercontext.access.approvals import Approvals
 from evercontext.app import EverContext
 from evercontext.errors import StoreProblem
 from evercontext.events.ledger import Ledger, moment_of
-from evercontext.server.answers import encode
 from evercontext.server.asgi import Receive, Send
 from evercontext.server.console.runs import find, row, summary
 from evercontext.server.console.watch import Watch
+from evercontext.server.responses import encode
 
 HEARTBEAT = 15.0
 BATCH = 200

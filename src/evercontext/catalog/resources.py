@@ -1,0 +1,137 @@
+"""Resources and prompts of every server, under names that stay the same.
+
+A prompt is ``server:name``, as a tool is; a resource is ``evercontext://server/`` and its own
+address. So nothing has to be remembered to find the way back, and two servers never collide.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from evercontext.catalog.backend import Backend
+from evercontext.catalog.servers import PATIENCE, Servers, asks_for_input
+from evercontext.catalog.validation import LONGEST_DESCRIPTION
+from evercontext.domain.scope import Scope
+from evercontext.errors import ServerProblem
+from evercontext.mcp.client.exchange import Params
+from evercontext.mcp.client.listing import MOST_ITEMS, Listed
+from evercontext.mcp.message import Answer
+
+SCHEME = "evercontext://"
+LONGEST_NAME = 128
+LONGEST_ADDRESS = 2_048
+NO_MORE: Params = {}
+_Rename = Callable[[str, dict[str, Any]], dict[str, Any] | None]
+
+
+class Shelves:
+    """What servers have besides tools."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._servers = servers
+        self._working: dict[tuple[str, str], asyncio.Task[Listed]] = {}
+
+    async def list(self, what: str, scope: Scope) -> list[dict[str, Any]]:
+        """List ``resources``, ``resources/templates`` or ``prompts`` of every server in time."""
+        backends = await self._servers.visible(scope)
+        asking = {backend.config.id: self._asking(what, backend) for backend in backends}
+        if asking:
+            await asyncio.wait(asking.values(), timeout=PATIENCE)
+        return [item for id, task in asking.items() for item in _shown(what, id, task)]
+
+    def _asking(self, what: str, backend: Backend) -> asyncio.Task[Listed]:
+        """The question under way, or a new one: a server that starts slowly goes on starting."""
+        key = (what, backend.config.id)
+        task = self._working.get(key)
+        if task is None or task.done():
+            task = self._working[key] = asyncio.create_task(backend.listed(what))
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return task
+
+    async def read(self, address: str, scope: Scope, more: Params = NO_MORE) -> Answer | None:
+        """Read a resource; ``None`` if it is not there for this caller.
+
+        ``more`` is what a stateless client brings along; only such a client can be asked back.
+        """
+        server, _, own = address.removeprefix(SCHEME).partition("/")
+        backend = await self._servers.backend(server, scope)
+        if not address.startswith(SCHEME) or backend is None or not own:
+            return None
+        answer = await _asked(backend, "resources/read", {"uri": own, **more}, bool(more))
+        if asks_for_input(answer.value):
+            return answer
+        return Answer(_readdressed(server, answer.value), "")
+
+    async def get(
+        self, name: str, arguments: Params, scope: Scope, more: Params = NO_MORE
+    ) -> Answer | None:
+        """Fill a prompt in; ``None`` if it is not there for this caller."""
+        server, _, own = name.partition(":")
+        backend = await self._servers.backend(server, scope)
+        if backend is None or not own:
+            return None
+        wanted = {"name": own, "arguments": arguments, **more}
+        return await _asked(backend, "prompts/get", wanted, bool(more))
+
+
+async def _asked(backend: Backend, method: str, params: Params, can_be_asked: bool) -> Answer:
+    answer = await backend.ask(method, params)
+    if asks_for_input(answer.value) and not can_be_asked:
+        raise ServerProblem(f"{backend.config.id} asks for input, and who called cannot be asked")
+    return answer
+
+
+def _shown(what: str, server: str, task: asyncio.Task[Listed]) -> list[dict[str, Any]]:
+    """The entries of one server that can be shown; one that failed has none."""
+    if not task.done() or task.cancelled() or task.exception() is not None:
+        return []
+    rename = _RENAMED[what]
+    entries = [entry for entry in task.result().items[:MOST_ITEMS] if isinstance(entry, dict)]
+    return [shown for entry in entries if (shown := rename(server, entry)) is not None]
+
+
+def _prompt(server: str, entry: dict[str, Any]) -> dict[str, Any] | None:
+    name = entry.get("name")
+    if not _fits(name, LONGEST_NAME):
+        return None
+    return {**entry, "name": f"{server}:{name}", **_described(entry)}
+
+
+def _resource(server: str, entry: dict[str, Any], field: str = "uri") -> dict[str, Any] | None:
+    address = entry.get(field)
+    if not _fits(address, LONGEST_ADDRESS):
+        return None
+    return {**entry, field: f"{SCHEME}{server}/{address}", **_described(entry)}
+
+
+def _template(server: str, entry: dict[str, Any]) -> dict[str, Any] | None:
+    return _resource(server, entry, "uriTemplate")
+
+
+_RENAMED: Mapping[str, _Rename] = {
+    "prompts": _prompt,
+    "resources": _resource,
+    "resources/templates": _template,
+}
+
+
+def _fits(text: Any, longest: int) -> bool:
+    return isinstance(text, str) and 0 < len(text) <= longest and text.isprintable()
+
+
+def _described(entry: dict[str, Any]) -> dict[str, str]:
+    about = entry.get("description")
+    return {"description": about[:LONGEST_DESCRIPTION]} if isinstance(about, str) else {}
+
+
+def _readdressed(server: str, value: dict[str, Any]) -> dict[str, Any]:
+    contents = value.get("contents")
+    if not isinstance(contents, list):
+        raise ServerProblem(f"{server} answered without contents")
+    return {**value, "contents": [
+        {**part, "uri": f"{SCHEME}{server}/{part['uri']}"}
+        if isinstance(part, dict) and isinstance(part.get("uri"), str) else part
+        for part in contents
+    ]}  # fmt: skip

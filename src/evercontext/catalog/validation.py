@@ -1,0 +1,101 @@
+"""What a server says its tools are, made safe to hold: names, sizes, schemas, digests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from evercontext.catalog.entry import Card, mirrors_of
+from evercontext.mcp.client.listing import MOST_ITEMS as MOST_TOOLS
+
+LARGEST_SCHEMA = 256 * 1024
+LONGEST_DESCRIPTION = 8_000
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_META = frozenset({"tool_discovery", "tool_execute"})
+
+
+def adopt(server: str, listed: Iterable[Any]) -> tuple[list[Card], list[str]]:
+    """Return the cards of what may be held, and a warning for each thing that may not."""
+    cards: dict[str, Card] = {}
+    warnings: list[str] = []
+    for value in listed:
+        if len(cards) == MOST_TOOLS:
+            warnings.append(f"more than {MOST_TOOLS} tools: the rest was refused")
+            break
+        card, problem = _card(server, value)
+        if card is None or card.name in cards:
+            name = value.get("name") if isinstance(value, Mapping) else value
+            warnings.append(f"{str(name)[:80]!r} was refused: {problem or 'named twice'}")
+        else:
+            cards[card.name] = card
+    return list(cards.values()), warnings
+
+
+def digest_of(card: Card) -> str:
+    """Return what changes when anything a model reads of the tool changes."""
+    told = [card.name, card.description, card.schema]
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def _card(server: str, value: Any) -> tuple[Card | None, str]:
+    if not isinstance(value, Mapping):
+        return None, "not an object"
+    name, description = value.get("name"), value.get("description") or ""
+    schema = value.get("inputSchema", {"type": "object"})
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        return None, "a name is 1 to 64 of A-Z a-z 0-9 _ . -"
+    if name in _META:
+        return None, "the name is ours"
+    if not isinstance(description, str) or len(description) > LONGEST_DESCRIPTION:
+        return None, f"a description has at most {LONGEST_DESCRIPTION} characters"
+    problem = _schema_problem(schema)
+    if problem:
+        return None, problem
+    card = Card(f"{server}:{name}", server, name, description, schema, mirrors_of(schema))
+    return card, ""
+
+
+def _schema_problem(schema: Any) -> str:
+    if not isinstance(schema, dict) or schema.get("type", "object") != "object":
+        return "its schema describes no object"
+    try:
+        size = len(json.dumps(schema))
+    except (ValueError, RecursionError):
+        return "its schema cannot be written"
+    if size > LARGEST_SCHEMA:
+        return f"its schema has more than {LARGEST_SCHEMA} bytes"
+    return "its schema refers in a circle, or elsewhere" if _circles(schema) else ""
+
+
+def _circles(schema: dict[str, Any]) -> bool:
+    """True if a reference leads outside, or to nothing but references for ever."""
+    stack: list[Any] = [schema]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict):
+            if isinstance(node.get("$ref"), str) and not _arrives(schema, node):
+                return True
+            stack.extend(node.values())
+        elif isinstance(node, list):
+            stack.extend(node)
+    return False
+
+
+def _arrives(schema: dict[str, Any], node: Any) -> bool:
+    seen: set[str] = set()
+    while isinstance(node, dict) and isinstance(node.get("$ref"), str):
+        target = node["$ref"]
+        if target in seen or not target.startswith("#"):
+            return False
+        seen.add(target)
+        node = _at(schema, target)
+    return node is not None
+
+
+def _at(schema: Any, pointer: str) -> Any:
+    for part in pointer.lstrip("#").split("/")[1:]:
+        schema = schema.get(part) if isinstance(schema, dict) else None
+    return schema

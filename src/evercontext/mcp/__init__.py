@@ -1,0 +1,1 @@
+"""The Model Context Protocol: messages, revisions, servers and clients over every transport."""

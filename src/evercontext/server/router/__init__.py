@@ -1,0 +1,1 @@
+"""The tool router: many servers behind two tools, over HTTP and stdio."""
