@@ -26,7 +26,7 @@ from evercontext.process.confine import (
 )
 from evercontext.process.metadata import Answers
 from evercontext.process.mounts import enclose
-from evercontext.process.tree import end_all, excess
+from evercontext.process.tree import end_all, excess, killed_for_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing costs as much as the interpreter
@@ -64,7 +64,8 @@ def watch(
         if control in ready:
             return None, None
         if ended in ready:
-            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), None
+            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            return code, "memory" if killed_for_memory(plan["cgroups"]) else None
         if time.monotonic() - checked > TICK_MS / 1000:
             if reached := excess(plan["processes"], plan["memory"]):
                 return None, reached

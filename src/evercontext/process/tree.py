@@ -11,6 +11,11 @@ import resource
 import signal
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing costs as much as the interpreter
+    from collections.abc import Iterable
+    from typing import Any
+
 
 def descendants(limit: int = 1 << 30) -> list[int]:
     """Return the living tree below us, orphans included: they are handed to us."""
@@ -61,6 +66,21 @@ def excess(processes: int, memory: int) -> str | None:
     if memory_of(pids, memory) > memory:
         return "memory"
     return None
+
+
+def killed_for_memory(cgroups: Iterable[tuple[str, Any] | list[Any]]) -> bool:
+    """Tell whether the kernel ended a process of these control groups for its memory.
+
+    Their ceiling is above ours, but on a busy machine a process can grow past both between two of
+    our looks.
+    """
+    for group, _ in cgroups:
+        for events in ("memory.events", "memory.oom_control"):  # version 2, version 1
+            with contextlib.suppress(OSError), open(f"{group}/{events}") as file:
+                counts = dict(line.split() for line in file)
+                if int(counts.get("oom_kill", 0)) > 0:
+                    return True
+    return False
 
 
 def end_all() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +50,16 @@ def environment(index: str) -> dict[str, str]:
     return {**os.environ, **own, "PIP_FIND_LINKS": ""}
 
 
+NEEDS_PIP = pytest.mark.skipif(find_spec("pip") is None, reason="this environment has no pip")
+
+
 def tells_progress() -> bool:
     """Whether this environment's pip is one that can say how far it is (24.1 and later)."""
     major, minor = (int(part) for part in version("pip").split(".")[:2])
     return (major, minor) >= (24, 1)
 
 
+@NEEDS_PIP
 async def test_pip_brings_the_wheel_from_the_users_index(tmp_path: Path, index: str) -> None:
     seen: list[tuple[int, int]] = []
     registry = Registry(
@@ -86,6 +91,7 @@ async def test_without_pip_uv_is_asked_first(tmp_path: Path, index: str) -> None
     assert (found / TINY.member).read_bytes() == BYTES
 
 
+@NEEDS_PIP
 async def test_an_index_without_the_package_is_said(tmp_path: Path, index: str) -> None:
     registry = Registry(environment(index), uv="/no/uv")
     with pytest.raises(ModelUnavailable, match=r"pip: ERROR: .*missing-weights"):
