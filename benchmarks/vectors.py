@@ -9,6 +9,7 @@ texts a second: with ``--minilm`` the functions take minutes. Nothing is fitted 
 
 import argparse
 import collections
+import importlib.util
 import json
 import pathlib
 import sys
@@ -21,11 +22,67 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 
 from training.measure import hits, reciprocal_rank, tool_text
 
-from evercontext.retrieval import static_model
+from evercontext.retrieval import static_vectors
+from evercontext.retrieval.bm25f import Field, FieldIndex
 from evercontext.retrieval.fusion import standardise
-from evercontext.retrieval.hybrid import Field, TextIndex
 from evercontext.retrieval.japanese import expand
-from evercontext.retrieval.vectors import load_wordllama
+from evercontext.retrieval.static_vectors import root_counts
+from evercontext.retrieval.tokens import count_terms, fold, query_terms, split_identifier
+from evercontext.retrieval.vectors import normalise
+
+
+class WordLlama:
+    """The table inside the ``wordllama`` package, whose code is never imported: it may go online.
+
+    A text is the sum of its words' pieces, which are cut by longest match.
+    """
+
+    def __init__(self, home):
+        vocabulary = home / "tokenizers/l2_supercat_tokenizer_config.json"
+        self.pieces = json.loads(vocabulary.read_bytes())["model"]["vocab"]
+        self.longest = max(map(len, self.pieces))
+        content = (home / "weights/l2_supercat_256.safetensors").read_bytes()
+        header = int.from_bytes(content[:8], "little")
+        shape = json.loads(content[8 : 8 + header])["embedding.weight"]["shape"]
+        table = np.frombuffer(content, np.float16, offset=8 + header).reshape(shape)
+        self.table = table.astype(np.float32)
+
+    @classmethod
+    def load(cls):
+        spec = importlib.util.find_spec("wordllama")
+        return cls(pathlib.Path(spec.submodule_search_locations[0])) if spec else None
+
+    def cut(self, word):
+        if len(word) < 2 or word.isdigit():
+            return []
+        text, ids, at = "▁" + word, [], 0
+        while at < len(text):
+            ends = range(min(len(text), at + self.longest), at, -1)
+            end = next((end for end in ends if text[at:end] in self.pieces), None)
+            if end is not None:
+                ids.append(self.pieces[text[at:end]])
+            at = end or at + 1
+        return ids
+
+    def one(self, text):
+        total = np.zeros(self.table.shape[1], np.float32)
+        for run, weight in root_counts(text).items():
+            ids = [i for part in split_identifier(run)[:8] for i in self.cut(part[:40])]
+            if ids:
+                total += weight * self.table[ids].sum(axis=0) * len(ids) ** -0.5
+        return total
+
+    def encode(self, texts):
+        return normalise(np.stack([self.one(text) for text in texts]))
+
+    encode_questions = encode
+
+
+def word_scores(documents, fields, questions, expand=lambda text: {}):
+    """Return one row of BM25F per question."""
+    counted = [{name: count_terms(fold(d[name])) for name in fields} for d in documents]
+    index = FieldIndex(counted, fields, 1.5)
+    return np.stack([index.scores(expand(text) | query_terms(text)) for text in questions])
 
 
 class MiniLM:
@@ -91,10 +148,7 @@ class MiniLM:
 
 
 def function_words(rows):
-    index = TextIndex({"code": Field(1.0, 0.6)})
-    for i, row in enumerate(rows):
-        index.put(str(i), {"code": row["code"]})
-    return np.stack([index.word_scores(row["doc"]) for row in rows])
+    return word_scores(rows, {"code": Field(1.0, 0.6)}, [row["doc"] for row in rows])
 
 
 def spread(scores):
@@ -130,19 +184,18 @@ def tools(folder, models):
     listed = json.loads((folder / "tools.json").read_text("utf-8"))
     lines = (folder / "dev_queries.jsonl").read_text("utf-8").splitlines()
     questions = [json.loads(line) for line in lines]
-    index = TextIndex(TOOL_FIELDS, expand=expand)
-    for tool in listed:
-        described = [f"{p['name']} {p.get('description') or ''}" for p in tool["params"] or []]
-        index.put(
-            tool["toolKey"],
-            {
-                "name": tool["toolName"],
-                "server": tool["serverName"],
-                "description": tool["description"] or "",
-                "parameters": " ".join(described),
-            },
-        )
-    words = np.stack([index.word_scores(q["query"]) for q in questions])
+    documents = [
+        {
+            "name": tool["toolName"],
+            "server": tool["serverName"],
+            "description": tool["description"] or "",
+            "parameters": " ".join(
+                f"{p['name']} {p.get('description') or ''}" for p in tool["params"] or []
+            ),
+        }
+        for tool in listed
+    ]
+    words = word_scores(documents, TOOL_FIELDS, [q["query"] for q in questions], expand)
     keys = [tool["toolKey"] for tool in listed]
     print("tools, hit@1/hit@5")
     show_tools("BM25 + terms", questions, words, keys)
@@ -170,19 +223,23 @@ def memories(file, models):
     found = collections.defaultdict(list)
     for talk in json.loads(file.read_text("utf-8")):
         kept = talk["memories"]
-        index = TextIndex({"text": Field(1.0, 0.6), "before": Field(0.4, 0.6)})
-        for i, memory in enumerate(kept):
-            near = i and kept[i - 1]["session"] == memory["session"]
-            before = kept[i - 1]["text"] if near else ""
-            index.put(
-                memory["id"], {"text": f"{memory['speaker']} {memory['text']}", "before": before}
-            )
+        documents = [
+            {
+                "text": f"{memory['speaker']} {memory['text']}",
+                "before": kept[i - 1]["text"]
+                if i and kept[i - 1]["session"] == memory["session"]
+                else "",
+            }
+            for i, memory in enumerate(kept)
+        ]
+        fields = {"text": Field(1.0, 0.6), "before": Field(0.4, 0.6)}
+        scores = word_scores(documents, fields, [q["q"] for q in talk["questions"]])
         tables = {n: m.encode([memory["text"] for memory in kept]) for n, m in models.items()}
-        for question in talk["questions"]:
+        for question, row in zip(talk["questions"], scores, strict=True):
             gold = {i for i, memory in enumerate(kept) if memory["id"] in question["gold"]}
             if not gold:
                 continue
-            words = standardise(index.word_scores(question["q"]))
+            words = standardise(row)
             found["BM25"].append(recall(words, gold))
             for name, model in models.items():
                 meaning = tables[name] @ model.encode_questions([question["q"]])[0]
@@ -199,11 +256,11 @@ def recall(scores, gold):
 
 
 def speed(rows, wheel):
-    ours = pathlib.Path(static_model.__file__).parent / "data" / "vectors.bin"
+    ours = pathlib.Path(static_vectors.__file__).parent / "data" / "vectors.bin"
     texts = [row["code"] for row in rows]
     makers = {
-        "ours": (lambda: static_model.StaticModel(ours), texts, ours.stat().st_size),
-        "wordllama": (lambda: load_wordllama.__wrapped__(), texts, 19_000_000),
+        "ours": (lambda: static_vectors.StaticVectors(ours), texts, ours.stat().st_size),
+        "wordllama": (WordLlama.load, texts, 19_000_000),
     }
     if wheel:
         makers["MiniLM"] = (lambda: MiniLM(wheel), texts[:40], 90_868_376)
@@ -231,7 +288,7 @@ def main():
     lines = given.held_out.read_text("utf-8").splitlines()
     rows = [row for row in map(json.loads, lines) if row["split"] == given.part]
     speed(rows, given.minilm)
-    models = {"wordllama": load_wordllama(), "ours": static_model.load_static_model()}
+    models = {"wordllama": WordLlama.load(), "ours": static_vectors.load_static_vectors()}
     models = {name: model for name, model in models.items() if model is not None}
     slow = models | ({"MiniLM": MiniLM(given.minilm)} if given.minilm_functions else {})
     functions(rows, slow)

@@ -157,7 +157,7 @@ OPENERS = {
         agent/briefing.py agent/compaction.py agent/repair/briefing.py catalog/synonyms.py
         cli/chat/words.py context/tokens.py evaluation/writer.py index/languages.py
         index/ranking.py models/embedders/word_pieces.py retrieval/japanese.py
-        retrieval/word_table.py server/console/assets.py storage/migrate.py
+        server/console/assets.py storage/migrate.py
     """,
     "our own files, in the user's home folder": """
         app/resumption.py catalog/server_log.py catalog/server_state.py evaluation/versions.py

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evercontext.retrieval.static_model import StaticModel
+from evercontext.retrieval.static_vectors import StaticVectors
 
 
 def reciprocal_rank(scores: Any, depth: int = 10) -> float:
@@ -34,7 +34,7 @@ def hits(order: np.ndarray, keys: list[str], wanted: set[str]) -> tuple[float, f
 
 def measure_tools(path: Path, folder: Path) -> dict[str, str]:
     """Return hit@1/hit@5 of the vectors alone on the tool questions, by set."""
-    model = StaticModel(path)
+    model = StaticVectors(path)
     tools = json.loads((folder / "tools.json").read_text())
     questions = [
         json.loads(line) for line in (folder / "dev_queries.jsonl").read_text().splitlines()

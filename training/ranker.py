@@ -28,8 +28,8 @@ from evercontext.index.languages import language_of
 from evercontext.index.question import understand
 from evercontext.index.reading import Reader, Unfit
 from evercontext.index.walker import Walker
+from evercontext.retrieval.static_vectors import load_static_vectors
 from evercontext.retrieval.tokens import STOP_WORDS, fold, runs
-from evercontext.retrieval.vectors import load_static_vectors
 
 L2 = 40.0
 FOLDS = 5

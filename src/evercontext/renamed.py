@@ -53,6 +53,7 @@ RENAMED: dict[str, str] = {
     "evercontext.server.stdin": "evercontext.process.stdin",
     "evercontext.server.visitors": "evercontext.server.router.authentication",
     "evercontext.server.watch": "evercontext.server.disconnect_watcher",
+    "evercontext.retrieval.static_model": "evercontext.retrieval.static_vectors",
 }
 
 

@@ -6,9 +6,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evercontext.index.analysis import FIELDS, analyse, pack, unpack
-from evercontext.index.lexicon import key_of
+from evercontext.retrieval.static_vectors import load_static_vectors
+from evercontext.retrieval.term_keys import term_key
 from evercontext.retrieval.tokens import count_terms, fold, whole
-from evercontext.retrieval.vectors import load_static_vectors
 from tests.index.world import SHOP
 
 
@@ -20,7 +20,7 @@ def _row(text: str, row: int) -> dict[int, int]:
 
 
 def _keys(counts: dict[str, int]) -> dict[int, int]:
-    return {key_of(term): n for term, n in counts.items()}
+    return {term_key(term): n for term, n in counts.items()}
 
 
 def test_each_chunk_counts_its_own_terms() -> None:
@@ -36,9 +36,9 @@ def test_fields_hold_the_names_and_the_header() -> None:
     text = SHOP["shop/payment.py"]
     chunks = len(analyse(text, "python").spans)
     fields = {name: _row(text, chunks + i) for i, name in enumerate(FIELDS)}
-    assert key_of(whole("PaymentGateway")) in fields["types"]
-    assert {key_of("charg"), key_of("refund")} <= set(fields["functions"])
-    assert key_of("card") in fields["header"]
+    assert term_key(whole("PaymentGateway")) in fields["types"]
+    assert {term_key("charg"), term_key("refund")} <= set(fields["functions"])
+    assert term_key("card") in fields["header"]
 
 
 @settings(max_examples=50)

@@ -5,7 +5,7 @@ import numpy as np
 from evercontext.index.analysis import FIELDS, analyse
 from evercontext.index.block import PATH_FIELDS, SLOTS, collect
 from evercontext.index.languages import language_of
-from evercontext.index.lexicon import key_of
+from evercontext.retrieval.term_keys import term_key
 from tests.index.world import SHOP
 
 FILES = [(path, analyse(text, language_of(path) or "")) for path, text in SHOP.items()]
@@ -36,8 +36,8 @@ def test_every_posting_is_one_of_the_analyses() -> None:
 def test_names_that_are_only_shown_define_nothing() -> None:
     block = collect([("a.rs", analyse("impl Only { fn go() {} }\n", "rust"))], None)
     lower, files = block.symbols(3)
-    assert key_of("go") in lower.tolist()
-    assert key_of("only") not in lower.tolist()
+    assert term_key("go") in lower.tolist()
+    assert term_key("only") not in lower.tolist()
     assert set(files.tolist()) == {3}
 
 

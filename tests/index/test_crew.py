@@ -8,7 +8,7 @@ import pytest
 
 from evercontext.index.analysis import analyse, pack
 from evercontext.index.crew import MARK, Crew, Desk, Job
-from evercontext.retrieval.vectors import load_static_vectors
+from evercontext.retrieval.static_vectors import load_static_vectors
 from tests.index.world import opened, write
 
 TEXTS = {f"c{i}": f"def work_{i}(thing):\n    return thing * {i}\n" for i in range(40)}

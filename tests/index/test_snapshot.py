@@ -13,7 +13,7 @@ from evercontext.index.languages import language_of
 from evercontext.index.question import understand
 from evercontext.index.ranking import rank
 from evercontext.index.snapshot import FILE, Stamp
-from evercontext.retrieval.vectors import load_static_vectors
+from evercontext.retrieval.static_vectors import load_static_vectors
 from tests.index.world import SHOP
 
 QUERIES = ("cart total price", "PaymentGateway", "register a Route", "charge a card")
@@ -54,8 +54,8 @@ def test_a_mapped_corpus_follows_changes_and_leaves_its_file_alone(tmp_path: Pat
     found = snapshot.load(tmp_path, "table", load_static_vectors())
     assert found is not None
     for corpus in (built, found[0]):
-        corpus.put("shop/cart.py", analyse("class Basket: pass\n", "python", corpus.vectors))
-        corpus.put("new.py", analyse("def charge_twice(): pass\n", "python", corpus.vectors))
+        corpus.put("shop/cart.py", analyse("class Basket: pass\n", "python", load_static_vectors()))
+        corpus.put("new.py", analyse("def charge_twice(): pass\n", "python", load_static_vectors()))
         corpus.remove("web/routes.ts")
     assert _answers(found[0]) == _answers(built)
     assert (tmp_path / FILE).read_bytes() == before
@@ -101,7 +101,7 @@ def test_a_later_term_is_found_in_a_mapped_corpus(tmp_path: Path) -> None:
     assert found is not None
     corpus = found[0]
     assert corpus.term("zebra") is None
-    corpus.put("z.py", analyse("zebra = 1\n", "python", corpus.vectors))
+    corpus.put("z.py", analyse("zebra = 1\n", "python", load_static_vectors()))
     number = corpus.term("zebra")
     assert number is not None
     assert corpus.values("frequency")[number] == 1

@@ -5,11 +5,13 @@ from collections import Counter
 import numpy as np
 
 from evercontext.index import tally as module
-from evercontext.index.lexicon import Lexicon, key_of
+from evercontext.index.lexicon import Lexicon
 from evercontext.index.scan import Scan, line_starts, scan
 from evercontext.index.tally import Tally
+from evercontext.retrieval.static_vectors import load_static_vectors
+from evercontext.retrieval.term_keys import term_key
 from evercontext.retrieval.tokens import count_terms
-from evercontext.retrieval.vectors import load_static_vectors
+from evercontext.retrieval.vectors import BYTE_SCALE
 
 ROWS = ["def parse_header(header):", "return parseHeaders(header) + parse", "", "parse names"]
 
@@ -32,7 +34,7 @@ def counted(rows: list[str]) -> list[Counter[int]]:
 
 
 def wanted(rows: list[str]) -> list[Counter[int]]:
-    return [Counter({key_of(t): n for t, n in count_terms(row).items()}) for row in rows]
+    return [Counter({term_key(t): n for t, n in count_terms(row).items()}) for row in rows]
 
 
 def test_terms_are_counted_row_by_row() -> None:
@@ -46,11 +48,11 @@ def test_a_table_that_would_be_too_large_is_counted_otherwise() -> None:
 
 
 def test_names_are_among_the_terms_though_no_row_holds_them() -> None:
-    name = np.array([key_of("elsewhere")], np.uint64)
+    name = np.array([term_key("elsewhere")], np.uint64)
     terms, counts = Tally(Lexicon(), scanned(ROWS)).terms(2, name)
     assert name[0] in terms
     assert len(counts.offsets) == 3
-    assert key_of("name") not in terms.tolist()
+    assert term_key("name") not in terms.tolist()
 
 
 def test_meaning_is_that_of_the_text() -> None:
@@ -61,6 +63,6 @@ def test_meaning_is_that_of_the_text() -> None:
     found = Tally(Lexicon(vectors), scanned(rows)).meaning(len(rows) - 2, len(rows) - 1)
     assert found.shape == (len(rows) - 1, vectors.dimensions)
     texts = vectors.encode([rows[0], rows[-1]])
-    close = (found[[0, -2, -1]].astype(np.float32) / module.SCALE) @ texts.T
+    close = (found[[0, -2, -1]].astype(np.float32) / BYTE_SCALE) @ texts.T
     assert min(close[0, 0], close[1, 0], close[2, 1]) > 0.9
     assert close[0, 1] < 0.7

@@ -9,9 +9,9 @@ from evercontext.memory.encoding import (
     decode_vectors,
     encode_terms,
     encode_vectors,
-    load_encoder,
-    term_id,
 )
+from evercontext.retrieval.static_vectors import load_static_vectors
+from evercontext.retrieval.term_keys import short_term_key
 
 
 def kept(text: str) -> dict[int, int]:
@@ -21,8 +21,8 @@ def kept(text: str) -> dict[int, int]:
 
 def test_terms_are_counted_and_figures_are_terms() -> None:
     terms = kept("Ports 8000 and 9000, port 8000")
-    assert terms[term_id("8000")] == 2
-    assert terms[term_id("port")] == 2
+    assert terms[short_term_key("8000")] == 2
+    assert terms[short_term_key("port")] == 2
     assert kept("ﾎﾟｰﾄ") == kept("ポート")
 
 
@@ -33,7 +33,7 @@ def test_a_question_is_marked(text: str) -> None:
 
 
 def test_a_vector_keeps_its_direction_in_one_byte_per_number() -> None:
-    encoder = load_encoder()
+    encoder = load_static_vectors()
     assert encoder is not None
     texts = ["The heron nests in May", "デプロイは金曜日に行う", ""]
     name, bytes_ = encode_vectors(texts)

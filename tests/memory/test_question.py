@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from evercontext.memory.encoding import term_id
 from evercontext.memory.question import meant_speakers, wanted_terms, wanted_words
+from evercontext.retrieval.term_keys import short_term_key
 
 
 @pytest.mark.contract("R54")
@@ -28,16 +28,16 @@ def test_speakers_are_meant_by_whole_words() -> None:
 
 def test_pairs_that_are_grammar_are_worth_less() -> None:
     worth = wanted_terms(["設定の形式を", "TOML"])
-    told = [worth[term_id(pair)] for pair in ("設定", "定の", "の形", "形式", "式を")]
-    assert told[0] == told[3] == worth[term_id("toml")] == 1.0
+    told = [worth[short_term_key(pair)] for pair in ("設定", "定の", "の形", "形式", "式を")]
+    assert told[0] == told[3] == worth[short_term_key("toml")] == 1.0
     assert told[2] < told[1] == told[4] < 1.0
 
 
 def test_a_pair_counts_as_what_it_is_worth_at_best() -> None:
-    assert wanted_terms(["のの", "いのの"])[term_id("のの")] == 1.0
+    assert wanted_terms(["のの", "いのの"])[short_term_key("のの")] == 1.0
 
 
 def test_a_word_of_one_kanji_meets_the_pairs_it_stands_in() -> None:
     wanted = wanted_terms(wanted_words("鍵はどこですか"))
-    assert term_id("鍵は") in wanted
-    assert term_id("の鍵") in wanted_terms(wanted_words("鍵"))
+    assert short_term_key("鍵は") in wanted
+    assert short_term_key("の鍵") in wanted_terms(wanted_words("鍵"))

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from evercontext.memory.corpus import Corpus
-from evercontext.memory.encoding import encode_terms, term_id
+from evercontext.memory.encoding import encode_terms
 from evercontext.memory.ranking import Question, rank, word_scores
+from evercontext.retrieval.term_keys import short_term_key
 
 
 def row(number: int, text: str, **more: Any) -> dict[str, Any]:
@@ -32,7 +33,7 @@ def corpus(*groups: list[int]) -> Corpus:
 def test_adding_one_by_one_equals_building_at_once() -> None:
     whole = corpus([0, 1, 2, 3, 4])
     grown = corpus([0], [1], [2, 3], [4])
-    terms = {term_id("heron"): 1.0, term_id("lunch"): 1.0}
+    terms = {short_term_key("heron"): 1.0, short_term_key("lunch"): 1.0}
     for one, other in ((whole, grown), (grown, whole)):
         a, b = word_scores(one, terms), word_scores(other, terms)
         np.testing.assert_allclose(a.own, b.own, rtol=1e-6)
@@ -43,7 +44,7 @@ def test_adding_one_by_one_equals_building_at_once() -> None:
 
 
 def test_the_memory_after_a_match_has_its_context() -> None:
-    words = word_scores(corpus([0, 1, 2, 3, 4]), {term_id("heron"): 1.0})
+    words = word_scores(corpus([0, 1, 2, 3, 4]), {short_term_key("heron"): 1.0})
     assert words.own[2] == 0
     assert words.context[2] > 0
     assert words.own[3] > words.own[1] > 0
@@ -53,7 +54,7 @@ def test_the_memory_after_a_match_has_its_context() -> None:
 def test_what_is_not_usable_is_not_ranked() -> None:
     made = corpus([0, 1, 2, 3, 4])
     usable = np.array([True, False, True, False, True])
-    ranked = rank(made, Question({term_id("heron"): 1.0}, None), usable, 10)
+    ranked = rank(made, Question({short_term_key("heron"): 1.0}, None), usable, 10)
     assert sorted(ranked.slots.tolist()) == [0, 2, 4]
 
 

@@ -18,9 +18,11 @@ from evercontext.catalog.entry import Card
 from evercontext.catalog.query_cleaning import essence
 from evercontext.catalog.query_words import as_written
 from evercontext.catalog.synonyms import english_terms, for_meaning, is_japanese, language_of
+from evercontext.retrieval.bm25f import Field, FieldIndex
 from evercontext.retrieval.fusion import standardise
 from evercontext.retrieval.postings import Floats
 from evercontext.retrieval.spelling import repair
+from evercontext.retrieval.static_vectors import StaticVectors, load_static_vectors
 from evercontext.retrieval.tokens import (
     bigrams,
     content_words,
@@ -30,13 +32,17 @@ from evercontext.retrieval.tokens import (
     query_terms,
     runs,
 )
-from evercontext.retrieval.vectors import StaticVectors, load_static_vectors, normalise
+from evercontext.retrieval.vectors import normalise
 
 MOST_CLAUSES = 12
 LONGEST_QUESTION = 4_000
 """Characters of a question that are read; a pasted document is no question."""
-_WORTH = {"name": 3.0, "server": 1.5, "description": 1.0, "parameters": 0.5}
-_LENGTH = {"name": 0.3, "server": 0.3, "description": 0.75, "parameters": 0.75}
+_FIELDS = {
+    "name": Field(3.0, 0.3),
+    "server": Field(1.5, 0.3),
+    "description": Field(1.0, 0.75),
+    "parameters": Field(0.5, 0.75),
+}
 _SATURATION = 1.2
 _WORDS, _SERVER, _CLAUSES, _CONTEXT = 0.4, 0.4, 0.4, 0.25
 _SAME_LANGUAGE, _SAME_PAIR = 0.5, 0.6
@@ -89,7 +95,7 @@ class ToolSearch:
     ) -> None:
         self.cards = tuple(cards)
         self.strategy = strategy
-        self._terms = _weigh(self.cards)
+        self._index = FieldIndex([_counts(card) for card in self.cards], _FIELDS, _SATURATION)
         self._languages = np.array([language_of(card.description) for card in self.cards])
         wanted = strategy is Strategy.HYBRID and bool(self.cards)
         self._vectors = (vectors or load_static_vectors()) if wanted else None
@@ -128,7 +134,7 @@ class ToolSearch:
 
     def _ask(self, text: str, alive: NDArray[np.bool_]) -> _Scores:
         text = essence(fold(text[:LONGEST_QUESTION]))
-        text = repair(text, self._frequencies, self._vectors)
+        text = repair(text, self._index.frequencies, self._vectors)
         whole = self._score(text, alive)
         parts = [part for part in _CUT.split(text) if part and len(content_words(part)) > 1]
         if len(parts) < 2:
@@ -141,33 +147,18 @@ class ToolSearch:
 
     def _score(self, text: str, alive: NDArray[np.bool_]) -> _Scores:
         terms = question_terms(text)
-        words = self._words(terms)
+        words = self._index.scores(terms)
         if self._vectors is None:
             return _Scores(_over(alive, words), words, np.zeros_like(words), terms, text)
         question = self._vectors.encode_questions([for_meaning(text)])[0]
         meaning: Floats = self._meanings @ question
-        server = _above(self._servers @ question)[self._server_of]
+        server = _standard_meaning(self._servers @ question)[self._server_of]
         total = (
-            _over(alive, meaning, _above)
+            _over(alive, meaning, _standard_meaning)
             + np.float32(_WORDS) * _over(alive, words)
             + np.float32(_SERVER) * server
         )
         return _Scores(total, words, meaning, terms, text)
-
-    def _frequencies(self, terms: Sequence[str]) -> list[int]:
-        return [len(self._terms[term][1]) if term in self._terms else 0 for term in terms]
-
-    def _words(self, terms: Mapping[str, float]) -> Floats:
-        """The share of what the question could have found in a tool that has every word."""
-        scores = np.zeros(len(self.cards), np.float32)
-        possible = 0.0
-        for term, weight in terms.items():
-            found = self._terms.get(term)
-            if found is not None:
-                rarity, documents, parts = found
-                scores[documents] += np.float32(weight * rarity) * parts
-                possible += weight * rarity
-        return scores / np.float32(possible) if possible else scores
 
     def _ranked(
         self, total: Floats, best: _Scores, alive: NDArray[np.bool_], limit: int
@@ -189,7 +180,7 @@ class ToolSearch:
         """What speaks for each of these cards, in the words of the question."""
         held: dict[int, list[str]] = {i: [] for i in order}
         for term in best.terms:
-            documents = self._terms[term][1] if term in self._terms else np.empty(0, np.int32)
+            documents = self._index.documents(term)
             for i in np.intersect1d(documents, order, assume_unique=True).tolist():
                 held[i].append(term)
         words = {key: _shared(key, best.text) for key in {tuple(terms) for terms in held.values()}}
@@ -230,11 +221,9 @@ def _over(
     return scores
 
 
-def _above(meanings: Floats) -> Floats:
-    """Standard scores of meanings; among a few that are all alike none is made out to be best."""
-    spread = max(float(meanings.std()), _USUAL_SPREAD)
-    centred: Floats = meanings - meanings.mean()
-    return centred / np.float32(spread)
+def _standard_meaning(meanings: Floats) -> Floats:
+    """Return standard scores; among a few tools that are all alike none is made out to be best."""
+    return standardise(meanings, _USUAL_SPREAD)
 
 
 def _best_of(asked: Sequence[_Scores]) -> _Scores:
@@ -247,25 +236,11 @@ def _best_of(asked: Sequence[_Scores]) -> _Scores:
     )
 
 
-_Posting = tuple[float, NDArray[np.int32], Floats]
+def _counts(card: Card) -> dict[str, dict[str, float]]:
+    return {name: _count_terms(fold(str(getattr(card, name)))) for name in _FIELDS}
 
 
-def _weigh(cards: Sequence[Card]) -> dict[str, _Posting]:
-    """Return for each term its rarity, the cards that hold it and how much it says of each."""
-    frequency: dict[str, dict[int, float]] = {}
-    for part, worth in _WORTH.items():
-        counts = [_count(fold(str(getattr(card, part)))) for card in cards]
-        sizes = [sum(count.values()) for count in counts]
-        average = max(1.0, sum(sizes) / max(1, len(sizes)))
-        for i, (count, size) in enumerate(zip(counts, sizes, strict=True)):
-            norm = 1.0 - _LENGTH[part] + _LENGTH[part] * size / average
-            for term, n in count.items():
-                held = frequency.setdefault(term, {})
-                held[i] = held.get(i, 0.0) + worth * n / norm
-    return {term: _posting(held, len(cards)) for term, held in frequency.items()}
-
-
-def _count(text: str) -> dict[str, float]:
+def _count_terms(text: str) -> dict[str, float]:
     """Count the terms of a card; Japanese also as the English words that a question stands for."""
     counts: dict[str, float] = dict(count_terms(text))
     for term, weight in english_terms(text).items():
@@ -280,13 +255,6 @@ def _own_pairs(text: str) -> list[str]:
         return []
     pairs = dict.fromkeys(pair for run in runs(text) if has_cjk(run) for pair in bigrams(run))
     return [_JAPANESE + pair for pair in pairs if not _HIRAGANA.fullmatch(pair)]
-
-
-def _posting(held: Mapping[int, float], size: int) -> _Posting:
-    rarity = float(np.log(1.0 + (size - len(held) + 0.5) / (len(held) + 0.5)))
-    counts = np.fromiter(held.values(), np.float32, len(held))
-    documents = np.fromiter(held, np.int32, len(held))
-    return rarity, documents, counts / (counts + np.float32(_SATURATION))
 
 
 def _meanings(cards: Sequence[Card], vectors: StaticVectors) -> Floats:

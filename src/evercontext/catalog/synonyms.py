@@ -66,7 +66,8 @@ def for_meaning(text: str) -> str:
     text = fold(text)
     language = _CHINESE if is_chinese(text) else _JAPANESE
     known = _lists()[language]
-    for unit in sorted(set(read(text, _stems(language))), key=len, reverse=True):
+    # Units may overlap: of equal lengths the first in the text is replaced first, in every process.
+    for unit in sorted(dict.fromkeys(read(text, _stems(language))), key=len, reverse=True):
         text = text.replace(unit + _LONG_VOWEL, unit).replace(unit, f" {known[unit][0]} ")
     return " ".join(_LATIN.findall(text)) if language == _CHINESE else text
 

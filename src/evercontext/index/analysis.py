@@ -16,17 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evercontext.index.chunker import Definition, Named, Span, cut, find_definitions, short_name
-from evercontext.index.lexicon import Keys, Lexicon, lexicon_for
+from evercontext.index.lexicon import Lexicon, lexicon_for
 from evercontext.index.scan import Scan, line_starts, scan
-from evercontext.index.tally import SCALE, Counts, Short, Small, Tally
+from evercontext.index.tally import Counts, Short, Tally
 from evercontext.retrieval.postings import Ints
+from evercontext.retrieval.static_vectors import StaticVectors
+from evercontext.retrieval.term_keys import Keys
 from evercontext.retrieval.tokens import fold
-from evercontext.retrieval.vectors import StaticVectors
+from evercontext.retrieval.vectors import ByteVector
 
-__all__ = [
-    "FIELDS", "FUNCTION", "KINDS", "SCALE", "TYPE", "Analysis", "Bytes", "Chunks", "Counts",
-    "Names", "Short", "Small", "analyse", "header", "pack", "read_names", "unpack",
-]  # fmt: skip
 FIELDS = ("types", "functions", "others", "header")
 KINDS = (None, "type", "function", "other", "impl")
 _FIELD_OF_KIND = {"type": "types", "function": "functions", "other": "others"}
@@ -87,7 +85,7 @@ class Analysis:
     """In ascending order."""
     counts: Counts
     """One row per chunk, then one per field of ``FIELDS``."""
-    vectors: Small | None = None
+    vectors: ByteVector | None = None
     """One row per chunk, then one for the names together."""
 
     @property

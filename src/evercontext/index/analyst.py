@@ -34,7 +34,7 @@ def framed(language: str, text: str) -> bytes:
 def serve(source: BinaryIO, target: BinaryIO, vectors_name: str, seconds: float) -> int:
     """Answer until the input ends; 1 if this installation has other vectors."""
     from evercontext.index.analysis import analyse, pack
-    from evercontext.retrieval.vectors import load_static_vectors
+    from evercontext.retrieval.static_vectors import load_static_vectors
 
     vectors = load_static_vectors() if vectors_name else None
     if (vectors.name if vectors else "") != vectors_name:

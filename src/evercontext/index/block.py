@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evercontext.index.analysis import FIELDS, SCALE, Analysis
-from evercontext.index.lexicon import Keys, key_of
+from evercontext.index.analysis import FIELDS, Analysis
 from evercontext.index.paths import PathFacts, facts_of
 from evercontext.retrieval.postings import Floats, Ints
 from evercontext.retrieval.ragged import Long
-from evercontext.retrieval.vectors import StaticVectors, normalise
+from evercontext.retrieval.term_keys import Keys, term_key
+from evercontext.retrieval.vectors import BYTE_SCALE, VectorSpace, normalise
 
 PATH_FIELDS = ("stem", "directory", "parent")
 SLOTS = 8
@@ -176,7 +176,7 @@ class Block:
         )
 
 
-def collect(files: Iterable[tuple[str, Analysis]], vectors: StaticVectors | None) -> Block:
+def collect(files: Iterable[tuple[str, Analysis]], vectors: VectorSpace | None) -> Block:
     """Lay files end to end."""
     paths: list[str] = []
     found: list[Analysis] = []
@@ -238,7 +238,7 @@ def _joined(parts: Sequence[NDArray[Any]], dtype: type[np.generic]) -> NDArray[A
 
 def _path_terms(facts: Sequence[PathFacts]) -> _Grouped:
     rows = [
-        (key_of(term), file, field, times)
+        (term_key(term), file, field, times)
         for file, fact in enumerate(facts)
         for field, terms in enumerate(
             (fact.stem_terms, fact.directory_terms, fact.words.parent_terms)
@@ -275,11 +275,11 @@ def _priors(facts: Sequence[PathFacts], found: Sequence[Analysis]) -> Floats:
     return np.array(rows, np.float32).reshape(-1, len(PRIORS))
 
 
-def _fits(analysis: Analysis, vectors: StaticVectors) -> bool:
+def _fits(analysis: Analysis, vectors: VectorSpace) -> bool:
     return analysis.vectors is not None and analysis.vectors.shape[1] == vectors.dimensions
 
 
-def _chunk_vectors(found: Sequence[Analysis], vectors: StaticVectors | None) -> NDArray[np.int8]:
+def _chunk_vectors(found: Sequence[Analysis], vectors: VectorSpace | None) -> NDArray[np.int8]:
     if vectors is None:
         return np.zeros((sum(len(a.chunks) for a in found), 0), np.int8)
     parts = [
@@ -292,7 +292,7 @@ def _chunk_vectors(found: Sequence[Analysis], vectors: StaticVectors | None) -> 
 
 
 def _cards(
-    facts: Sequence[PathFacts], found: Sequence[Analysis], vectors: StaticVectors | None
+    facts: Sequence[PathFacts], found: Sequence[Analysis], vectors: VectorSpace | None
 ) -> Floats:
     """Return the meaning of each file's path and of the names it defines."""
     if vectors is None:
@@ -306,5 +306,5 @@ def _cards(
             words[word] = words.get(word, 0.0) + 1.0
         out[i] = vectors.pool(words)
         if analysis.vectors is not None and _fits(analysis, vectors):
-            out[i] += analysis.vectors[-1].astype(np.float32) / SCALE
+            out[i] += analysis.vectors[-1].astype(np.float32) / BYTE_SCALE
     return normalise(out)

@@ -11,7 +11,7 @@ from evercontext.index.commit_table import CommittedRow, committed
 from evercontext.index.commits import Commits
 from evercontext.index.corpus import Corpus
 from evercontext.index.reading import Reader, Unfit
-from evercontext.retrieval.vectors import StaticVectors
+from evercontext.retrieval.vectors import VectorSpace
 
 _AT_ONCE = 500
 
@@ -26,7 +26,7 @@ class CommittedTree:
         self._rows: dict[str, CommittedRow] = {}
         self._texts: dict[str, str] = {}
 
-    async def corpus(self, vectors: StaticVectors | None) -> Corpus:
+    async def corpus(self, vectors: VectorSpace | None) -> Corpus:
         """Return the commit, ready to be ranked."""
         self._rows = await committed(self._table.store)
         wanted = [(row.path, row.content) for row in self._rows.values() if row.content]

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from evercontext.index.analysis import Analysis, read_names
 from evercontext.index.block import PRIORS, SLOTS, Block, collect
 from evercontext.index.chunker import Named
-from evercontext.index.lexicon import Keys, key_of, keys_of
 from evercontext.index.paths import PathWords, words_of
 from evercontext.retrieval.postings import Column, Floats, Ints, Postings
 from evercontext.retrieval.ragged import Long, spread
-from evercontext.retrieval.vectors import StaticVectors
+from evercontext.retrieval.term_keys import Keys, term_key, term_keys
+from evercontext.retrieval.vectors import VectorSpace
 
 _WIDE = -1
 """Stands for the dimensions of the vectors in use."""
@@ -65,7 +65,7 @@ COLUMNS: dict[str, tuple[type[np.generic], int | None]] = {
 class Corpus:
     """All files of one index, ready to be ranked."""
 
-    def __init__(self, vectors: StaticVectors | None = None) -> None:
+    def __init__(self, vectors: VectorSpace | None = None) -> None:
         self.vectors = vectors
         dimensions = vectors.dimensions if vectors else 0
         self.columns = {
@@ -90,7 +90,7 @@ class Corpus:
 
     @classmethod
     def build(
-        cls, files: Iterable[tuple[str, Analysis]], vectors: StaticVectors | None = None
+        cls, files: Iterable[tuple[str, Analysis]], vectors: VectorSpace | None = None
     ) -> Corpus:
         """Return a corpus of many files at once."""
         corpus = cls(vectors)
@@ -188,7 +188,7 @@ class Corpus:
 
     def numbers(self, terms: Sequence[str]) -> list[int | None]:
         """Return the numbers of terms, each ``None`` if no file ever had it."""
-        return self._numbers(np.array([key_of(term) for term in terms], np.uint64))
+        return self._numbers(np.array([term_key(term) for term in terms], np.uint64))
 
     def _numbers(self, wanted: Keys) -> list[int | None]:
         keys = wanted.tolist()
@@ -205,12 +205,12 @@ class Corpus:
     def frequencies(self, terms: Sequence[str]) -> list[int]:
         """Return how many files hold each of many terms that are not asked for again."""
         held = self.values("frequency")
-        found = self._numbers(keys_of(terms))
+        found = self._numbers(term_keys(terms))
         return [0 if number is None else int(held[number]) for number in found]
 
     def definers_of(self, name: str) -> list[int]:
         """Return the files that define a name, whatever its case."""
-        key = key_of(name.lower())
+        key = term_key(name.lower())
         a, b = np.searchsorted(self.symbols, np.array([key, key + 1], np.uint64)).tolist()
         slots = [*self.symbol_files[a:b].tolist(), *self._later_symbols.get(key, [])]
         return [slot for slot in slots if self.alive[slot]]

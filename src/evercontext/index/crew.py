@@ -25,7 +25,8 @@ from evercontext.index.analysis import Analysis, analyse, unpack
 from evercontext.index.analyst import WORD, framed
 from evercontext.process.child import Child, start
 from evercontext.process.environment import BARE
-from evercontext.retrieval.vectors import StaticVectors
+from evercontext.retrieval.blas import ONE_THREAD
+from evercontext.retrieval.static_vectors import StaticVectors
 
 MARK = "analysing"
 _MARKED = 100
@@ -182,7 +183,7 @@ class Crew:
     async def _hire(self) -> Child:
         # The same code as here, wherever it was imported from; one thread each.
         env = {**BARE, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-        env |= {"OPENBLAS_NUM_THREADS": "1", "PYTHONSAFEPATH": "1"}
+        env |= {**ONE_THREAD, "PYTHONSAFEPATH": "1"}
         return await start(tuple(self._command), cwd=Path("/"), env=env)
 
     def _reason(self, child: Child, end: BaseException) -> str:

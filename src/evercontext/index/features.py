@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evercontext.index.analysis import SCALE
 from evercontext.index.block import PRIORS
 from evercontext.index.corpus import Corpus
 from evercontext.index.mentions import Mentions
@@ -24,9 +23,11 @@ from evercontext.index.paths import PathWords
 from evercontext.index.question import Question
 from evercontext.index.stems import StemMatcher
 from evercontext.index.words import Words
+from evercontext.retrieval.bm25f import length_norm, saturate
 from evercontext.retrieval.postings import Floats, Ints
 from evercontext.retrieval.ragged import Long, gather, spread
 from evercontext.retrieval.tokens import whole
+from evercontext.retrieval.vectors import BYTE_SCALE
 
 CANDIDATES = 50
 BY_MEANING = 10
@@ -155,8 +156,8 @@ class Scorer:
         self, out: NDArray[np.float32], slots: Ints, counts: Floats, bm25f: Floats
     ) -> None:
         """Fill in the signals of fields; ``counts`` are by word, file and field."""
-        length = self.corpus.lengths[slots] / self._words.average_lengths
-        scaled = counts / (counts + (_K1 * (1 - _B + _B * length) + np.float32(1e-9)))
+        lengths = self.corpus.lengths[slots] / self._words.average_lengths
+        scaled = saturate(counts, _K1 * length_norm(lengths, _B) + np.float32(1e-9))
         share = self._words.weights / np.float32(self._words.total)
         flat = share @ scaled.reshape(len(share), len(slots) * len(FIELD_NAMES))
         out[:, : len(FIELD_NAMES)] = flat.reshape(len(slots), len(FIELD_NAMES))
@@ -221,7 +222,7 @@ class Scorer:
         first = self.corpus.values("first_chunk")[found.slots]
         numbers = self.corpus.values("chunk_vectors")
         vectors = gather(numbers, first, found.chunk_counts, np.float32)
-        found.chunk_meaning = (vectors @ self.vector) / np.float32(SCALE)
+        found.chunk_meaning = (vectors @ self.vector) / np.float32(BYTE_SCALE)
         best, top3, total = by_owner(found.chunk_meaning, found.chunk_counts)
         sizes = np.maximum(found.chunk_counts, 1)
         found.features[:, COLUMN["meaning_best"]] = best

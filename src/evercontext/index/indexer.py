@@ -21,7 +21,7 @@ from evercontext.index.lease import IndexLease
 from evercontext.index.reading import Reader, Source, Unfit
 from evercontext.index.renames import OnRenamed, tell_renames
 from evercontext.index.walker import Found, Walker
-from evercontext.retrieval.vectors import StaticVectors
+from evercontext.retrieval.static_vectors import StaticVectors
 
 BATCH = 256
 """Files per transaction of a large update: bounds memory, and what a kill can cost."""

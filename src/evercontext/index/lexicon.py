@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from hashlib import blake2b
 from typing import TypeVar
 
 import numpy as np
@@ -18,23 +17,16 @@ from numpy.typing import NDArray
 from evercontext.index.scan import Scan
 from evercontext.retrieval.postings import Column
 from evercontext.retrieval.ragged import Long, Ragged
+from evercontext.retrieval.static_vectors import StaticVectors
+from evercontext.retrieval.term_keys import Keys, term_key, term_keys
 from evercontext.retrieval.tokens import split_identifier, stem, terms_of_parts
-from evercontext.retrieval.vectors import StaticVectors
 
-Keys = NDArray[np.uint64]
 _MOST_RUNS = 150_000
 _MOST_PARTS = 255
 _Item = TypeVar("_Item")
 _Key = TypeVar("_Key", int, str)
 _SILENT = 2
 """Runs of so few letters say nothing about what a chunk means."""
-
-
-@lru_cache(maxsize=100_000)
-def key_of(term: str) -> int:
-    """Return the 64 bits that stand for a term in the index, on every machine."""
-    data = term.encode("utf-8", "surrogatepass")
-    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
 
 
 class _Numbers(dict[_Key, int]):
@@ -89,7 +81,6 @@ class Lexicon:
         self._terms: dict[str, int] = {}
         self._keys = Column(np.uint64)
         self._telling = Column(np.bool_)
-        self._scales = Column(np.float32)
         self._run_terms = Ragged(np.int32)
         self._run_pieces = Ragged(np.int32)
         self._name_keys = Column(np.uint64, 3)
@@ -135,11 +126,6 @@ class Lexicon:
         """Return the pieces of runs, one after another, and how many each has."""
         return self._run_pieces.take(runs)
 
-    def scales(self, runs: Long) -> NDArray[np.float32]:
-        """Return by what the sum of each run's pieces is multiplied."""
-        found: NDArray[np.float32] = self._scales.values[runs]
-        return found
-
     def telling(self, runs: Long) -> NDArray[np.bool_]:
         """Tell which runs say something about the meaning of a text."""
         found: NDArray[np.bool_] = self._telling.values[runs]
@@ -160,34 +146,28 @@ class Lexicon:
         known = self._terms
         before = len(known)
         flat = [known.setdefault(term, len(known)) for group in terms for term in group]
-        self._keys.extend(keys_of(_last(known, len(known) - before)))
+        self._keys.extend(term_keys(_last(known, len(known) - before)))
         self._run_terms.extend(_sizes(terms), np.array(flat, np.int32))
         self._telling.extend(np.fromiter(map(len, runs), np.int64, len(runs)) > _SILENT)
         if self.vectors is not None:
             found = self.vectors.pieces_of
-            pieces = [found(run, parts) for run, parts in zip(runs, split, strict=True)]
-            groups = [ids for ids, _ in pieces]
-            self._scales.extend(np.array([scale for _, scale in pieces], np.float32))
+            groups = [found(run, parts) for run, parts in zip(runs, split, strict=True)]
             self._run_pieces.extend(_sizes(groups), np.array(_flat(groups), np.int32))
 
     def _learn_names(self, names: list[str]) -> None:
         split = [split_identifier(name)[:_MOST_PARTS] for name in names]
         parts = [[stem(part) for part in group] for group in split]
         wholes = [stem("".join(group)) for group in split]
-        written = (keys_of(names), keys_of([name.lower() for name in names]), keys_of(wholes))
+        written = (term_keys(names), term_keys([name.lower() for name in names]), term_keys(wholes))
         self._name_keys.extend(np.stack(written, axis=1))
         flat = _flat(parts)
-        self._name_parts.extend(_sizes(parts), np.fromiter(map(key_of, flat), np.uint64, len(flat)))
+        self._name_parts.extend(
+            _sizes(parts), np.fromiter(map(term_key, flat), np.uint64, len(flat))
+        )
 
 
 def _flat(groups: Iterable[Iterable[_Item]]) -> list[_Item]:
     return [item for group in groups for item in group]
-
-
-def keys_of(terms: Sequence[str]) -> Keys:
-    """Return what ``key_of`` returns, for terms that are not asked for again."""
-    digests = [blake2b(t.encode("utf-8", "surrogatepass"), digest_size=8).digest() for t in terms]
-    return np.frombuffer(b"".join(digests), "<u8")
 
 
 def _last(known: dict[str, int], count: int) -> list[str]:

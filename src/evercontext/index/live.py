@@ -14,7 +14,7 @@ from evercontext.index.chunk_table import ChunkTable
 from evercontext.index.corpus import Corpus
 from evercontext.index.indexer import Report
 from evercontext.index.snapshot import Stamp, space_of
-from evercontext.retrieval.vectors import StaticVectors
+from evercontext.retrieval.vectors import VectorSpace
 from evercontext.storage.version_cache import VersionCache
 
 _LOAD_AT_ONCE = 500
@@ -31,7 +31,7 @@ class LiveCorpus:
         self,
         table: ChunkTable,
         folder: Path,
-        vectors: StaticVectors | None,
+        vectors: VectorSpace | None,
         borrowed: Borrowed | None = None,
     ) -> None:
         self._table = table
@@ -73,11 +73,11 @@ class LiveCorpus:
                     self._corpus.put(path, analysis)
             self._generation = generation
 
-    async def _space(self) -> StaticVectors | None:
+    async def _space(self) -> VectorSpace | None:
         borrowed = await self._borrowed.space() if self._borrowed else None
         return borrowed or self._vectors
 
-    async def _first(self, space: StaticVectors | None, identity: str, generation: int) -> Corpus:
+    async def _first(self, space: VectorSpace | None, identity: str, generation: int) -> Corpus:
         """Return the corpus from its snapshot if that is nearly new, else from all rows."""
         found = await asyncio.to_thread(snapshot.load, self._folder, identity, space)
         if found is not None and found[1] <= generation:
@@ -102,7 +102,7 @@ class LiveCorpus:
             corpus.put(path, analysis)
 
     async def _stored(
-        self, rows: Sequence[tuple[str, str | None]], space: StaticVectors | None
+        self, rows: Sequence[tuple[str, str | None]], space: VectorSpace | None
     ) -> AsyncIterator[tuple[str, Analysis]]:
         """Yield what the table holds of paths, those without content left out."""
         wanted = [(path, content) for path, content in rows if content is not None]
@@ -117,7 +117,7 @@ class LiveCorpus:
                     yield path, known[content]
 
 
-def _is_same(first: StaticVectors | None, second: StaticVectors | None) -> bool:
+def _is_same(first: VectorSpace | None, second: VectorSpace | None) -> bool:
     """True if vectors of both may be compared."""
     if first is None or second is None:
         return first is second

@@ -9,9 +9,9 @@ import numpy as np
 from evercontext.index.block import FIELD, FILE
 from evercontext.index.corpus import Corpus
 from evercontext.index.details import Details
-from evercontext.index.lexicon import key_of
 from evercontext.index.words import Terms
 from evercontext.retrieval.postings import Floats
+from evercontext.retrieval.term_keys import term_key
 from evercontext.retrieval.tokens import whole
 
 _MOST_TERMS = 48
@@ -49,7 +49,7 @@ class Mentions:
         written = corpus.values("name_written")
         for name, weight in names.items():
             slots = corpus.definers_of(name)
-            key = np.uint64(key_of(name))
+            key = np.uint64(term_key(name))
             slots = [
                 slot
                 for slot in slots[: 8 * _MOST_DEFINERS]

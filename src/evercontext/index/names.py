@@ -8,9 +8,9 @@ import numpy as np
 
 from evercontext.index.analysis import TYPE
 from evercontext.index.corpus import Corpus
-from evercontext.index.lexicon import key_of
 from evercontext.retrieval.postings import Floats, Ints
 from evercontext.retrieval.ragged import Long, gather
+from evercontext.retrieval.term_keys import term_key
 
 
 class Definers:
@@ -18,7 +18,7 @@ class Definers:
 
     def __init__(self, corpus: Corpus, name: str, places: Mapping[int, int]) -> None:
         self._corpus = corpus
-        self._key = np.uint64(key_of(name))
+        self._key = np.uint64(term_key(name))
         slots = corpus.definers_of(name)
         self.count = len(slots)
         """How many files of the whole corpus do."""

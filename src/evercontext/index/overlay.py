@@ -17,13 +17,20 @@ import numpy as np
 
 from evercontext.domain.model import Embedder
 from evercontext.errors import BadReply
-from evercontext.index.analysis import SCALE, Analysis, Small, unpack
+from evercontext.index.analysis import Analysis, unpack
 from evercontext.index.chunk_table import ChunkTable
 from evercontext.index.corpus import Corpus
 from evercontext.index.reading import Reader, Unfit
 from evercontext.retrieval.postings import Floats
 from evercontext.retrieval.tokens import fold
-from evercontext.retrieval.word_table import StaticVectors, Vector, normalise
+from evercontext.retrieval.vectors import (
+    BYTE_SCALE,
+    ByteVector,
+    Vector,
+    VectorSpace,
+    normalise,
+    to_bytes,
+)
 
 KEY = 16
 """Bytes of a chunk's key."""
@@ -48,10 +55,8 @@ class Spent:
     tokens: int = 0
 
 
-class BorrowedVectors(StaticVectors):
+class BorrowedVectors(VectorSpace):
     """The space of another embedder: words have no place in it, only texts have."""
-
-    bilingual = True
 
     def __init__(self, name: str, dimensions: int) -> None:
         self.name = name
@@ -110,7 +115,7 @@ class Overlay:
     ) -> dict[str, Analysis]:
         """Return the analyses with the embedder's vectors; without any where it made none."""
         wanted = sorted(analyses)
-        found: dict[str, Small] = {}
+        found: dict[str, ByteVector] = {}
         for start in range(0, len(wanted), 500):
             part = wanted[start : start + 500]
             marks = ",".join("?" * len(part))
@@ -136,14 +141,14 @@ class Overlay:
             (self.embedder.name,),
         )
 
-    async def _left_over(self) -> dict[bytes, Small]:
+    async def _left_over(self) -> dict[bytes, ByteVector]:
         """Return vectors of contents that are gone: their files may have changed only a little."""
         rows = await self._store.fetch_all(
             "SELECT keys, numbers FROM vectors WHERE maker = ? "
             "AND hash NOT IN (SELECT hash FROM contents)",
             (self.embedder.name,),
         )
-        known: dict[bytes, Small] = {}
+        known: dict[bytes, ByteVector] = {}
         for row in rows:
             keys = [row["keys"][i : i + KEY] for i in range(0, len(row["keys"]), KEY)]
             if keys:
@@ -188,7 +193,7 @@ class Overlay:
         return _Waiting(content, tuple(texts), tuple(map(_key, texts)))
 
     async def _embed(
-        self, group: Sequence[_Waiting], known: dict[bytes, Small], spent: Spent
+        self, group: Sequence[_Waiting], known: dict[bytes, ByteVector], spent: Spent
     ) -> None:
         wanted = {
             key: text
@@ -202,7 +207,7 @@ class Overlay:
             answer = await self.embedder.embed(list(fresh.values()))
             spent.chunks += len(fresh)
             spent.tokens += answer.tokens
-            numbers = _small(np.asarray(answer.vectors, np.float32))
+            numbers = to_bytes(np.asarray(answer.vectors, np.float32))
             if known and numbers.shape[1] != len(next(iter(known.values()))):
                 known.clear()
             known.update(zip(fresh, numbers, strict=True))
@@ -217,7 +222,7 @@ class Overlay:
             ]
         )
 
-    async def _keep(self, rows: Sequence[tuple[str, bytes, Small | bytes]]) -> None:
+    async def _keep(self, rows: Sequence[tuple[str, bytes, ByteVector | bytes]]) -> None:
         """Write vectors, and let every reader fetch the files they belong to again."""
         maker = self.embedder.name
         async with self._store.transaction() as t:
@@ -243,14 +248,10 @@ class Overlay:
                 fix="Run: evercontext index --rebuild",
             )
         sample = held[:: max(1, len(held) // _SAMPLE)].astype(np.float32)
-        cosines = (sample @ vector)[sample.any(axis=1)] / np.float32(SCALE)
+        cosines = (sample @ vector)[sample.any(axis=1)] / np.float32(BYTE_SCALE)
         spread = cosines.std() if len(cosines) > 1 else np.float32(0.0)
         return vector * (_SPREAD / spread if spread > _FLAT else np.float32(1.0))
 
 
 def _key(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:KEY]
-
-
-def _small(vectors: Floats) -> Small:
-    return np.rint(normalise(vectors) * SCALE).astype(np.int8)

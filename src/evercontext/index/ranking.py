@@ -16,11 +16,11 @@ from evercontext.index.analysis import FUNCTION
 from evercontext.index.chunker import Named, shown_symbol
 from evercontext.index.corpus import Corpus
 from evercontext.index.features import COLUMN, NAMES, Candidates, Scorer
-from evercontext.index.lexicon import key_of
 from evercontext.index.names import shares as shares_of
 from evercontext.index.question import Question
 from evercontext.retrieval.postings import Floats, Ints
 from evercontext.retrieval.ragged import Long, spread
+from evercontext.retrieval.term_keys import term_key
 from evercontext.retrieval.tokens import split_identifier, stem, whole
 
 _CENTRE, _SPREAD = 6.0, 2.0
@@ -315,7 +315,7 @@ def _name_gain(corpus: Corpus, question: Question, found: Candidates, names: Int
     for name in (question.symbol,) if question.symbol else question.names:
         gain[corpus.values("name_term")[names] == corpus.term(whole(name))] += _ASKED
     if question.details.names:
-        mentioned = np.array([key_of(name) for name in question.details.names], np.uint64)
+        mentioned = np.array([term_key(name) for name in question.details.names], np.uint64)
         gain[np.isin(corpus.values("name_written")[names], mentioned)] += _MENTIONED
     return gain
 

@@ -39,8 +39,8 @@ from evercontext.index.walker import Found, Walker
 from evercontext.process.workers import think
 from evercontext.retrieval.postings import Floats
 from evercontext.retrieval.spelling import repair
-from evercontext.retrieval.tokens import STOP_WORDS, fold, has_cjk, runs
-from evercontext.retrieval.vectors import StaticVectors, load_static_vectors
+from evercontext.retrieval.static_vectors import StaticVectors, load_static_vectors
+from evercontext.retrieval.tokens import STOP_WORDS, fold, runs
 
 _LONG = 64
 """A character of a question is as much work as so many of a plain text."""
@@ -305,8 +305,6 @@ class CodeIndex:
         if self._vectors is None:
             return None
         words = [run for run in runs(fold(question.text)) if run.lower() not in STOP_WORDS]
-        if not self._vectors.bilingual:
-            words = [*(run for run in words if not has_cjk(run)), *question.translated]
         return self._vectors.pool(dict.fromkeys(words, 1.0))
 
     async def _freshen(self) -> None:

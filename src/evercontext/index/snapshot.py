@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from evercontext.index.corpus import COLUMNS, Corpus
 from evercontext.retrieval.postings import Column, Postings
-from evercontext.retrieval.vectors import StaticVectors
+from evercontext.retrieval.vectors import VectorSpace
 
 FILE = "corpus.cache"
 MAGIC = b"ECCORP02"
@@ -47,7 +47,7 @@ class Stamp:
     """Whose vectors it holds, and of how many dimensions."""
 
 
-def space_of(vectors: StaticVectors | None) -> str:
+def space_of(vectors: VectorSpace | None) -> str:
     """Return the name of a vector space."""
     return f"{vectors.name} {vectors.dimensions}" if vectors else "words"
 
@@ -82,7 +82,7 @@ def save(folder: Path, corpus: Corpus, stamp: Stamp) -> None:
         raise
 
 
-def load(folder: Path, table: str, vectors: StaticVectors | None) -> tuple[Corpus, int] | None:
+def load(folder: Path, table: str, vectors: VectorSpace | None) -> tuple[Corpus, int] | None:
     """Return the corpus and its generation; ``None`` where there is no usable snapshot."""
     try:
         return _load(_mapped(folder / FILE), table, vectors)
@@ -110,7 +110,7 @@ def _mapped(path: Path) -> mmap.mmap:
         os.close(fd)
 
 
-def _load(data: mmap.mmap, table: str, vectors: StaticVectors | None) -> tuple[Corpus, int]:
+def _load(data: mmap.mmap, table: str, vectors: VectorSpace | None) -> tuple[Corpus, int]:
     if data[: len(MAGIC)] != MAGIC:
         raise Unusable("another format")
     size, head_check, check, _ = np.frombuffer(data, "<u4", 4, len(MAGIC)).tolist()
@@ -124,7 +124,7 @@ def _load(data: mmap.mmap, table: str, vectors: StaticVectors | None) -> tuple[C
     return _corpus(head, rest, vectors), int(head["generation"])
 
 
-def _corpus(head: dict[str, Any], data: NDArray[np.uint8], vectors: StaticVectors | None) -> Corpus:
+def _corpus(head: dict[str, Any], data: NDArray[np.uint8], vectors: VectorSpace | None) -> Corpus:
     arrays: dict[str, NDArray[Any]] = {}
     at = 0
     for name, (dtype, shape) in head["arrays"].items():

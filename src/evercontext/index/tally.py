@@ -7,14 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evercontext.index.lexicon import Keys, Lexicon, first_of_each
+from evercontext.index.lexicon import Lexicon, first_of_each
 from evercontext.index.scan import Scan
 from evercontext.retrieval.postings import Ints
 from evercontext.retrieval.ragged import Long
-from evercontext.retrieval.vectors import normalise
+from evercontext.retrieval.term_keys import Keys
+from evercontext.retrieval.vectors import ByteVector, to_bytes
 
-SCALE = 127
-"""Vectors are kept as whole numbers of this size."""
 _MOST = 65_535
 _MOST_TERMS = 60_000
 """Different terms counted in one file, so that a position fits two bytes."""
@@ -25,7 +24,6 @@ _AT_ONCE = 32
 _FINE = 1024.0
 """Weights are whole numbers of this part, so that their sum is the same in every order."""
 
-Small = NDArray[np.int8]
 Short = NDArray[np.uint16]
 
 
@@ -75,7 +73,7 @@ class Tally:
             np.minimum(times, _MOST).astype(np.uint16),
         )
 
-    def meaning(self, chunks: int, names: int) -> Small:
+    def meaning(self, chunks: int, names: int) -> ByteVector:
         """Return the meaning of the first ``chunks`` rows, and of the row of names."""
         vectors = self._lexicon.vectors
         assert vectors is not None
@@ -83,7 +81,7 @@ class Tally:
         used = np.flatnonzero(telling | (self._row == names))
         run, row = self._run[used], np.minimum(self._row[used], chunks)
         pieces, sizes = self._lexicon.pieces(run)
-        weight = np.repeat(np.sqrt(self._times[used]) * self._lexicon.scales(run), sizes)
+        weight = np.repeat(np.sqrt(self._times[used]), sizes)
         weight = np.rint(weight * _FINE) / _FINE
         row = np.repeat(row, sizes)
         starts = np.arange(0, chunks + 1, _AT_ONCE)
@@ -96,7 +94,7 @@ class Tally:
             cells = (row[part] - start) * len(ids) + place
             shares = np.bincount(cells, weight[part], len(rows) * len(ids)).astype(np.float32)
             np.matmul(shares.reshape(len(rows), -1), vectors.piece_vectors(ids), out=rows)
-        return np.rint(normalise(out) * SCALE).astype(np.int8)
+        return to_bytes(out)
 
 
 def _gaps(starts: Long, end: int) -> Long:

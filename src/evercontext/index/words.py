@@ -6,7 +6,6 @@ is only counted, never looked at further.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -14,6 +13,12 @@ import numpy as np
 from evercontext.index.block import FIELD, FILE, SLOTS
 from evercontext.index.corpus import Corpus
 from evercontext.index.question import Question, word_weight
+from evercontext.retrieval.bm25f import (
+    bm25,
+    inverse_document_frequency,
+    length_norm,
+    saturate,
+)
 from evercontext.retrieval.postings import Floats, Ints
 from evercontext.retrieval.ragged import Long
 from evercontext.retrieval.tokens import has_cjk, stem
@@ -21,8 +26,8 @@ from evercontext.retrieval.tokens import has_cjk, stem
 # What one occurrence in a field is worth next to one in the body (BM25F); the body last.
 _WORTH = np.array([12.0, 3.0, 0.0, 6.0, 3.0, 1.0, 2.0, 0.0], np.float32)
 _MOST = np.float32(3.0)
-_BODY_FLOOR, _BODY_SLOPE, _SATURATION = np.float32(0.4), np.float32(0.6), np.float32(6.0)
-_CHUNK_K1, _CHUNK_B = np.float32(1.2), np.float32(0.8)
+_BODY_B, _SATURATION = 0.6, 6.0
+_CHUNK_K1, _CHUNK_B = 1.2, 0.8
 
 
 class Terms:
@@ -33,7 +38,7 @@ class Terms:
         self._corpus = corpus
         self.average_lengths: Floats = corpus.average_lengths.astype(np.float32)
         self._frequency = corpus.values("frequency")
-        self._unseen = math.log(2.0 * corpus.live_files + 2.0)
+        self._unseen = inverse_document_frequency(corpus.live_files, 0)
         self._take_terms(asked, corpus.numbers([*asked]), most)
 
     def _take_terms(
@@ -61,12 +66,12 @@ class Terms:
     def rarity(self, term: int) -> float:
         """Return the inverse document frequency of a term over files."""
         frequency = int(self._frequency[term])
-        return math.log(1.0 + (self._corpus.live_files - frequency + 0.5) / (frequency + 0.5))
+        return inverse_document_frequency(self._corpus.live_files, frequency)
 
     def bm25f(self) -> Floats:
         """Return how well the words are met by each file of the corpus."""
         corpus, files = self._corpus, self._corpus.file_count
-        norm = _BODY_FLOOR + _BODY_SLOPE / self.average_lengths[-1] * corpus.lengths[:, -1]
+        norm = length_norm(corpus.lengths[:, -1] / self.average_lengths[-1], _BODY_B)
         body = self._counts / norm[self._file]
         fields = _WORTH[self._fields & FIELD] * np.minimum(self._field_counts, _MOST)
         places = (
@@ -74,10 +79,9 @@ class Terms:
             self._field_term * files + (self._fields >> FILE),
         )
         size = len(self.weights) * files
-        found = np.bincount(np.concatenate(places), np.concatenate((body, fields)), size)
-        found = found / (found + _SATURATION)
-        share = self.weights.astype(np.float64) / self.total
-        return (share @ found.reshape(len(share), files)).astype(np.float32)
+        counts = np.bincount(np.concatenate(places), np.concatenate((body, fields)), size)
+        gains = saturate(counts, _SATURATION).reshape(len(self.weights), files)
+        return ((self.weights.astype(np.float64) / self.total) @ gains).astype(np.float32)
 
     def in_candidates(self, slots: Ints) -> tuple[Floats, Floats]:
         """Return the BM25 of all chunks of some files, file after file, and what fields hold.
@@ -109,11 +113,8 @@ class Terms:
         sizes = corpus.values("chunk_count")[slots]
         ends: Long = np.cumsum(sizes, dtype=np.int64)
         offset = ends - sizes - corpus.values("first_chunk")[slots]
-        norm = corpus.values("chunk_length")[chunks]
-        norm *= _CHUNK_K1 * _CHUNK_B / np.float32(corpus.average_chunk)
-        norm += _CHUNK_K1 * (1 - _CHUNK_B)
-        norm += often
-        values = often / norm * weights
+        lengths = corpus.values("chunk_length")[chunks] / np.float32(corpus.average_chunk)
+        values = weights * bm25(often, lengths, _CHUNK_K1, _CHUNK_B)
         total = int(ends[-1]) if len(ends) else 0
         return np.bincount(chunks + offset[at], values, total).astype(np.float32)
 

@@ -13,8 +13,9 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from evercontext.memory.encoding import TERM, decode_vectors, term_id
+from evercontext.memory.encoding import TERM, decode_vectors
 from evercontext.retrieval.postings import Column, Floats, Ints, Postings
+from evercontext.retrieval.term_keys import short_term_key
 from evercontext.storage.store import Row
 
 ROUGH = 64
@@ -70,7 +71,7 @@ class Corpus:
 
     def frequencies(self, terms: Sequence[str]) -> list[int]:
         """Return how many memories hold each of some terms."""
-        return [len(self.postings(term_id(term))[0]) for term in terms]
+        return [len(self.postings(short_term_key(term))[0]) for term in terms]
 
     def session_lengths(self) -> Floats:
         """Return how many terms each session has."""

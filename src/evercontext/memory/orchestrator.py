@@ -82,10 +82,10 @@ class RetrievalOrchestrator:
     async def _corpus(self, scope: Scope, limit: float) -> Corpus:
         """Return the arrays of a scope, in step with the table."""
         from evercontext.memory.corpus import NEEDED, Corpus
-        from evercontext.memory.encoding import load_encoder
+        from evercontext.retrieval.static_vectors import load_static_vectors
 
         async with self._loading:
-            encoder = load_encoder()
+            encoder = load_static_vectors()
             corpus = self._corpora.pop(scope, None) or Corpus(encoder.dimensions if encoder else 0)
             newest = await self._newest[limit].get()
             if newest > corpus.version:
@@ -160,19 +160,18 @@ class RetrievalOrchestrator:
 
 def _analyse(corpus: Corpus, query: str, now: datetime) -> Question:
     """Take a question apart: words to look for, who is meant, when."""
-    from evercontext.memory.encoding import load_encoder
     from evercontext.memory.moments import find_moments
     from evercontext.memory.question import meant_speakers, wanted_terms, wanted_words
     from evercontext.memory.ranking import Question
     from evercontext.retrieval.spelling import repair
+    from evercontext.retrieval.static_vectors import load_static_vectors
     from evercontext.retrieval.tokens import fold, runs
-    from evercontext.retrieval.vectors import load_static_vectors
 
     text = query[:LONGEST_QUESTION]
     names = meant_speakers(text, corpus.speaker_names)
-    encoder = load_encoder()
+    encoder = load_static_vectors()
     spoken = {word.lower() for name in names for word in runs(fold(name))}
-    text = repair(text, corpus.frequencies, load_static_vectors(), spoken)
+    text = repair(text, corpus.frequencies, encoder, spoken)
     words = wanted_words(text, set(names))[:MOST_TERMS]
     return Question(
         terms=dict(list(wanted_terms(words).items())[:MOST_TERMS]),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from evercontext.memory.encoding import ids_of, term_id
+from evercontext.memory.encoding import ids_of
+from evercontext.retrieval.term_keys import short_term_key
 from evercontext.retrieval.tokens import BESIDE_WEIGHT, STOP_WORDS, beside, fold, has_cjk, runs
 
 _QUESTION_WORDS = (
@@ -52,7 +53,7 @@ def wanted_terms(words: Sequence[str]) -> dict[int, float]:
             worth = _worth_of(word[at], word[at + 1]) if pairs else 1.0
             found[number] = max(worth, found.get(number, 0.0))
         for pair in beside(word):
-            found.setdefault(term_id(pair), BESIDE_WEIGHT)
+            found.setdefault(short_term_key(pair), BESIDE_WEIGHT)
     return found
 
 

@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evercontext.memory.corpus import Corpus
-from evercontext.memory.encoding import ASKS, Vectors
+from evercontext.memory.encoding import ASKS
 from evercontext.memory.moments import Moments
-from evercontext.memory.products import dot
+from evercontext.retrieval.bm25f import bm25, inverse_document_frequency
+from evercontext.retrieval.fusion import Scale, weighted_sum
 from evercontext.retrieval.postings import Floats, Ints
+from evercontext.retrieval.vectors import Vector
 
 WEIGHTS: Mapping[str, float] = {
     "words": 0.05,
@@ -46,12 +48,10 @@ EXACT = 12_000
 CANDIDATES = 600
 _SAMPLE = 512
 _DAY = 86_400.0
-_FEW, _TRIFLE = 16, 0.1
+_FEW, _LEAST_SPREAD = 16, 0.1
 _NOTHING = np.float32(0)
 
 Slots = NDArray[np.int64]
-Scale = tuple[np.float32, float]
-"""The mean and the spread of the numbers that a standard score is made among."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Question:
     """A question as it is looked for."""
 
     terms: Mapping[int, float]
-    vector: Vectors | None
+    vector: Vector | None
     speakers: tuple[int, ...] = ()
     moments: Moments = Moments()
     now: float = 0.0
@@ -104,9 +104,7 @@ def rank(corpus: Corpus, question: Question, usable: NDArray[np.bool_], limit: i
     meaning = meaning_scores(corpus, question.vector)
     slots = _candidates(corpus, question, usable, words, meaning)
     signals = _signals(corpus, question, slots, words, meaning)
-    scores = np.zeros(len(slots), np.float32)
-    for name, values in signals.items():
-        scores += np.float32(WEIGHTS[name]) * values
+    scores = weighted_sum(signals, WEIGHTS, len(slots))
     order = np.argsort(-scores, kind="stable")[:limit]
     chosen = slots[order]
     return Ranked(
@@ -118,14 +116,14 @@ def rank(corpus: Corpus, question: Question, usable: NDArray[np.bool_], limit: i
     )
 
 
-def meaning_scores(corpus: Corpus, vector: Vectors | None) -> Meaning | None:
+def meaning_scores(corpus: Corpus, vector: Vector | None) -> Meaning | None:
     """Return how near each memory is in meaning, or nothing if the question has none."""
     if vector is None or not vector.any():
         return None
     if len(corpus) <= EXACT:
-        return Meaning(dot(corpus.vectors.values, vector), exact=True)
+        return Meaning(corpus.vectors.values @ vector, exact=True)
     rough = corpus.rough.values
-    return Meaning(dot(rough, vector[: rough.shape[1]]), exact=False)
+    return Meaning(rough @ vector[: rough.shape[1]], exact=False)
 
 
 def word_scores(corpus: Corpus, terms: Mapping[int, float]) -> Words:
@@ -140,14 +138,14 @@ def word_scores(corpus: Corpus, terms: Mapping[int, float]) -> Words:
     average, most = corpus.average_length, 0.0
     for term, weight in terms.items():
         found, counts = corpus.postings(term)
-        rarity = weight * _rarity(size, len(found))
+        rarity = weight * inverse_document_frequency(size, len(found))
         most += rarity
         if not len(found):
             continue
-        own[found] += _worth(rarity, counts, lengths[found], average)
+        own[found] += _term_score(rarity, counts, lengths[found], average)
         both = _with_followers(corpus, found, counts, tally)
         # A memory that is named twice is meant once: it holds the same sum both times.
-        context[both] += _worth(rarity, tally[both], wide[both], 2 * average)
+        context[both] += _term_score(rarity, tally[both], wide[both], 2 * average)
         tally[both] = 0
         if len(spoken):
             session += _session_worth(weight, sessions[found], counts, spoken)
@@ -160,18 +158,13 @@ def _session_worth(weight: float, sessions: Ints, counts: Floats, lengths: Float
     told = np.zeros(len(lengths), np.float32)
     np.add.at(told, sessions[inside], counts[inside])
     held = int(np.count_nonzero(told))
-    rarity = weight * _rarity(len(lengths), held)
-    return _worth(rarity, told, lengths, float(lengths.mean()))
+    rarity = weight * inverse_document_frequency(len(lengths), held)
+    return _term_score(rarity, told, lengths, float(lengths.mean()))
 
 
-def _rarity(size: int, held: int) -> float:
-    return float(np.log(1 + (size - held + 0.5) / (held + 0.5)))
-
-
-def _worth(rarity: float, counts: Floats, lengths: Floats, average: float) -> Floats:
-    norm = np.float32(K1 * (1 - B)) + np.float32(K1 * B / max(1.0, average)) * lengths
-    worth = np.float32(rarity * (K1 + 1)) * counts / (counts + norm)
-    return worth.astype(np.float32, copy=False)
+def _term_score(rarity: float, counts: Floats, lengths: Floats, average: float) -> Floats:
+    relative = lengths / np.float32(max(1.0, average))
+    return np.float32(rarity * (K1 + 1)) * bm25(counts, relative, K1, B)
 
 
 def _with_followers(corpus: Corpus, found: Ints, counts: Floats, tally: Floats) -> Ints:
@@ -218,9 +211,9 @@ def _signals(
     before, after = corpus.previous.values[slots], corpus.following.values[slots]
     session, own = corpus.sessions.values[slots], _scale(words.own)
     signals = {
-        "words": _standard(words.own[slots], own),
-        "words_context": _standard(words.context[slots], _scale(words.context)),
-        "words_after": _standard(_at(words.own, after), own),
+        "words": own.apply(words.own[slots]),
+        "words_context": _scale(words.context).apply(words.context[slots]),
+        "words_after": own.apply(_at(words.own, after)),
         "words_session": _at(_standard(words.session), session),
         **_meanings(corpus, question, slots, meaning),
         "opening": _floats((before < 0) & (session >= 0)),
@@ -246,12 +239,12 @@ def _meanings(
     before, after = corpus.previous.values[slots], corpus.following.values[slots]
     scores, scale = meaning.scores, _scale(meaning.scores)
     if meaning.exact:
-        near = _standard(scores[slots], scale)
+        near = scale.apply(scores[slots])
     else:
         # The mean and the spread come from a sample: only the candidates are looked at closely.
         step = max(1, len(corpus) // _SAMPLE)
         sample = _cosine(corpus, question.vector, np.arange(0, len(corpus), step))
-        near = _standard(_cosine(corpus, question.vector, slots), _scale(sample))
+        near = _scale(sample).apply(_cosine(corpus, question.vector, slots))
     return {
         "meaning": near,
         "meaning_before": _standard_at(scores, before, scale),
@@ -259,10 +252,10 @@ def _meanings(
     }
 
 
-def _cosine(corpus: Corpus, vector: Vectors | None, slots: Slots) -> Floats:
+def _cosine(corpus: Corpus, vector: Vector | None, slots: Slots) -> Floats:
     if vector is None or not corpus.dimensions:
         return np.zeros(len(slots), np.float32)
-    return dot(corpus.vectors.values[slots], vector)
+    return corpus.vectors.values[slots] @ vector
 
 
 def _recency(corpus: Corpus, question: Question, slots: Slots) -> Floats:
@@ -292,28 +285,17 @@ def _at(values: Floats, slots: NDArray[np.int32] | Slots) -> Floats:
 
 def _standard_at(values: Floats, slots: NDArray[np.int32] | Slots, scale: Scale) -> Floats:
     """Return the standard scores of some memories among all; of no memory, nothing."""
-    return np.where(slots >= 0, _standard(values[slots], scale), _NOTHING)
+    return np.where(slots >= 0, scale.apply(values[slots]), _NOTHING)
 
 
-def _scale(among: Floats) -> Scale:
-    """Return the mean and the spread; no spread where all are the same."""
-    if not len(among):
-        return np.float32(0), 0.0
-    mean, spread = among.mean(), float(among.std())
-    if spread < 1e-9:
-        return mean, 0.0
-    # Among few memories a trifle would otherwise look like a great difference.
-    if len(among) < _FEW:
-        spread = max(spread, _TRIFLE * float(np.abs(among).max()))
-    return mean, spread
+def _scale(values: Floats) -> Scale:
+    """Measure values; among few, a small part of the largest is the least spread."""
+    few = 0 < len(values) < _FEW
+    return Scale.of(values, _LEAST_SPREAD * float(np.abs(values).max()) if few else 0.0)
 
 
-def _standard(values: Floats, scale: Scale | None = None) -> Floats:
-    mean, spread = _scale(values) if scale is None else scale
-    if not spread:
-        return np.zeros(len(values), np.float32)
-    out: Floats = ((values - mean) / np.float32(spread)).astype(np.float32)
-    return out
+def _standard(values: Floats) -> Floats:
+    return _scale(values).apply(values)
 
 
 def _floats(values: NDArray[np.bool_]) -> Floats:

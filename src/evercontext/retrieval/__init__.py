@@ -1,1 +1,1 @@
-"""One retrieval library for code, memories and tools: pure, typed, incremental."""
+"""The ranking kernel of code search, memory and tool search: pure, typed, incremental."""

@@ -95,8 +95,8 @@ def plain(run: str) -> str:
 def dictionary() -> Dictionary:
     """Return the packaged dictionary."""
     text = resources.files(__package__).joinpath("terms_ja.json").read_text("utf-8")
-    found: Dictionary = json.loads(text)
-    return found
+    terms: Dictionary = json.loads(text)
+    return terms
 
 
 def expand(text: str, known: Dictionary | None = None) -> dict[str, float]:
@@ -120,9 +120,9 @@ def read(text: str, words: Dictionary) -> Iterator[str]:
     while at < len(text):
         unit = next(
             (
-                found
+                match
                 for size in range(min(_LONGEST, len(text) - at), 0, -1)
-                if (found := _known(text[at : at + size], words)) is not None
+                if (match := _known(text[at : at + size], words)) is not None
             ),
             None,
         )

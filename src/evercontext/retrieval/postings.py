@@ -88,12 +88,12 @@ class Postings:
 
     def joined(self, terms: Sequence[int]) -> tuple[Ints, Floats, list[int]]:
         """Return what ``of`` gives for terms, one after another, and how much is of each."""
-        found = [self.of(term) for term in terms]
-        if not found:
+        postings = [self.of(term) for term in terms]
+        if not postings:
             return _NONE, np.zeros(0, np.float32), []
-        documents = np.concatenate([documents for documents, _ in found])
-        counts = np.concatenate([counts for _, counts in found], dtype=np.float32)
-        return documents, counts, [len(documents) for documents, _ in found]
+        documents = np.concatenate([documents for documents, _ in postings])
+        counts = np.concatenate([counts for _, counts in postings], dtype=np.float32)
+        return documents, counts, [len(documents) for documents, _ in postings]
 
 
 class Column:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 
+from evercontext.retrieval.static_vectors import StaticVectors
 from evercontext.retrieval.tokens import STOP_WORDS, fold, split_identifier, stem
-from evercontext.retrieval.word_table import StaticVectors
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*", re.A)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -20,7 +20,7 @@ _MOST_WORDS = 24
 """Words of a question that are looked at; a longer one says what it means by others as well."""
 
 Frequency = Callable[[Sequence[str]], Sequence[int]]
-"""Tells of terms how many documents hold each."""
+"""Returns how many documents hold each term."""
 
 
 def repair(
@@ -52,24 +52,26 @@ def repair(
 
 
 def _is_word(word: str, vectors: StaticVectors | None) -> bool:
-    return vectors is not None and len(vectors.pieces_of(word, [word])[0]) == 1
+    return vectors is not None and len(vectors.pieces_of(word, [word])) == 1
 
 
 def _nearest(word: str, frequency: Frequency) -> str | None:
     spellings = list(dict.fromkeys(one_away(word)))
     held = frequency([stem(spelling) for spelling in spellings])
-    # Two letters that changed places, or one too few or too many, come before another letter; a
-    # first letter is seldom wrong.
-    best = max(
-        (
-            (spelling[0] == word[0], len(spelling) != len(word) or sorted(spelling) == sorted(word),
-             often, -len(spelling), spelling)
-            for spelling, often in zip(spellings, held, strict=True)
-            if often
-        ),
-        default=None,
-    )  # fmt: skip
-    return best[-1] if best else None
+    known = [(spelling, often) for spelling, often in zip(spellings, held, strict=True) if often]
+    best = max(known, key=lambda each: _likelihood(word, *each), default=None)
+    return best[0] if best else None
+
+
+def _likelihood(word: str, spelling: str, often: int) -> tuple[bool, bool, int, int, str]:
+    """Return what spellings are compared by.
+
+    Two letters that changed places, or one too few or too many, come before another letter; a
+    first letter is seldom wrong.
+    """
+    same_letters = sorted(spelling) == sorted(word)
+    other_length = len(spelling) != len(word)
+    return spelling[0] == word[0], other_length or same_letters, often, -len(spelling), spelling
 
 
 def one_away(word: str) -> list[str]:
@@ -83,8 +85,8 @@ def one_away(word: str) -> list[str]:
 
 
 def _replaced(text: str, word: str, better: str) -> str:
-    def write(found: re.Match[str]) -> str:
-        return better.capitalize() if found[0][0].isupper() and not found[0].isupper() else better
+    def write(match: re.Match[str]) -> str:
+        return better.capitalize() if match[0][0].isupper() and not match[0].isupper() else better
 
     as_written = rf"(?<![a-z]){word}(?![a-z])|{word.capitalize()}(?![a-z])|{word.upper()}"
     return re.sub(as_written, write, text)

@@ -1,4 +1,4 @@
-"""Our own word vectors: code, English and Japanese in one space, from one packaged file.
+"""Static word vectors: code, English and Japanese in one space, from one packaged file.
 
 The file is mapped, not read: a word's numbers are fetched when it is first met. A text is the sum
 of its words; each piece of a word has one learned weight for questions and one for documents,
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -17,8 +18,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from evercontext.retrieval.blas import limit_blas_threads
 from evercontext.retrieval.tokens import fold, runs, split_identifier
-from evercontext.retrieval.word_table import StaticVectors, Vector, normalise
+from evercontext.retrieval.vectors import ByteVector, Vector, VectorSpace, normalise
 
 MAGIC = b"ECV1"
 _JAPANESE = re.compile(
@@ -29,6 +31,8 @@ _LONGEST = 40
 _LONGEST_PIECE = 14
 """Longer pieces are whole words: looking for them inside unknown words finds next to nothing."""
 _MOST_PARTS = 12
+_FIRST_RUNS, _MOST_RUNS = 1024, 60_000
+"""Runs of text whose vectors are remembered: at first, and until all are forgotten."""
 _NUMBERED = re.compile(r"[a-z]{0,2}\d+")
 """Numbers, and what means no more: half of the words that no piece covers."""
 _OPENING = 4
@@ -86,13 +90,13 @@ class Pieces:
                 piece = get(word[start:end])
                 if piece is not None and so_far + scores[piece] > best[end]:
                     best[end], back[end] = so_far + scores[piece], (start, piece)
-        found = []
+        pieces = []
         at = size
         while at:
             at, piece = back[at]
             if piece >= 0:
-                found.append(piece)
-        return found[::-1]
+                pieces.append(piece)
+        return pieces[::-1]
 
     @cached_property
     def _openings(self) -> set[str]:
@@ -103,10 +107,8 @@ class Pieces:
         return frozenset("".join(self.ids))
 
 
-class StaticModel(StaticVectors):
-    """Vectors of the packaged file; remembers every run of text it has met."""
-
-    bilingual = True
+class StaticVectors(VectorSpace):
+    """The vectors of one packaged file; remembers every run of text it has met."""
 
     def __init__(self, path: Path) -> None:
         content = np.memmap(path, np.uint8, mode="r").view(np.ndarray)
@@ -120,60 +122,44 @@ class StaticModel(StaticVectors):
         columns = content[at : at + 8 * count].view(np.float16).reshape(4, count)
         rows = content[at + 8 * count : at + (8 + width) * count].view(np.int8)
         self.name = head["name"]
-        self._numbers: NDArray[np.int8] = rows.reshape(count, width)
+        self._numbers: ByteVector = rows.reshape(count, width)
         scales = columns[0].astype(np.float32)
         self._question: Vector = columns[1].astype(np.float32) * scales
         self._document: Vector = columns[2].astype(np.float32) * scales
         self._vocabulary = Pieces(words, columns[3].astype(np.float32).tolist())
-        self._rows = {}
-        self._words = np.zeros((1024, width), np.float32)
-        self._ids = lru_cache(maxsize=200_000)(self._ids_of)
+        self._piece_ids = lru_cache(maxsize=200_000)(self._find_piece_ids)
+        self._lock = threading.Lock()
+        """Held while rows of the table below are added and used: several threads encode."""
+        self._rows: dict[str, int] = {}
+        self._runs = np.zeros((_FIRST_RUNS, width), np.float32)
 
     @property
     def dimensions(self) -> int:
         """Length of each vector."""
         return int(self._numbers.shape[1])
 
-    def _ids_of(self, run: str) -> list[int]:
+    def _find_piece_ids(self, run: str) -> list[int]:
         return [i for word in words_of(run) for i in self._vocabulary.cut(word)]
 
-    def pieces_of(self, run: str, parts: Sequence[str]) -> tuple[Sequence[int], float]:
-        """Return the pieces of a run of text; their sum is not scaled."""
+    def pieces_of(self, run: str, parts: Sequence[str]) -> Sequence[int]:
+        """Return the pieces of a run of text that is split into its parts already."""
         if not run.isascii() and _JAPANESE.match(run):
-            return self._ids_of(run), 1.0
+            return self._find_piece_ids(run)
         cut = self._vocabulary.cut
-        return [i for word in parts[:_MOST_PARTS] for i in cut(word)], 1.0
+        return [i for word in parts[:_MOST_PARTS] for i in cut(word)]
 
     def piece_vectors(self, ids: NDArray[np.int64]) -> Vector:
         """Return what each piece adds to the meaning of a document."""
-        found: Vector = self._numbers[ids].astype(np.float32)
-        found *= self._document[ids][:, None]
-        return found
-
-    def _sum(self, ids: Sequence[int], weights: Vector) -> Vector:
-        total: Vector
-        if len(ids) == 1:
-            total = self._numbers[ids[0]] * weights[ids[0]]
-            return total
-        total = weights[ids] @ self._numbers[ids].astype(np.float32)
-        return total
-
-    def _learn(self, run: str) -> int:
-        row = len(self._rows)
-        if row == len(self._words):
-            self._words = np.concatenate([self._words, np.zeros_like(self._words)])
-        ids = self._ids_of(run)
-        if ids:
-            self._words[row] = self._sum(ids, self._document)
-        self._rows[run] = row
-        return row
+        vectors: Vector = self._numbers[ids].astype(np.float32)
+        vectors *= self._document[ids][:, None]
+        return vectors
 
     def pool(self, weights: Mapping[str, float]) -> Vector:
         """Return the vector of a question from its weighted runs."""
         ids: list[int] = []
         each: list[float] = []
         for run, weight in weights.items():
-            own = self._ids(run)
+            own = self._piece_ids(run)
             ids += own
             each += [weight] * len(own)
         if not ids:
@@ -186,9 +172,9 @@ class StaticModel(StaticVectors):
         out = np.zeros((len(texts), self.dimensions), np.float32)
         for i, text in enumerate(texts):
             counts = root_counts(text)
-            rows = self.rows(counts)
-            if len(rows):
-                out[i] = np.fromiter(counts.values(), np.float32, len(counts)) @ self._words[rows]
+            if counts:
+                weights = np.fromiter(counts.values(), np.float32, len(counts))
+                out[i] = weights @ self.run_vectors(counts)
         return normalise(out)
 
     def encode_questions(self, texts: Sequence[str]) -> Vector:
@@ -197,6 +183,34 @@ class StaticModel(StaticVectors):
         for i, text in enumerate(texts):
             out[i] = self.pool(root_counts(text))
         return out
+
+    def run_vectors(self, runs: Iterable[str]) -> Vector:
+        """Return what each run of text adds to the meaning of a document."""
+        with self._lock:
+            if len(self._rows) > _MOST_RUNS:
+                self._rows.clear()
+            rows = [self._row(run) for run in runs]
+            return self._runs[rows]
+
+    def _row(self, run: str) -> int:
+        row = self._rows.get(run)
+        return self._add_row(run) if row is None else row
+
+    def _add_row(self, run: str) -> int:
+        row = len(self._rows)
+        if row == len(self._runs):
+            self._runs = np.concatenate([self._runs, np.zeros_like(self._runs)])
+        self._runs[row] = self._sum(self._find_piece_ids(run))
+        self._rows[run] = row
+        return row
+
+    def _sum(self, ids: Sequence[int]) -> Vector:
+        weights, total = self._document, np.zeros(self.dimensions, np.float32)
+        if len(ids) == 1:
+            total = self._numbers[ids[0]] * weights[ids[0]]
+        elif ids:
+            total = weights[ids] @ self._numbers[ids].astype(np.float32)
+        return total
 
 
 def root_counts(text: str) -> dict[str, float]:
@@ -208,9 +222,10 @@ def root_counts(text: str) -> dict[str, float]:
 
 
 @lru_cache(maxsize=1)
-def load_static_model() -> StaticModel | None:
-    """Return the packaged model, or ``None`` where its file is missing or broken."""
+def load_static_vectors() -> StaticVectors | None:
+    """Return the packaged vectors, or ``None`` where their file is missing or broken."""
+    limit_blas_threads()
     try:
-        return StaticModel(Path(str(files("evercontext.retrieval") / "data" / "vectors.bin")))
+        return StaticVectors(Path(str(files("evercontext.retrieval") / "data" / "vectors.bin")))
     except (OSError, ValueError):
         return None

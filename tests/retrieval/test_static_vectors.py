@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evercontext.retrieval.static_model import (
+from evercontext.retrieval import static_vectors
+from evercontext.retrieval.static_vectors import (
     Pieces,
-    StaticModel,
-    load_static_model,
+    StaticVectors,
+    load_static_vectors,
     root_counts,
     words_of,
 )
-from evercontext.retrieval.vectors import load_static_vectors
 
 FILE = Path(str(files("evercontext.retrieval") / "data" / "vectors.bin"))
 FUNCTIONS = (
@@ -36,18 +36,18 @@ TOOLS = (
 
 
 @pytest.fixture(scope="module")
-def model() -> StaticModel:
-    found = load_static_model()
+def model() -> StaticVectors:
+    found = load_static_vectors()
     assert found is not None
     return found
 
 
-def best(model: StaticModel, question: str, texts: tuple[str, ...]) -> int:
+def best(model: StaticVectors, question: str, texts: tuple[str, ...]) -> int:
     scores = model.encode(texts) @ model.encode_questions([question])[0]
     return int(np.argmax(scores))
 
 
-def test_our_vectors_are_the_default(model: StaticModel) -> None:
+def test_our_vectors_are_the_default(model: StaticVectors) -> None:
     assert load_static_vectors() is model
     assert model.dimensions == 256
     assert model.name.startswith("evercontext-")
@@ -67,7 +67,7 @@ def test_the_file_stays_small() -> None:
         ("take a connection from the pool", 4),
     ],
 )
-def test_english_questions_find_functions(model: StaticModel, question: str, answer: int) -> None:
+def test_english_questions_find_functions(model: StaticVectors, question: str, answer: int) -> None:
     assert best(model, question, FUNCTIONS) == answer
 
 
@@ -84,12 +84,12 @@ def test_english_questions_find_functions(model: StaticModel, question: str, ans
     ],
 )
 def test_japanese_questions_find_english_texts(
-    model: StaticModel, question: str, texts: tuple[str, ...], answer: int
+    model: StaticVectors, question: str, texts: tuple[str, ...], answer: int
 ) -> None:
     assert best(model, question, texts) == answer
 
 
-def test_width_and_composition_make_no_difference(model: StaticModel) -> None:
+def test_width_and_composition_make_no_difference(model: StaticVectors) -> None:
     composed, half, decomposed = model.encode(
         ["データベース", "ﾃﾞｰﾀﾍﾞｰｽ", "テ\u3099ータヘ\u3099ース"]
     )
@@ -98,26 +98,34 @@ def test_width_and_composition_make_no_difference(model: StaticModel) -> None:
     np.testing.assert_allclose(*model.encode(["HTTP server", "ＨＴＴＰ　ｓｅｒｖｅｒ"]))
 
 
-def test_identifier_styles_make_no_difference(model: StaticModel) -> None:
+def test_identifier_styles_make_no_difference(model: StaticVectors) -> None:
     camel, snake = model.encode(["parseHttpHeader", "parse_http_header"])
     np.testing.assert_allclose(camel, snake, rtol=1e-5)
 
 
-def test_rows_and_texts_agree(model: StaticModel) -> None:
+def test_rows_and_texts_agree(model: StaticVectors) -> None:
     text = "for key in keys: total += weights[key]"
     counts = root_counts(text)
-    rows = model.rows(counts)
-    summed = np.array(list(counts.values()), np.float32) @ model.matrix()[rows]
+    summed = np.array(list(counts.values()), np.float32) @ model.run_vectors(counts)
     np.testing.assert_allclose(summed / np.linalg.norm(summed), model.encode([text])[0], rtol=1e-4)
 
 
-def test_nothing_known_is_all_zero(model: StaticModel) -> None:
+def test_forgetting_runs_changes_no_vector(
+    model: StaticVectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["for key in keys: total += weights[key]", "send an email to a friend"]
+    before = model.encode(texts)
+    monkeypatch.setattr(static_vectors, "_MOST_RUNS", 3)
+    np.testing.assert_array_equal(model.encode([*texts, *texts]), [*before, *before])
+
+
+def test_nothing_known_is_all_zero(model: StaticVectors) -> None:
     assert not model.encode(["", "()[]{} … 123456"]).any()
     assert not model.pool({}).any()
     assert not model.encode_questions(["!!"]).any()
 
 
-def test_hostile_text_is_only_text(model: StaticModel) -> None:
+def test_hostile_text_is_only_text(model: StaticVectors) -> None:
     vectors = model.encode(["a" * 100_000, "\x00\ud7ff\uffff", "語" * 50_000, "\U0001f600 " * 1000])
     assert np.isfinite(vectors).all()
 
@@ -140,12 +148,12 @@ def test_a_broken_file_is_refused(tmp_path: Path) -> None:
     broken = tmp_path / "vectors.bin"
     broken.write_bytes(b"not vectors at all")
     with pytest.raises(ValueError, match="install the package again"):
-        StaticModel(broken)
+        StaticVectors(broken)
 
 
 def test_loading_needs_no_network_library() -> None:
     code = (
-        "import sys; from evercontext.retrieval.vectors import load_static_vectors as load;"
+        "import sys; from evercontext.retrieval.static_vectors import load_static_vectors as load;"
         " load().encode(['x']);"
         " print([m for m in ('torch', 'wordllama', 'tokenizers', 'requests') if m in sys.modules])"
     )
