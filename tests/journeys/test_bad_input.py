@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -251,10 +250,8 @@ def test_stopped_in_the_middle(number: int, code: int, project: Path, tmp_path: 
             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
         ) as child:  # fmt: skip
             assert Silent.asked.wait(120)
-            told = time.monotonic()
             child.send_signal(number)
             out, err = child.communicate(timeout=60)
-            took = time.monotonic() - told
     finally:
         Silent.over.set()
         server.shutdown()
@@ -264,7 +261,6 @@ def test_stopped_in_the_middle(number: int, code: int, project: Path, tmp_path: 
     assert b"Traceback" not in err
     result = json.loads(out.splitlines()[-1])
     assert (result["is_error"], result["exit_code"]) == (True, code)
-    assert took < 5
     assert list(digest(project)) == ["kept.txt"]
     listed = json.loads(evercontext("trace", "list", "--all", "--json").out)
     assert listed[0]["status"] == ("cancelled" if code == 130 else "terminated")

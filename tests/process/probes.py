@@ -304,14 +304,14 @@ def replace_agent_config(world: World) -> bool:
 
 @probe
 def connect_tcp(world: World) -> bool:
-    with socket.create_connection(("127.0.0.1", world["tcp"]), timeout=3) as connection:
+    with socket.create_connection(("127.0.0.1", world["tcp"]), timeout=20) as connection:
         return b"canary" in connection.recv(100)
 
 
 @probe
 def send_udp(world: World) -> bool:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
-        out.settimeout(1)
+        out.settimeout(20)
         out.sendto(b"canary", ("127.0.0.1", world["udp"]))
         return b"canary" in out.recv(100)
 
@@ -349,7 +349,7 @@ def ask_dns(world: World) -> bool:
     name = b"\x07example\x03com\x00"
     query = struct.pack(">6H", 1, 0x100, 1, 0, 0, 0) + name + struct.pack(">2H", 1, 1)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
-        out.settimeout(1)
+        out.settimeout(20)
         out.sendto(query, ("127.0.0.1", world["udp"]))
         return bool(out.recv(512))
 
@@ -357,7 +357,7 @@ def ask_dns(world: World) -> bool:
 @probe
 def bash_dev_tcp(world: World) -> bool:
     line = f"exec 3<>/dev/tcp/127.0.0.1/{world['tcp']} && cat <&3"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, timeout=5, check=False)
+    done = subprocess.run(["bash", "-c", line], capture_output=True, timeout=20, check=False)
     return b"canary" in done.stdout
 
 

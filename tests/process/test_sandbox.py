@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -184,6 +185,36 @@ async def test_the_ceiling_that_was_reached_is_named(
     world: World, layer: Layer, name: str, reached: str
 ) -> None:
     assert (await world.attack(name, layer)).reached == reached
+
+
+class Unwatched(Limits):
+    """Limits whose memory only the control group holds, as if the supervisor came too late."""
+
+    def plan(self) -> dict[str, Any]:
+        return {**super().plan(), "memory": 1 << 60}
+
+
+def holds_memory() -> bool:
+    """Tell whether a control group of ours can bound memory on this machine."""
+    if not (groups := Limits().cgroups()):
+        return False
+    directory, name = Path(groups[-1][0]), str(groups[-1][1][-1][0])
+    try:
+        directory.mkdir()
+    except OSError:
+        return False
+    try:
+        return (directory / name).exists()
+    finally:
+        directory.rmdir()
+
+
+@pytest.mark.case(72)
+async def test_a_ceiling_that_the_kernel_noticed_first_is_named(world: World, layer: Layer) -> None:
+    if not holds_memory():
+        pytest.skip("no control group can be made here")
+    limits = Unwatched(memory=256 << 20)
+    assert (await world.attack("shared_memory", layer, limits=limits)).reached == "memory"
 
 
 async def test_a_daemon_ends_with_its_command(world: World, layer: Layer) -> None:
