@@ -32,8 +32,8 @@ import numpy as np
 
 from evercontext.context.assembler import ContextAssemblerService
 from evercontext.context.config import ContextConfig, ContextOverflowError
-from evercontext.context.tokens import TokenEstimator
-from evercontext.context.tokens import count as count_tokens
+from evercontext.context.token_estimate import TokenEstimator
+from evercontext.context.token_estimate import count as count_tokens
 from evercontext.domain.memory import MemoryType, RetrievalOptions, RetrievedMemory, SourceType
 from evercontext.memory.memory_table import Memory, stamp
 from evercontext.memory.messages import MessageCreate, MessageRepository

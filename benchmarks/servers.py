@@ -26,7 +26,7 @@ from evercontext.catalog.servers import Scope, Servers
 from evercontext.catalog.tools import Catalog
 from evercontext.domain.tool import Caller, Door
 from evercontext.events.log import EventLog
-from evercontext.events.redact import Redactor
+from evercontext.events.redaction import Redactor
 from evercontext.settings import process_environment
 from evercontext.storage.sqlite import SqliteStore
 from evercontext.tools.toolbox import Toolbox

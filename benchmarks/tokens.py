@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from evercontext.context.tokens import (
+from evercontext.context.token_estimate import (
     SIZE,
     Calibration,
     Prior,

@@ -26,7 +26,7 @@ LIMIT = 0.05
 ALLOWED = {
     "mcp/message.py:read_message": "at most 4 MiB of JSON, read in one go; in a thread it would"
     " hold the interpreter's lock all the same",
-    "context/tokens.py:count": "a talk's own process; the first count reads the vocabulary",
+    "context/token_estimate.py:count": "a talk's own process; the first count reads the vocabulary",
     "models/scripted.py:_turn": "stands in for a model; its replies are what a test writes",
 }
 """Functions of ours that may take longer, with all that they call, and why."""

@@ -13,7 +13,7 @@ import pytest
 from evercontext import settings as sources
 from evercontext.bridge import KanaAIBridge, for_claude
 from evercontext.context.assembler import ContextAssemblerService
-from evercontext.context.tokens import TokenEstimator
+from evercontext.context.token_estimate import TokenEstimator
 from evercontext.domain.memory import RetrievalOptions, RetrievedMemory
 from evercontext.memory.messages import MessageCreate, MessageRepository
 from evercontext.memory.orchestrator import RetrievalOrchestrator

@@ -24,13 +24,13 @@ LONG_FILES = {
 }
 LONG_FUNCTIONS: dict[str, str] = {}
 TESTED_THROUGH = {
-    "settings/projects.py": "settings/test_sources.py",
+    "settings/project_file_limits.py": "settings/test_sources.py",
     "index/trust.py": "index/test_place.py",
     "__main__.py": "cli/test_main.py",
-    "access/projects.py": "cli/test_servers.py",
-    "access/launchers.py": "access/test_rules.py",
-    "access/shell.py": "access/test_rules.py",
-    "access/tokens.py": "server/router/test_http.py",
+    "access/router_projects.py": "cli/test_servers.py",
+    "access/launching_programs.py": "access/test_rules.py",
+    "access/shell_parser.py": "access/test_rules.py",
+    "access/access_tokens.py": "server/router/test_http.py",
     "agent/compaction.py": "agent/test_conversation.py",
     "agent/judgement.py": "agent/test_task.py",
     "agent/loop.py": "agent/test_task.py",
@@ -79,11 +79,11 @@ TESTED_THROUGH = {
     "cli/traces.py": "cli/test_trace.py",
     "cli/tree.py": "cli/test_trace.py",
     "domain/backoff.py": "models/test_retry.py",
-    "domain/verdict.py": "journeys/test_verdicts.py",
+    "domain/check_verdicts.py": "journeys/test_verdicts.py",
     "evaluation/tools.py": "server/test_evaluator.py",
-    "files/failures.py": "hostile/test_accidents.py",
-    "files/listing.py": "hostile/test_files.py",
-    "files/records.py": "files/test_undo.py",
+    "files/os_errors.py": "hostile/test_accidents.py",
+    "files/directory_listing.py": "hostile/test_files.py",
+    "files/journal_records.py": "files/test_undo.py",
     "index/chunk_table.py": "index/test_indexer.py",
     "index/reading.py": "index/test_walker.py",
     "models/claude_client.py": "test_bridge.py",
@@ -94,16 +94,16 @@ TESTED_THROUGH = {
     "models/plugged.py": "test_plugins.py",
     "models/windows.py": "models/test_openai.py",
     "process/bubblewrap.py": "process/test_sandbox.py",
-    "process/confine.py": "process/test_sandbox.py",
+    "process/confinement.py": "process/test_sandbox.py",
     "process/landlock.py": "process/test_sandbox.py",
     "process/certificates.py": "models/test_openai.py",
-    "process/ending.py": "hostile/test_crowds.py",
-    "process/launcher.py": "process/test_sandbox.py",
+    "process/shutdown.py": "hostile/test_crowds.py",
+    "process/supervisor.py": "process/test_sandbox.py",
     "process/mounts.py": "process/test_sandbox.py",
-    "process/metadata.py": "process/test_sandbox.py",
+    "process/metadata_proxy.py": "process/test_sandbox.py",
     "process/seccomp.py": "process/test_sandbox.py",
-    "process/system.py": "process/test_sandbox.py",
-    "process/tree.py": "process/test_run.py",
+    "process/system_paths.py": "process/test_sandbox.py",
+    "process/process_tree.py": "process/test_run.py",
     "server/router/list_changes.py": "server/router/test_stdio.py",
     "server/router/results.py": "server/router/test_protocol.py",
     "server/responses.py": "server/test_rest.py",
@@ -127,20 +127,20 @@ TESTED_THROUGH = {
     "settings/json_file.py": "settings/test_sources.py",
     "settings/schema.py": "settings/test_sources.py",
     "storage/sqlite_connection.py": "storage/test_sqlite.py",
-    "tools/audit.py": "journeys/test_one_audit.py",
+    "tools/audit_line.py": "journeys/test_one_audit.py",
     "tools/diff.py": "tools/test_toolbox.py",
-    "tools/schema.py": "tools/test_toolbox.py",
+    "tools/argument_check.py": "tools/test_toolbox.py",
     "tools/truncate.py": "tools/test_toolbox.py",
-    "workspace/conflict.py": "workspace/test_tools.py",
-    "workspace/nearest.py": "workspace/test_edits.py",
-    "workspace/syntax.py": "workspace/test_interpreters.py",
-    "workspace/reading.py": "workspace/test_tools.py",
-    "workspace/schema.py": "workspace/test_tools.py",
-    "workspace/writing.py": "workspace/test_tools.py",
+    "workspace/edit_conflict.py": "workspace/test_tools.py",
+    "workspace/nearest_lines.py": "workspace/test_edits.py",
+    "workspace/compile_check.py": "workspace/test_interpreters.py",
+    "workspace/read_tools.py": "workspace/test_tools.py",
+    "workspace/parameter_schema.py": "workspace/test_tools.py",
+    "workspace/write_tools.py": "workspace/test_tools.py",
 }
 """Parts that no test names, because their whole is tested: where that is done."""
 INVENTED_KEYS = {
-    "tests/events/test_redact.py": "keys made up to see them redacted",
+    "tests/events/test_redaction.py": "keys made up to see them redacted",
 }
 SQL_FROM_PARTS = {
     "storage/sqlite_recovery.py": "table and column names of our own schema, quoted",
@@ -155,20 +155,20 @@ SQL_FROM_PARTS = {
 OPENERS = {
     "our own data, inside the package": """
         agent/briefing.py agent/compaction.py agent/repair/briefing.py catalog/synonyms.py
-        cli/chat/words.py context/tokens.py evaluation/writer.py index/languages.py
+        cli/chat/words.py context/token_estimate.py evaluation/writer.py index/languages.py
         index/ranking.py models/embedders/word_pieces.py retrieval/japanese.py
         server/console/assets.py storage/migrate.py
     """,
     "our own files, in the user's home folder": """
         app/resumption.py catalog/server_log.py catalog/server_state.py evaluation/versions.py
-        events/ledger.py events/log.py events/segments.py models/embedded/openmp.py
+        events/log_index.py events/log.py events/log_reader.py models/embedded/openmp.py
         models/embedded/registry.py models/embedded/weights.py models/vendors/private_home.py
         storage/sqlite_connection.py
         settings/json_file.py storage/outbox.py storage/sqlite_recovery.py storage/sqlite.py
-        workspace/marks.py
+        workspace/command_marks.py
     """,
     "the record of how we were installed": "settings/installation.py",
-    "directories only, by descriptor; and a list in the quarantine": "workspace/planted.py",
+    "directories only, by descriptor; and a list in the quarantine": "workspace/planted_files.py",
     "our own index folder, which index/trust.py has looked at": """
         index/announce.py index/crew.py index/lease.py index/snapshot.py
     """,
@@ -178,14 +178,15 @@ OPENERS = {
     """,
     "the terminal, and nothing in its place": "cli/ask.py cli/failure.py cli/main.py",
     "the kernel's own files, and those of the supervisor": """
-        process/child.py process/confine.py process/launcher.py process/listening.py
-        process/metadata.py process/mounts.py process/owner.py process/tree.py
+        process/child.py process/confinement.py process/supervisor.py process/listening_ports.py
+        process/metadata_proxy.py process/mounts.py process/process_identity.py
+        process/process_tree.py
     """,
     "writes a new file beside the one it replaces": "cli/mcp_install.py",
     "evercontext.toml: below `files` in the layers, and bounded in the same way": """
         settings/sources.py
     """,
-    "runs in the sandbox, as a program of its own": "workspace/syntax.py",
+    "runs in the sandbox, as a program of its own": "workspace/compile_check.py",
 }
 """Who opens files without the package `files`, and what they are. None is in the user's tree."""
 VAGUE_NAMES = re.compile(r"(?:^|_)(?:utils?|helpers?|common|core|misc|managers?)\.py$")
@@ -438,7 +439,7 @@ def test_file_policies_are_made_in_one_place() -> None:
 
 
 def test_only_the_package_files_opens_the_users_tree() -> None:
-    """S6, X9: bounded and never waiting, so `evercontext.files.small` or a `Tree` reads it."""
+    """S6, X9: bounded and never waiting, so `files.small_files` or a `Tree` reads it."""
     known = {name for names in OPENERS.values() for name in names.split()}
     opening = {
         path.relative_to(SOURCE).as_posix(): lines

@@ -25,14 +25,14 @@ _PUBLIC = {
     "MemoryLayer": "evercontext.context.config",
     "MemoryStore": "evercontext.memory.store",
     "MemoryType": "evercontext.domain.memory",
-    "MessageBuilder": "evercontext.context.render",
+    "MessageBuilder": "evercontext.context.layer_messages",
     "MessageCreate": "evercontext.memory.messages",
     "MessageRepository": "evercontext.memory.messages",
     "RetrievalOptions": "evercontext.domain.memory",
     "RetrievalOrchestrator": "evercontext.memory.orchestrator",
     "SessionRepository": "evercontext.memory.sessions",
     "Settings": "evercontext.settings",
-    "TokenEstimator": "evercontext.context.tokens",
+    "TokenEstimator": "evercontext.context.token_estimate",
 }
 
 __all__ = [*sorted(_PUBLIC), "__version__"]

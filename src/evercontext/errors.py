@@ -74,7 +74,7 @@
         └── Terminated            the system asked it to stop
 
 Each surface has one table that turns these into its own codes: exit codes in
-``domain/outcome.py``, HTTP and JSON-RPC codes in ``domain/status.py``.
+``domain/outcome.py``, HTTP and JSON-RPC codes in ``domain/error_codes.py``.
 """
 
 from __future__ import annotations

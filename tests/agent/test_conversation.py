@@ -12,7 +12,7 @@ from evercontext import testing
 from evercontext.agent.briefing import Surroundings
 from evercontext.agent.conversation import Conversation
 from evercontext.agent.history import INTERRUPTED, split_for_compaction, whole
-from evercontext.context.tokens import TokenEstimator
+from evercontext.context.token_estimate import TokenEstimator
 from evercontext.context.window import Window
 from evercontext.domain.event import Compacted, Event, Spent, Task
 from evercontext.domain.message import Message, ToolCall, assistant, tool_result, user
@@ -24,7 +24,7 @@ from evercontext.events.log import EventLog
 from evercontext.memory.messages import MessageRepository
 from evercontext.memory.sessions import SessionRepository
 from evercontext.storage.sqlite import SqliteStore
-from evercontext.tools.decorate import tool
+from evercontext.tools.tool_decorator import tool
 from evercontext.tools.toolbox import Toolbox
 
 

@@ -17,7 +17,7 @@ from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Caller, Door, Effect, FileChange, Tool, ToolResult
 from evercontext.events.log import EventLog
 from evercontext.models.scripted import ScriptedModel
-from evercontext.tools.decorate import tool
+from evercontext.tools.tool_decorator import tool
 from evercontext.tools.toolbox import Toolbox
 
 

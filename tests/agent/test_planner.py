@@ -16,10 +16,10 @@ from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Caller, Door, Effect, FileChange, Tool, ToolResult
 from evercontext.errors import InvalidPlan, NotFound
 from evercontext.events.log import EventLog
-from evercontext.events.redact import Redactor
+from evercontext.events.redaction import Redactor
 from evercontext.models.scripted import ScriptedModel
 from evercontext.storage.sqlite import SqliteStore
-from evercontext.tools.decorate import tool
+from evercontext.tools.tool_decorator import tool
 from evercontext.tools.toolbox import Toolbox
 
 PLACE = Surroundings("app", ("a.py",))

@@ -17,8 +17,8 @@ from evercontext.domain.tool import Caller, Door, Effect, FileChange, Mode, Tool
 from evercontext.errors import AlreadyExists, NotFound, PathEscape
 from evercontext.events.log import EventLog
 from evercontext.models.scripted import ScriptedModel
-from evercontext.tools.approval import Answer, Gate, Question, ask_for_writes
-from evercontext.tools.decorate import tool
+from evercontext.tools.approval_gate import Answer, Gate, Question, ask_for_writes
+from evercontext.tools.tool_decorator import tool
 from evercontext.tools.toolbox import Toolbox
 
 Turn = dict[str, object]

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.access.approvals import BY_CONSOLE_FOR_RUN, Approvals, PendingQuestion
-from evercontext.access.consoles import Consoles
+from evercontext.access.console_links import Consoles
+from evercontext.access.pending_approvals import BY_CONSOLE_FOR_RUN, Approvals, PendingQuestion
 from evercontext.app import EverContext
 from evercontext.app.asking import ask_everywhere
 from evercontext.domain.tool import Caller, Door, Effect, FileChange, Tool, ToolResult
-from evercontext.tools.approval import Answer, Question, nobody
+from evercontext.tools.approval_gate import Answer, Question, nobody
 from tests.app.test_house import configured
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.access.projects import Projects, RouterProject
+from evercontext.access.router_projects import Projects, RouterProject
 from evercontext.app import EverContext
 from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.settings import load

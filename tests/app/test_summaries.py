@@ -17,7 +17,7 @@ from evercontext.app.prices import price
 from evercontext.app.summaries import GROWTH, WORTH_ASKING
 from evercontext.domain.message import assistant, user
 from evercontext.domain.model import Usage
-from evercontext.events.ledger import Ledger
+from evercontext.events.log_index import Ledger
 from evercontext.memory.sessions import Session
 from evercontext.testing import house
 from tests.models.wire_server import Answer, WireServer, sse, wire_server

@@ -11,11 +11,11 @@ import pytest
 from evercontext.catalog.entry import Card
 from evercontext.catalog.provider import LocalSearch, SearchProvider
 from evercontext.catalog.tools import Catalog
-from evercontext.domain.scope import Scope
+from evercontext.domain.caller_scope import Scope
 from evercontext.domain.tool import Caller
 from evercontext.errors import ServerProblem
 from evercontext.events.log import EventLog
-from evercontext.events.redact import Redactor
+from evercontext.events.redaction import Redactor
 from evercontext.tools.toolbox import Toolbox
 from tests.catalog.world import EVERYBODY, caller, odd, servers
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from evercontext.domain.scope import Scope
+from evercontext.domain.caller_scope import Scope
 from evercontext.domain.tool import Arguments, Caller, Effect, Mode, Tool, ToolResult
-from evercontext.tools.approval import Gate, Verdict
+from evercontext.tools.approval_gate import Gate, Verdict
 from tests.catalog.world import caller, odd, servers, toolbox
 
 

@@ -13,10 +13,10 @@ from evercontext.catalog.cloud import CloudSearch
 from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.catalog.servers import Servers
 from evercontext.catalog.tools import Catalog, hybrid
-from evercontext.domain.scope import Scope
+from evercontext.domain.caller_scope import Scope
 from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.events.log import EventLog
-from evercontext.events.redact import Redactor
+from evercontext.events.redaction import Redactor
 from evercontext.settings import process_environment
 from evercontext.storage.sqlite import SqliteStore
 from evercontext.tools.toolbox import Toolbox

@@ -12,7 +12,7 @@ from evercontext.cli.ask import TerminalAsk, asking_gate, read_line
 from evercontext.cli.terminal import Screen
 from evercontext.domain.tool import Caller, Door, Effect, FileChange, Tool, ToolResult
 from evercontext.errors import NobodyToAsk
-from evercontext.tools.approval import Question
+from evercontext.tools.approval_gate import Question
 
 
 async def _never(arguments: object, caller: object) -> ToolResult:

@@ -9,7 +9,7 @@ import pytest
 from evercontext.cli.consent import show_all
 from evercontext.cli.terminal import Screen
 from evercontext.domain.tool import Caller, Door, Effect, FileChange, Tool, ToolResult
-from evercontext.tools.approval import Question
+from evercontext.tools.approval_gate import Question
 from evercontext.tools.consent import consent_of
 from tests.journeys.person import Person
 from tests.journeys.story import call, script

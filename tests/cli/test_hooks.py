@@ -12,10 +12,10 @@ from evercontext.app import EverContext
 from evercontext.app.hooking import MOST_OUTPUT
 from evercontext.domain.event import Diff, Event, HookRan, Notice
 from evercontext.domain.tool import Mode
-from evercontext.events.segments import read, segments
+from evercontext.events.log_reader import read, segments
 from evercontext.process.sandbox import Layer, choose
 from evercontext.settings import load
-from evercontext.tools.approval import Gate, ask_for_writes
+from evercontext.tools.approval_gate import Gate, ask_for_writes
 from tests.cli.command import evercontext, home
 from tests.journeys.story import call, script, write
 

@@ -13,7 +13,7 @@ from evercontext.cli.plan_file import LONGEST_PLAN, read_plan
 from evercontext.cli.task_text import whole_task
 from evercontext.domain.event import Evidence, Final, Plan, Recalled
 from evercontext.errors import InvalidPlan
-from evercontext.events.segments import read, segments
+from evercontext.events.log_reader import read, segments
 from evercontext.models.vendors.gemini import Gemini
 from tests.cli.command import Ended, evercontext, home
 from tests.models.vendors.stage import Stage

@@ -23,8 +23,8 @@ from evercontext.domain.event import (
     Task,
 )
 from evercontext.events.log import EventLog
+from evercontext.files.file_tree import WriteMode
 from evercontext.files.policy import FilePolicy
-from evercontext.files.tree import WriteMode
 from evercontext.workspace.workspace import LocalWorkspace
 from tests.cli.command import EVERCONTEXT, evercontext, home
 

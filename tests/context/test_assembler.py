@@ -16,12 +16,12 @@ from evercontext.context.config import (
     ContextOverflowError,
     MemoryLayer,
 )
-from evercontext.context.render import MessageBuilder
-from evercontext.context.tokens import TokenEstimator
+from evercontext.context.layer_messages import MessageBuilder
+from evercontext.context.token_estimate import TokenEstimator
 from evercontext.context.validate import ContextValidator
 from evercontext.domain.event import ContextAssembled, Event, ModelReply, Notice
 from evercontext.domain.memory import RetrievalOptions, RetrievedMemory
-from evercontext.events import segments
+from evercontext.events import log_reader
 from evercontext.events.log import EventLog
 from evercontext.memory.messages import MessageCreate, MessageRepository
 from evercontext.memory.sessions import SessionRepository
@@ -262,7 +262,7 @@ async def test_the_tokens_told_are_those_counted_and_what_replies_teach_changes_
     log.close()
     assert again.messages == first.messages
     assert again.metadata.total_tokens > 1.5 * first.metadata.total_tokens
-    events = [e for place in segments.segments(tmp_path) for e in segments.read(place)]
+    events = [e for place in log_reader.segments(tmp_path) for e in log_reader.read(place)]
     [counted] = [e.body for e in events if isinstance(e.body, ModelReply)]
     assert counted.input_tokens == 2 * counted.estimated_tokens
 
@@ -281,7 +281,7 @@ async def test_slow_assemblies_are_warned_of_in_the_log(tmp_path: Path) -> None:
     service = ContextAssemblerService(Slow(), None, None, events=log)
     await asyncio.gather(*(service.assemble_context("what next?", "ann") for _ in range(25)))
     log.close()
-    events = [e for place in segments.segments(tmp_path) for e in segments.read(place)]
+    events = [e for place in log_reader.segments(tmp_path) for e in log_reader.read(place)]
     [notice] = [e.body for e in events if isinstance(e.body, Notice)]
     assert notice.level == "warning"
     assert "100 ms is the goal" in notice.text

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evercontext.context.tokens import TokenEstimator
+from evercontext.context.token_estimate import TokenEstimator
 from evercontext.context.window import Window, describe, fit
 from evercontext.domain.message import Message, ToolCall, assistant, system, tool_result, user
 from evercontext.domain.model import ToolSpec

@@ -10,7 +10,7 @@ from evercontext.evaluation.evaluator import Evaluator
 from evercontext.evaluation.history import EvaluationHistory, Occasion, title_of
 from evercontext.evaluation.local_judge import LocalJudge
 from evercontext.evaluation.rubric import Rubric
-from evercontext.events.redact import Redactor
+from evercontext.events.redaction import Redactor
 from evercontext.storage.opener import open_store
 from evercontext.storage.store import Store
 from tests import postgres

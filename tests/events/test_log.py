@@ -13,9 +13,9 @@ import pytest
 
 from evercontext.domain.event import Event, Final, Notice, Task, TextPiece, Unknown
 from evercontext.errors import AuditUnavailable
-from evercontext.events import segments
+from evercontext.events import log_reader
 from evercontext.events.log import EventLog
-from evercontext.events.redact import Redactor
+from evercontext.events.redaction import Redactor
 
 TASK = Task(text="app に Hello World を作成", root="app", model="m", mode="agent", door="run")
 
@@ -36,7 +36,7 @@ def test_every_line_is_json_with_its_trace_id(tmp_path: Path) -> None:
     assert [line["type"] for line in written] == ["task", "notice"]
     assert {line["trace_id"] for line in written} == {"t1"}
     assert written[1]["parent"] == first.id
-    assert segments.read_trace(tmp_path, "t1")[0].body == TASK
+    assert log_reader.read_trace(tmp_path, "t1")[0].body == TASK
 
 
 @pytest.mark.case(135)
@@ -96,7 +96,7 @@ def test_a_killed_process_leaves_whole_lines(tmp_path: Path) -> None:
     )
     ended = subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False)
     assert ended.returncode == -9
-    assert len(segments.read_trace(tmp_path, "t")) == 200
+    assert len(log_reader.read_trace(tmp_path, "t")) == 200
 
 
 def test_a_cut_line_is_passed_over(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_cut_line_is_passed_over(tmp_path: Path) -> None:
     with log.segment.open("ab") as segment:
         segment.write(b'{"id": "x", "at')
     log.close()
-    assert len(segments.read_trace(tmp_path, "t")) == 1
+    assert len(log_reader.read_trace(tmp_path, "t")) == 1
 
 
 def test_a_lone_surrogate_does_not_break_the_line(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_bodies_of_a_newer_version_are_kept_as_they_are() -> None:
 
 
 async def test_follow_sees_what_another_process_writes(tmp_path: Path) -> None:
-    followed = segments.follow(tmp_path)
+    followed = log_reader.follow(tmp_path)
     waiting = asyncio.ensure_future(anext(followed))
     await asyncio.sleep(0.05)
     script = (
@@ -160,5 +160,5 @@ async def test_half_a_line_on_a_full_disk_is_taken_back(tmp_path: Path) -> None:
         signal.signal(signal.SIGXFSZ, ignored)
     assert log.segment.stat().st_size == size
     log.emit(Notice(level="info", text="last"), trace_id="t")
-    assert [event.body.text for event in segments.read(log.segment)] == ["first", "last"]  # type: ignore[attr-defined]
+    assert [event.body.text for event in log_reader.read(log.segment)] == ["first", "last"]  # type: ignore[attr-defined]
     log.close()

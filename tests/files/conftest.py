@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.files.beneath import Openat2, Walk
+from evercontext.files.open_beneath import Openat2, Walk
 from evercontext.files.paths import Root
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from evercontext.errors import AlreadyExists, Changed, NotFound
+from evercontext.files.file_tree import Tree, WriteMode
 from evercontext.files.io import digest
-from evercontext.files.kernel import Kernel
+from evercontext.files.journal_recovery import open_journal
 from evercontext.files.paths import Root
 from evercontext.files.policy import agent_policy
-from evercontext.files.recovery import open_journal
-from evercontext.files.tree import Tree, WriteMode
+from evercontext.files.system_calls import Kernel
 
 
 class OldKernel(Kernel):

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evercontext.errors import AlreadyExists, FileProblem
+from evercontext.files.file_tree import Tree, WriteMode
 from evercontext.files.journal import Journal
 from evercontext.files.policy import agent_policy
 from evercontext.files.traces import list_traces
-from evercontext.files.tree import Tree, WriteMode
 from evercontext.files.undo import Kept, undo
 
 

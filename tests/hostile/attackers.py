@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.errors import EverContextError
-from evercontext.files.beneath import Beneath
-from evercontext.files.kernel import Kernel
+from evercontext.files.file_tree import Tree
+from evercontext.files.journal_recovery import open_journal
+from evercontext.files.open_beneath import Beneath
 from evercontext.files.paths import Root
 from evercontext.files.policy import gateway_policy
-from evercontext.files.recovery import open_journal
-from evercontext.files.tree import Tree
+from evercontext.files.system_calls import Kernel
 from tests.programs import program
 
 SECRET = "SECRET-CANARY"
@@ -114,7 +114,7 @@ _WRITER = """
 import os, sys
 from pathlib import Path
 from evercontext.files.policy import gateway_policy
-from evercontext.files.tree import Tree
+from evercontext.files.file_tree import Tree
 from tests.hostile.attackers import TRACE, payload
 tree = Tree.open(sys.argv[1], gateway_policy(), Path(sys.argv[2]))
 n = int(sys.argv[3])

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from evercontext.files import io
-from evercontext.files.beneath import Openat2, Walk
+from evercontext.files.file_tree import Tree, WriteMode
 from evercontext.files.journal import Change
-from evercontext.files.tree import Tree, WriteMode
+from evercontext.files.open_beneath import Openat2, Walk
 from evercontext.files.undo import undo
 from tests.hostile.attackers import (
     TRACE,

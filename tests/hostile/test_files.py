@@ -21,8 +21,8 @@ from evercontext.errors import (
     ProtectedPath,
     TooLarge,
 )
+from evercontext.files.file_tree import Tree, WriteMode
 from evercontext.files.policy import FilePolicy
-from evercontext.files.tree import Tree, WriteMode
 from tests.hostile.conftest import SECRET
 
 T = "22222222-2222-4222-8222-222222222222"

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from evercontext.errors import DiskFull, ReadOnlyTree
+from evercontext.files.file_tree import Tree, WriteMode
 from evercontext.files.policy import gateway_policy
-from evercontext.files.tree import Tree, WriteMode
 from tests.programs import program
 
 HERE = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ from evercontext import testing
 from evercontext.access.permissions import Permissions
 from evercontext.app.conversations import open_conversation
 from evercontext.domain.tool import Mode
-from evercontext.tools.approval import Answer, Gate, Question
+from evercontext.tools.approval_gate import Answer, Gate, Question
 
 
 def command(line: str) -> tuple[str, dict[str, Any]]:

@@ -17,11 +17,11 @@ import pytest
 from evercontext.domain.tool import Caller, Door
 from evercontext.files.policy import FilePolicy
 from evercontext.process.sandbox import available
-from evercontext.workspace.commands import CommandRunner
-from evercontext.workspace.marks import FOLDER, Mark, settle
-from evercontext.workspace.planted import guarded
+from evercontext.workspace.command_marks import FOLDER, Mark, settle
+from evercontext.workspace.command_runner import CommandRunner
+from evercontext.workspace.planted_files import guarded
 from tests.cli.command import EVERCONTEXT, evercontext, home
-from tests.files.test_walking import as_ordinary_user, place, remove_deep
+from tests.files.test_directory_walk import as_ordinary_user, place, remove_deep
 from tests.journeys.story import call, script
 
 place = place

@@ -14,7 +14,7 @@ from evercontext.catalog.backend import Patience, Surroundings
 from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.catalog.servers import Servers
 from evercontext.errors import EverContextError, ServerGone, ServerProblem, ServerTimeout
-from evercontext.events.redact import Redactor
+from evercontext.events.redaction import Redactor
 from evercontext.storage.sqlite import SqliteStore
 from tests.catalog.world import EVERYBODY, odd, run, servers
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.events.redact import MASK, Redactor
+from evercontext.events.redaction import MASK, Redactor
 from evercontext.files.paths import Root
 from evercontext.files.policy import agent_policy
 from evercontext.index.reading import Reader, Unfit

@@ -8,7 +8,7 @@ from evercontext import testing
 from evercontext.domain.event import Renamed
 from evercontext.domain.tool import Caller, Door
 from evercontext.events.kpi import compute
-from evercontext.events.segments import read, segments
+from evercontext.events.log_reader import read, segments
 from evercontext.index.renames import into_log
 from tests.cli.command import evercontext, home
 

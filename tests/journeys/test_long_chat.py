@@ -16,7 +16,7 @@ import pexpect
 import pytest
 
 from evercontext.domain.event import Approval, Event, Final, Task
-from evercontext.events.segments import read, segments
+from evercontext.events.log_reader import read, segments
 from tests.cli.command import EVERCONTEXT, evercontext, home
 from tests.journeys.model_server import ModelServer, model_server
 from tests.journeys.repositories import git, repository

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evercontext.domain.event import Renamed
-from evercontext.events.segments import read, segments
+from evercontext.events.log_reader import read, segments
 from tests.cli.command import evercontext, home
 from tests.journeys.repositories import git, repository
 

@@ -20,7 +20,7 @@ from evercontext.domain.event import (
     TaskEnded,
     Verification,
 )
-from evercontext.events.segments import read, segments
+from evercontext.events.log_reader import read, segments
 from evercontext.process.sandbox import Layer, choose
 from tests.cli.command import Ended, evercontext, home
 from tests.journeys.model_server import ModelServer, model_server

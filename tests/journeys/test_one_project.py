@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from evercontext.access.projects import Projects, RouterProject
+from evercontext.access.router_projects import Projects, RouterProject
 from evercontext.testing import tiny_repository
 from mcp import Client
 from tests.cli.command import evercontext

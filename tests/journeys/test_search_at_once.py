@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evercontext.domain.event import Evidence
-from evercontext.events.segments import read, segments
+from evercontext.events.log_reader import read, segments
 from evercontext.testing import tiny_repository
 from tests.cli.command import evercontext, home
 from tests.journeys.person import Person

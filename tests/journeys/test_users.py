@@ -12,7 +12,7 @@ import httpx2
 import pytest
 from mcp.client.streamable_http import streamable_http_client
 
-from evercontext.access.tokens import Tokens
+from evercontext.access.access_tokens import Tokens
 from mcp import Client
 from tests import postgres
 from tests.cli.command import evercontext

@@ -52,7 +52,7 @@ NO_TESTS = [
     ("\n----\nRan 0 tests in 0.000s\n\nOK", 0),
     ("No tests found, exiting with code 1", 1),
 ]
-"""Of two runners; tests/workspace/test_outcomes.py has the others."""
+"""Of two runners; tests/workspace/test_check_counts.py has the others."""
 
 
 @needs_sandbox

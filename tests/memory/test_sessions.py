@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evercontext.domain.message import Message, ToolCall, assistant, tool_result, user
-from evercontext.events.redact import MASK, Redactor
+from evercontext.events.redaction import MASK, Redactor
 from evercontext.memory.messages import MessageCreate, MessageRepository
 from evercontext.memory.sessions import SessionRepository, new_session_id
 from evercontext.storage.store import Store

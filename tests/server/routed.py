@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx2
 
-from evercontext.access.tokens import Tokens
+from evercontext.access.access_tokens import Tokens
 from evercontext.app import EverContext
 from evercontext.catalog.server_table import ServerConfig
 from evercontext.server.router.http import open_router

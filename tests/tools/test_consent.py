@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from evercontext.domain.tool import Caller, Door, Effect, FileChange, Tool, ToolResult
-from evercontext.tools.approval import Question
+from evercontext.tools.approval_gate import Question
 from evercontext.tools.consent import consent_of
 
 CALLER = Caller("t", Door.RUN)

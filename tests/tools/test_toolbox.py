@@ -33,8 +33,8 @@ from evercontext.errors import (
     UnknownTool,
 )
 from evercontext.events.log import EventLog
-from evercontext.tools.approval import Answer, Gate, Question, ask_for_writes
-from evercontext.tools.decorate import tool
+from evercontext.tools.approval_gate import Answer, Gate, Question, ask_for_writes
+from evercontext.tools.tool_decorator import tool
 from evercontext.tools.toolbox import Toolbox
 
 CALLER = Caller("trace", Door.RUN)

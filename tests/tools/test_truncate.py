@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evercontext.events.redact import LONGEST
+from evercontext.events.redaction import LONGEST
 from evercontext.tools.truncate import bounded, truncate
 
 JSON = st.recursive(

@@ -21,8 +21,8 @@ from evercontext.files.undo import undo
 from evercontext.process.sandbox import available
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.checks import Checks, check_tools, split
-from evercontext.workspace.commands import CommandRunner
-from evercontext.workspace.planted import MOST_GUARDED, bounded, guarded
+from evercontext.workspace.command_runner import CommandRunner
+from evercontext.workspace.planted_files import MOST_GUARDED, bounded, guarded
 from evercontext.workspace.workspace import LocalWorkspace
 
 CALLER = Caller("66666666-6666-4666-8666-666666666666", Door.RUN)

@@ -10,8 +10,8 @@ import pytest
 from evercontext.domain.tool import Mode
 from evercontext.errors import PathEscape, PathRefused, ProcessProblem, ProtectedPath
 from evercontext.events.log import EventLog
+from evercontext.files.file_tree import Tree
 from evercontext.files.policy import agent_policy
-from evercontext.files.tree import Tree
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.git import Git, git_tools
 from tests.workspace.conftest import CALLER

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evercontext.domain.tool import Door, Effect, FileChange, Mode, ToolResult
-from evercontext.tools.approval import Answer, Gate, Question
+from evercontext.tools.approval_gate import Answer, Gate, Question
 from evercontext.tools.toolbox import Toolbox
 from tests.workspace.conftest import CALLER, Call
 

@@ -9,7 +9,7 @@ import pytest
 
 from evercontext.domain.tool import FileChange
 from evercontext.errors import NotFound
-from evercontext.files.tree import WriteMode
+from evercontext.files.file_tree import WriteMode
 from evercontext.workspace.checkpoints import checkpoint, list_traces, rewind, undo
 from evercontext.workspace.workspace import LocalWorkspace
 from tests.workspace.conftest import CALLER

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from evercontext.access.floor import reason_to_ask
+from evercontext.access.never_auto_approved import reason_to_ask
 from evercontext.access.rules import Rule, Ruling, Verdict, has_command, judge, parse
 from evercontext.domain.tool import Arguments, Caller, Tool
 from evercontext.errors import EverContextError, StoreGone

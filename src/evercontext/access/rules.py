@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import Any, Literal, get_args
 
-from evercontext.access.launchers import launching_option, reason_for_no_rule
-from evercontext.access.shell import Part, parts_of
+from evercontext.access.launching_programs import launching_option, reason_for_no_rule
+from evercontext.access.shell_parser import Part, parts_of
 from evercontext.domain.tool import Arguments, Tool
 from evercontext.errors import UsageError
 

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from evercontext.agent.verify import Checker, Findings, Scope, run_own, together
+from evercontext.domain.check_verdicts import BEFORE
 from evercontext.domain.tool import Caller
-from evercontext.domain.verdict import BEFORE
 from evercontext.events.log import EventLog
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.failures.failure import Failure

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Literal
 
 from evercontext.domain.message import Message, system
-from evercontext.domain.prompt import fill
+from evercontext.domain.prompt_template import fill
 from evercontext.domain.tool import Mode
 
 MOST_FILES = 200

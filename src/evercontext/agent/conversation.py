@@ -22,14 +22,14 @@ from evercontext.context.window import Window, describe
 from evercontext.domain.event import Compacted, Notice, Spent
 from evercontext.domain.message import Message
 from evercontext.domain.model import Model, Reply, ToolSpec
+from evercontext.domain.model_view import View
 from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door, Mode, Shown
-from evercontext.domain.view import View
 from evercontext.errors import EverContextError
 from evercontext.events.log import EventLog
 from evercontext.memory.messages import MessageRepository
 from evercontext.memory.sessions import Session, SessionRepository
-from evercontext.tools.approval import Gate
+from evercontext.tools.approval_gate import Gate
 from evercontext.tools.toolbox import Toolbox
 
 Look = Callable[[Caller], Awaitable[Surroundings]]

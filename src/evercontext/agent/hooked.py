@@ -8,7 +8,7 @@ from evercontext.domain.event import Diff, Event, HookRan
 from evercontext.domain.message import Message, user
 from evercontext.domain.tool import Caller
 from evercontext.errors import HookBlocked
-from evercontext.tools.hooks import Hooks
+from evercontext.tools.hook_runner import Hooks
 
 MOST_STOPS = 3
 """How often a hook may send the model back to work before it is let go."""

@@ -31,8 +31,8 @@ from evercontext.domain.model import (
     ToolSpec,
     Usage,
 )
+from evercontext.domain.model_view import Sent
 from evercontext.domain.tool import Caller, Shown, Tool, ToolResult
-from evercontext.domain.view import Sent
 from evercontext.errors import (
     AnswerFiltered,
     ApprovalDenied,
@@ -48,7 +48,7 @@ from evercontext.errors import (
 from evercontext.events.log import EventLog
 from evercontext.tools.toolbox import Toolbox
 from evercontext.tools.truncate import bounded
-from evercontext.workspace.onlookers import only_asks
+from evercontext.workspace.read_only_commands import only_asks
 
 MOST_CALLS = 50
 """Calls in one reply; a model that asks for more is confused, and none of them is made."""

@@ -16,7 +16,7 @@ from evercontext.domain.message import Message, assistant, user
 from evercontext.domain.model import Hear, Model, Request, Usage, complete, unheard
 from evercontext.domain.tool import Caller
 from evercontext.errors import InvalidPlan, StoreGone
-from evercontext.events.redact import Clean, cleaned, unchanged
+from evercontext.events.redaction import Clean, cleaned, unchanged
 from evercontext.storage.store import Store
 
 _SHOWN_BACK = 4_000

@@ -8,7 +8,7 @@ from evercontext.agent.repetition import exit_code
 from evercontext.domain.message import ToolCall
 from evercontext.domain.tool import ToolResult
 from evercontext.errors import ModeRefused
-from evercontext.tools.audit import printable
+from evercontext.tools.audit_line import printable
 
 
 @dataclass(slots=True)

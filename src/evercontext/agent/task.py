@@ -40,6 +40,7 @@ from evercontext.agent.verify import (
     together,
 )
 from evercontext.context.window import Window
+from evercontext.domain.check_verdicts import GREEN
 from evercontext.domain.event import (
     Body,
     Final,
@@ -52,10 +53,9 @@ from evercontext.domain.event import (
 )
 from evercontext.domain.message import Message, user
 from evercontext.domain.model import Model
+from evercontext.domain.model_view import View
 from evercontext.domain.outcome import Outcome, outcome_of
 from evercontext.domain.tool import Caller, Door, Mode
-from evercontext.domain.verdict import GREEN
-from evercontext.domain.view import View
 from evercontext.errors import Cancelled, EverContextError, Terminated
 from evercontext.events.log import EventLog
 from evercontext.tools.toolbox import Toolbox

@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from evercontext.domain.check_verdicts import FEWER, WORST_FIRST, Verdict
 from evercontext.domain.event import Verification
 from evercontext.domain.tool import Caller
-from evercontext.domain.verdict import FEWER, WORST_FIRST, Verdict
 from evercontext.events.log import EventLog
-from evercontext.tools.approval import Gate
+from evercontext.tools.approval_gate import Gate
 from evercontext.tools.toolbox import Toolbox
+from evercontext.workspace.check_counts import ran, spell, unproved
 from evercontext.workspace.failures.failure import Failure
-from evercontext.workspace.outcomes import ran, spell, unproved
 
 _RUNNERS = ("unittest", "pytest", "_pytest", "doctest")
 _LONGEST = 200

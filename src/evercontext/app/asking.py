@@ -7,7 +7,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from evercontext.access.approvals import (
+from evercontext.access.console_links import Consoles
+from evercontext.access.never_auto_approved import reason_to_ask
+from evercontext.access.pending_approvals import (
     ALLOWED,
     BY_CONSOLE,
     BY_CONSOLE_FOR_RUN,
@@ -16,12 +18,10 @@ from evercontext.access.approvals import (
     PendingQuestion,
     new_question_id,
 )
-from evercontext.access.consoles import Consoles
-from evercontext.access.floor import reason_to_ask
 from evercontext.app.house import EverContext
 from evercontext.errors import NobodyToAsk, StoreGone, StoreProblem
-from evercontext.events.redact import Clean, cleaned
-from evercontext.tools.approval import Answer, Ask, Question, nobody
+from evercontext.events.redaction import Clean, cleaned
+from evercontext.tools.approval_gate import Answer, Ask, Question, nobody
 from evercontext.tools.consent import consent_of
 
 LOOK_EVERY = 0.25

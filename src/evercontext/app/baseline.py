@@ -15,15 +15,15 @@ from evercontext.domain.event import Notice
 from evercontext.domain.tool import Caller
 from evercontext.errors import EverContextError, StoreProblem
 from evercontext.events.log import EventLog
-from evercontext.files.before import INSTALLED, lay_out_before
-from evercontext.files.digest import tree_digest
 from evercontext.files.policy import FilePolicy
-from evercontext.files.protected import is_secret
+from evercontext.files.protected_paths import is_secret
+from evercontext.files.tree_before_task import INSTALLED, lay_out_before
+from evercontext.files.tree_digest import tree_digest
 from evercontext.settings import Settings, process_environment
 from evercontext.storage.store import Store
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.checks import Checks, check_tools
-from evercontext.workspace.commands import CommandRunner
+from evercontext.workspace.command_runner import CommandRunner
 from evercontext.workspace.failures.failure import Failure
 from evercontext.workspace.workspace import LocalWorkspace
 

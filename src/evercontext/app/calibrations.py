@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 
-from evercontext.context.tokens import Calibration, TokenEstimator
+from evercontext.context.token_estimate import Calibration, TokenEstimator
 from evercontext.context.window import Window
 from evercontext.domain.model import ModelInfo
 from evercontext.errors import StoreGone, StoreProblem

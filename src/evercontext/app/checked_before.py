@@ -8,8 +8,8 @@ from pathlib import Path
 
 from evercontext.domain.event import Task, Verification
 from evercontext.domain.tool import Caller
-from evercontext.events.segments import read, segments
-from evercontext.workspace.outcomes import ran
+from evercontext.events.log_reader import read, segments
+from evercontext.workspace.check_counts import ran
 
 MOST_SEGMENTS = 50
 """What is older than that is no measure for today."""

@@ -24,7 +24,7 @@ from evercontext.index.tools import index_tools
 from evercontext.process.child import Launch
 from evercontext.process.sandbox import Sandbox, choose
 from evercontext.settings import Settings, process_environment
-from evercontext.workspace.execution import execution_tools
+from evercontext.workspace.execution_tools import execution_tools
 from evercontext.workspace.git import Git, git_tools
 from evercontext.workspace.tools import workspace_tools
 from evercontext.workspace.workspace import LocalWorkspace, Workspace
@@ -106,7 +106,7 @@ def _evaluator(
 
 
 def _remote(settings: Settings, url: str, stack: AsyncExitStack) -> tuple[Workspace, list[Tool]]:
-    from evercontext.workspace.remote import RemoteWorkspace
+    from evercontext.workspace.remote_workspace import RemoteWorkspace
 
     remote = RemoteWorkspace(url, settings.token)
     stack.push_async_callback(remote.aclose)

@@ -11,8 +11,8 @@ from evercontext.events.log import EventLog
 from evercontext.process.environment import filtered
 from evercontext.process.run import run
 from evercontext.settings import Hook, Settings
-from evercontext.tools.hooks import Hooks, Ran
-from evercontext.workspace.commands import CommandRunner, Recorder
+from evercontext.tools.hook_runner import Hooks, Ran
+from evercontext.workspace.command_runner import CommandRunner, Recorder
 
 SHELL = ("/bin/sh", "-c")
 MOST_OUTPUT = 65_536

@@ -42,11 +42,11 @@ from evercontext.events.log import EventLog
 from evercontext.settings import Settings, process_environment
 from evercontext.storage.opener import open_or_wait
 from evercontext.storage.store import Store
-from evercontext.tools.approval import Gate, nobody
+from evercontext.tools.approval_gate import Gate, nobody
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.checkpoints import undo
-from evercontext.workspace.detection import packages
-from evercontext.workspace.marks import settle
+from evercontext.workspace.command_marks import settle
+from evercontext.workspace.project_commands import packages
 from evercontext.workspace.workspace import LocalWorkspace, Workspace
 
 

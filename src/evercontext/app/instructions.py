@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from evercontext.files.small import small_bytes
+from evercontext.files.small_files import small_bytes
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
 LONGEST = 32_000

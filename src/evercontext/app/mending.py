@@ -24,9 +24,9 @@ from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.errors import ConfigError
 from evercontext.events.log import EventLog
 from evercontext.settings import Settings, process_environment
-from evercontext.tools.approval import Gate
+from evercontext.tools.approval_gate import Gate
 from evercontext.tools.toolbox import Toolbox
-from evercontext.workspace.detection import Project
+from evercontext.workspace.project_commands import Project
 from evercontext.workspace.workspace import LocalWorkspace, Workspace
 
 

@@ -20,10 +20,10 @@ from evercontext.domain.model import NoticeDelta
 from evercontext.domain.tool import Caller
 from evercontext.errors import InvalidPlan
 from evercontext.events.log import EventLog
-from evercontext.files.digest import tree_digest
-from evercontext.files.listing import MOST_ITEMS
+from evercontext.files.directory_listing import MOST_ITEMS
+from evercontext.files.tree_digest import tree_digest
 from evercontext.settings import Settings
-from evercontext.tools.approval import Gate
+from evercontext.tools.approval_gate import Gate
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.workspace import LocalWorkspace, Workspace
 

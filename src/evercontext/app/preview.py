@@ -12,7 +12,7 @@ from evercontext.app.equipment import ESSENTIAL
 from evercontext.app.house import EverContext
 from evercontext.app.models import describe_model
 from evercontext.app.recollection import block
-from evercontext.context.tokens import PER_REPLY
+from evercontext.context.token_estimate import PER_REPLY
 from evercontext.context.window import Window
 from evercontext.domain.message import Message, user
 from evercontext.domain.model import ToolSpec

@@ -9,13 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evercontext.access.projects import Projects
+from evercontext.access.router_projects import Projects
 from evercontext.agent.conversation import Heard
 from evercontext.agent.task import TaskReport
 from evercontext.app.calibrations import Calibrations
 from evercontext.app.summaries import UNHURRIED, Summaries, Writer
-from evercontext.context.tokens import count
-from evercontext.context.watch import LatencyWatch
+from evercontext.context.latency_warning import LatencyWatch
+from evercontext.context.token_estimate import count
 from evercontext.context.window import Window
 from evercontext.domain.event import ContextAssembled, Notice
 from evercontext.domain.memory import MemoryType, RetrievalOptions, RetrievedMemory, SourceType
@@ -24,9 +24,9 @@ from evercontext.domain.model import Model
 from evercontext.domain.tool import Caller, Mode, Tool
 from evercontext.errors import DiskFull, EverContextError, StoreGone, StoreProblem
 from evercontext.events.log import EventLog
-from evercontext.events.redact import Clean, unchanged
-from evercontext.files.identity import identity_of
+from evercontext.events.redaction import Clean, unchanged
 from evercontext.files.journal import Journal
+from evercontext.files.project_identity import identity_of
 from evercontext.memory.following import carry_over, follow_undo
 from evercontext.memory.messages import MessageRepository
 from evercontext.memory.moments import day_of

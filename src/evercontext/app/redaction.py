@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evercontext.events.redact import Redactor, secret_values
+from evercontext.events.redaction import Redactor, secret_values
 from evercontext.settings import Settings, process_environment
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from evercontext.access.projects import Projects
+from evercontext.access.router_projects import Projects
 from evercontext.catalog.backend import Surroundings
 from evercontext.catalog.cloud import CloudSearch
 from evercontext.catalog.server_table import ServerTable
 from evercontext.catalog.servers import Servers
 from evercontext.catalog.tools import Catalog, StrategyOf
+from evercontext.domain.caller_scope import Scope
 from evercontext.domain.event import Notice
-from evercontext.domain.scope import Scope
 from evercontext.domain.tool import Caller
 from evercontext.events.log import EventLog
 from evercontext.settings import Settings, process_environment

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from evercontext.domain.event import Event, Final, Task
 from evercontext.errors import StoreProblem
-from evercontext.events import segments
+from evercontext.events import log_reader
 from evercontext.events.log import EventLog
-from evercontext.events.redact import Clean, unchanged
+from evercontext.events.redaction import Clean, unchanged
 from evercontext.storage.store import Row, Store
 
 _BEGIN = """
@@ -70,7 +70,7 @@ class TraceIndex:
 
     async def rebuild(self) -> int:
         """Read every segment again; return how many tasks are known afterwards."""
-        for segment in segments.segments(self._directory):
+        for segment in log_reader.segments(self._directory):
             for event in await asyncio.to_thread(_all_of, segment):
                 if isinstance(event.body, Task | Final):
                     await self._keep(event, segment)
@@ -85,4 +85,4 @@ class TraceIndex:
 
 
 def _all_of(segment: Path) -> list[Event]:
-    return list(segments.read(segment))
+    return list(log_reader.read(segment))

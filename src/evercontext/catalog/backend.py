@@ -17,10 +17,10 @@ from evercontext.catalog.server_log import ServerLog
 from evercontext.catalog.server_state import ServerState, leave_state
 from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.catalog.validation import adopt, digest_of
-from evercontext.domain.scope import Hear
+from evercontext.domain.caller_scope import Hear
 from evercontext.domain.tool import Tool
 from evercontext.errors import EverContextError, ServerGone, ServerProblem, ServerTimeout
-from evercontext.events.redact import Redactor, secret_values
+from evercontext.events.redaction import Redactor, secret_values
 from evercontext.mcp.client.exchange import Wire, escaped
 from evercontext.mcp.client.handshake import Greeted, greet
 from evercontext.mcp.client.http import HttpRefused, HttpWire, SessionExpired

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evercontext.catalog.injection_flags import flagged
-from evercontext.domain.scope import OURS as OURS
+from evercontext.domain.caller_scope import OURS as OURS
 from evercontext.domain.tool import Tool
 from evercontext.errors import BadRequest
 

@@ -13,7 +13,7 @@ from typing import Any
 from evercontext.catalog.backend import Backend
 from evercontext.catalog.servers import PATIENCE, Servers, asks_for_input
 from evercontext.catalog.validation import LONGEST_DESCRIPTION
-from evercontext.domain.scope import Scope
+from evercontext.domain.caller_scope import Scope
 from evercontext.errors import ServerProblem
 from evercontext.mcp.client.exchange import Params
 from evercontext.mcp.client.listing import MOST_ITEMS, Listed

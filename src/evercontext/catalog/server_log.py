@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from evercontext.events.redact import Clean
+from evercontext.events.redaction import Clean
 
 KEPT_LINES = 200
 LARGEST_FILE = 256 * 1024

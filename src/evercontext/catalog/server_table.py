@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from evercontext.catalog.entry import OURS
 from evercontext.errors import ConfigError, NotFound
-from evercontext.events.redact import secret_values
+from evercontext.events.redaction import secret_values
 from evercontext.storage.store import Row, Store
 from evercontext.storage.version_cache import VersionCache
 

@@ -11,10 +11,10 @@ from evercontext.catalog.arguments import ArgumentCheck
 from evercontext.catalog.backend import Backend, Surroundings
 from evercontext.catalog.entry import Card
 from evercontext.catalog.server_table import ServerConfig, ServerTable
-from evercontext.domain.scope import NOTHING, Aside, Scope
+from evercontext.domain.caller_scope import NOTHING, Aside, Scope
 from evercontext.domain.tool import OUTSIDE, Arguments, Caller, Tool, ToolResult
 from evercontext.errors import EverContextError, ServerProblem, ToolProblem
-from evercontext.events.redact import Clean, unchanged
+from evercontext.events.redaction import Clean, unchanged
 from evercontext.mcp.message import Answer
 
 ADOPTED = "server "

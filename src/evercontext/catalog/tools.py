@@ -11,7 +11,7 @@ from evercontext.catalog.cloud import CloudSearch, NoCloud
 from evercontext.catalog.entry import OURS, Card, card_of
 from evercontext.catalog.provider import LocalSearch, SearchProvider
 from evercontext.catalog.servers import Servers
-from evercontext.domain.scope import Scope
+from evercontext.domain.caller_scope import Scope
 from evercontext.domain.tool import Arguments, Caller, Effect, Mode, Road, Tool, ToolResult
 from evercontext.errors import InvalidArguments, ServerProblem, UnknownTool
 

@@ -10,10 +10,10 @@ import termios
 from collections.abc import Callable
 from pathlib import Path
 
-from evercontext.access.floor import reason_to_ask
+from evercontext.access.never_auto_approved import reason_to_ask
 from evercontext.cli.consent import show_all
 from evercontext.cli.terminal import Screen
-from evercontext.tools.approval import Answer, Ask, Gate, Question, ask_for_writes, nobody
+from evercontext.tools.approval_gate import Answer, Ask, Gate, Question, ask_for_writes, nobody
 from evercontext.tools.consent import consent_of
 
 _TERMINAL = Path("/dev/tty")

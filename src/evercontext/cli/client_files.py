@@ -10,7 +10,7 @@ from evercontext.catalog.server_table import ServerConfig, read_config
 from evercontext.cli import jsonc
 from evercontext.cli.mcp_install import CLIENTS, LARGEST, NAME
 from evercontext.errors import ConfigError, UsageError
-from evercontext.files.small import small_bytes
+from evercontext.files.small_files import small_bytes
 
 _KEYS = ("mcpServers", "mcp_servers", "servers")
 

@@ -47,7 +47,7 @@ async def _open(settings: Settings, only_print: bool) -> Outcome:
 
 async def new_link(app: EverContext) -> str:
     """Make a link into the console that runs for this home."""
-    from evercontext.access.consoles import Consoles
+    from evercontext.access.console_links import Consoles
 
     consoles = Consoles(app.store)
     url = await consoles.url(app.memory.path, app.settings.user)

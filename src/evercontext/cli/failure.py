@@ -99,7 +99,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 def _say(error: errors.EverContextError, outcome: Outcome, arguments: Sequence[str]) -> None:
     from evercontext.cli.terminal import Screen, one_line
-    from evercontext.events.redact import Redactor, secret_values
+    from evercontext.events.redaction import Redactor, secret_values
     from evercontext.settings import process_environment
 
     redactor = Redactor(secret_values(process_environment()))

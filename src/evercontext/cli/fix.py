@@ -121,7 +121,7 @@ def describe_failure(failure: Failure) -> str:
 
 
 def _summary(done: Mended) -> str:
-    from evercontext.domain.verdict import FEWER
+    from evercontext.domain.check_verdicts import FEWER
 
     if not done.before.wanted:
         return "nothing was checked: no lint or test command was found, see --lint-cmd, --test-cmd"

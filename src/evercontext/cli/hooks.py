@@ -22,7 +22,7 @@ from evercontext.settings import (
     trust,
     untrust,
 )
-from evercontext.settings.hooks import EVENTS
+from evercontext.settings.hook_config import EVENTS
 
 
 @click.group("hooks")

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from evercontext.domain.outcome import outcome_of
 from evercontext.errors import Cancelled, Terminated
-from evercontext.process.ending import PATIENCE, end_within, run
+from evercontext.process.shutdown import PATIENCE, end_within, run
 
 T = TypeVar("T")
 

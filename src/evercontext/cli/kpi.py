@@ -14,7 +14,7 @@ from evercontext.cli.options import all_option, json_option, root_option, settin
 from evercontext.cli.terminal import Screen
 from evercontext.cli.traces import Foreign
 from evercontext.errors import UsageError
-from evercontext.events import segments
+from evercontext.events import log_reader
 from evercontext.events.kpi import EVIDENCE_AT, KINDS, Kpis, Share, compute, is_telling
 
 _AGO = re.compile(r"(\d+)\s*([dhw])")
@@ -37,8 +37,8 @@ def command(since: str | None, at: int, everywhere: bool, as_json: bool, **place
     """
     settings = settings_of(place["root"], allow_wide_root=place["allow_wide_root"])
     begin = start_of(since, datetime.now(UTC)) if since else ""
-    places = segments.segments(settings.traces)
-    read = (event for segment in places for event in segments.read(segment, *KINDS))
+    places = log_reader.segments(settings.traces)
+    read = (event for segment in places for event in log_reader.read(segment, *KINDS))
     foreign = Foreign(settings.root)
     if not everywhere:
         read = (event for event in read if not foreign.holds(event))

@@ -17,7 +17,7 @@ import click
 
 from evercontext import __version__
 from evercontext.cli import failure
-from evercontext.process.leaving import leave
+from evercontext.process.fast_exit import leave
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

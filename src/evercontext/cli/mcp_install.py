@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from evercontext.cli import jsonc
 from evercontext.errors import Changed, ConfigError
-from evercontext.files.small import small_bytes
+from evercontext.files.small_files import small_bytes
 
 NAME = "evercontext"
 LARGEST = 8 * 1024 * 1024

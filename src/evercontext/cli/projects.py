@@ -17,7 +17,7 @@ from evercontext.domain.outcome import Outcome
 from evercontext.errors import UsageError
 
 if TYPE_CHECKING:
-    from evercontext.access.projects import RouterProject
+    from evercontext.access.router_projects import RouterProject
     from evercontext.app import EverContext
 
 strategy_option = click.option(
@@ -39,7 +39,7 @@ def command() -> None:
 @strategy_option
 def create(id: str, path: str | None, optimization: str | None) -> int:
     """Make the project ID."""
-    from evercontext.access.projects import Projects, RouterProject
+    from evercontext.access.router_projects import Projects, RouterProject
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
         projects = Projects(app.store)
@@ -59,7 +59,7 @@ def create(id: str, path: str | None, optimization: str | None) -> int:
 @strategy_option
 def change(id: str, path: str | None, optimization: str | None) -> int:
     """Change the project ID."""
-    from evercontext.access.projects import Projects
+    from evercontext.access.router_projects import Projects
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
         projects = Projects(app.store)
@@ -79,7 +79,7 @@ def change(id: str, path: str | None, optimization: str | None) -> int:
 @json_option
 def list_projects(as_json: bool) -> int:
     """List the projects."""
-    from evercontext.access.projects import Projects
+    from evercontext.access.router_projects import Projects
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
         found = await Projects(app.store).all()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from evercontext.agent.plan import TaskPlan
     from evercontext.app import EverContext
     from evercontext.app.resumption import Interrupted
-    from evercontext.tools.approval import Ask
+    from evercontext.tools.approval_gate import Ask
 
 
 class View(Protocol):
@@ -172,7 +172,7 @@ async def _run(order: _Order, load: Callable[[], Settings]) -> Outcome:
     from evercontext.cli.ask import asking_gate
     from evercontext.cli.first_run import with_model
     from evercontext.domain.tool import Mode
-    from evercontext.tools.approval import Gate
+    from evercontext.tools.approval_gate import Gate
 
     # Nobody is asked for a model to take up what cannot be taken up.
     settings = load()

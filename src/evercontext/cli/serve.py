@@ -15,7 +15,7 @@ from evercontext.cli.options import root_option, settings_of, warn
 from evercontext.cli.terminal import Screen
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import UsageError
-from evercontext.process.ending import run
+from evercontext.process.shutdown import run
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from evercontext.cli.terminal import one_line
-from evercontext.events.redact import Redactor, names_secret
+from evercontext.events.redaction import Redactor, names_secret
 
 if TYPE_CHECKING:
     from evercontext.catalog.server_table import ServerConfig

@@ -17,8 +17,8 @@ from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import Number, confirm, json_option, settings_of
 from evercontext.cli.server_extras import extras_of
 from evercontext.cli.terminal import Screen, counted, one_line, visible
+from evercontext.domain.caller_scope import OURS
 from evercontext.domain.outcome import Outcome
-from evercontext.domain.scope import OURS
 from evercontext.errors import EverContextError, NotFound, UsageError
 from evercontext.settings import load
 
@@ -309,7 +309,7 @@ def approve(name: str, yes: bool) -> int:
 
 
 async def _backend(app: EverContext, name: str) -> Backend:
-    from evercontext.domain.scope import Scope
+    from evercontext.domain.caller_scope import Scope
 
     config = await app.catalog.servers.table.get(name)
     found = await app.catalog.servers.visible(Scope(config.project or None))
@@ -367,7 +367,7 @@ async def note_unknown(
     app: EverContext, *, projects: Iterable[str] = (), servers: Iterable[str] = ()
 ) -> None:
     """Say which of these names nothing has yet: they may come later, or be slips."""
-    from evercontext.access.projects import Projects
+    from evercontext.access.router_projects import Projects
 
     there = {
         "project": {project.id for project in await Projects(app.store).all()},

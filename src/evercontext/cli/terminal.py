@@ -11,7 +11,7 @@ import textwrap
 from datetime import UTC, datetime
 from typing import TextIO
 
-from evercontext.domain.visible import visible as visible
+from evercontext.domain.visible_text import visible as visible
 from evercontext.settings import process_environment
 
 _STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}

@@ -30,7 +30,7 @@ def command() -> None:
 @click.option("--user", metavar="NAME", help="Whose memories its bearer sees and keeps.")
 def create(name: str, projects: tuple[str, ...], servers: tuple[str, ...], user: str | None) -> int:
     """Make a token and print it; it cannot be shown again."""
-    from evercontext.access.tokens import Tokens
+    from evercontext.access.access_tokens import Tokens
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
         tokens = Tokens(app.store)
@@ -47,7 +47,7 @@ def create(name: str, projects: tuple[str, ...], servers: tuple[str, ...], user:
 @json_option
 def list_tokens(as_json: bool) -> int:
     """List the tokens by name; the secrets are not kept."""
-    from evercontext.access.tokens import Tokens
+    from evercontext.access.access_tokens import Tokens
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
         found = await Tokens(app.store).all()
@@ -91,7 +91,7 @@ def _limits(row: Mapping[str, Any]) -> str:
 @click.argument("name")
 def revoke(name: str) -> int:
     """End the token NAME; its next call is refused."""
-    from evercontext.access.tokens import Tokens
+    from evercontext.access.access_tokens import Tokens
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
         await Tokens(app.store).revoke(name)

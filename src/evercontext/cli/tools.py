@@ -134,7 +134,7 @@ def call(key: str, arguments: str, as_json: bool, **place: Any) -> int:
 
 async def _call(settings: Settings, key: str, given: Any, as_json: bool) -> Outcome:
     from evercontext.app import EverContext
-    from evercontext.events.redact import cleaned
+    from evercontext.events.redaction import cleaned
 
     async with EverContext.open(settings) as app:
         box = app.toolbox.along_with(app.catalog.tools())

@@ -16,7 +16,7 @@ from evercontext.cli.options import all_option, json_option, root_option, settin
 from evercontext.cli.terminal import Screen, clip, local_time, one_line, pad
 from evercontext.cli.tree import event_line, tree_lines
 from evercontext.domain.tool import Mode
-from evercontext.events.segments import follow
+from evercontext.events.log_reader import follow
 from evercontext.settings import Settings
 
 _STATUS_COLOURS = {"done": "green", "running": "cyan", "cancelled": "yellow", "limit": "yellow"}

@@ -13,7 +13,7 @@ from typing import Any
 from evercontext.domain.event import EvaluationState, Event, Final, Task
 from evercontext.domain.tool import Mode
 from evercontext.errors import NotFound, UsageError
-from evercontext.events.segments import read, read_trace, segments
+from evercontext.events.log_reader import read, read_trace, segments
 
 EVALUATION = "evaluation"
 """The mode of a trace that is no task, but the judgement of a document."""

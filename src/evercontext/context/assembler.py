@@ -17,11 +17,11 @@ from evercontext.context.config import (
     ContextMetadata,
     MemoryLayer,
 )
+from evercontext.context.latency_warning import LatencyWatch
+from evercontext.context.layer_messages import MessageBuilder, conversation
 from evercontext.context.packing import Selection, pack
-from evercontext.context.render import MessageBuilder, conversation
-from evercontext.context.tokens import PER_REPLY, TokenEstimator
+from evercontext.context.token_estimate import PER_REPLY, TokenEstimator
 from evercontext.context.validate import ContextValidator
-from evercontext.context.watch import LatencyWatch
 from evercontext.domain.event import ContextAssembled, ModelReply, Notice
 from evercontext.domain.memory import Retrieval, RetrievalOptions
 from evercontext.events.log import EventLog

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evercontext.context.tokens import PER_MESSAGE, PER_REPLY, TokenEstimator
+from evercontext.context.token_estimate import PER_MESSAGE, PER_REPLY, TokenEstimator
 from evercontext.domain.message import Message, user
 from evercontext.domain.model import ToolSpec
-from evercontext.domain.view import Ranges, Sent, alike, joined
+from evercontext.domain.model_view import Ranges, Sent, alike, joined
 from evercontext.errors import ContextTooLong
 
 SPARED = 0.4

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import Flag, StrEnum, auto
 from typing import Any, Literal, Protocol
 
+from evercontext.domain.caller_scope import NOTHING, Aside, Scope
+from evercontext.domain.model_view import View
 from evercontext.domain.principal import Principal
-from evercontext.domain.scope import NOTHING, Aside, Scope
-from evercontext.domain.view import View
 from evercontext.errors import EverContextError
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from evercontext.evaluation.rubric import LOCAL, Evaluation, Rubric, beyond_form
 from evercontext.evaluation.versions import Versions
-from evercontext.events.redact import Clean, cleaned, unchanged
+from evercontext.events.redaction import Clean, cleaned, unchanged
 from evercontext.storage.store import Row, Store
 
 MOST = 1000

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evercontext.errors import EverContextError, NotFound, ReadOnlyTree
+from evercontext.files.file_tree import Tree, WriteMode
 from evercontext.files.policy import FilePolicy
-from evercontext.files.tree import Tree, WriteMode
 
 _FIXES = {
     "hard link": "The same file has another name, which would keep the old text: use --output",

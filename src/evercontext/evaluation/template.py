@@ -7,7 +7,7 @@ import stat
 from importlib.resources import files
 from pathlib import Path
 
-from evercontext.domain.prompt import fill
+from evercontext.domain.prompt_template import fill
 from evercontext.evaluation.rubric import Rubric
 
 LARGEST = 262_144

@@ -11,7 +11,7 @@ from pydantic import Field
 from evercontext.domain.tool import Caller, Effect, Tool, ToolResult
 from evercontext.evaluation.evaluator import Evaluator
 from evercontext.evaluation.rubric import Evaluation, Rubric
-from evercontext.tools.decorate import tool
+from evercontext.tools.tool_decorator import tool
 
 SECONDS = 400.0
 """Three attempts of two minutes each, and the waits between them."""

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from evercontext.domain.message import assistant, user
 from evercontext.domain.model import Model, Request, StopReason, complete
-from evercontext.domain.prompt import fill
+from evercontext.domain.prompt_template import fill
 from evercontext.evaluation.improve import Refused, Version
 from evercontext.evaluation.losses import losses
 from evercontext.evaluation.rubric import Evaluation

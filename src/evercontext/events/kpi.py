@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from evercontext.domain.check_verdicts import GREEN
 from evercontext.domain.event import (
     Audit,
     Body,
@@ -21,7 +22,6 @@ from evercontext.domain.event import (
     StepResult,
     Task,
 )
-from evercontext.domain.verdict import GREEN
 
 EVIDENCE_AT = 5
 POLICY_CODES = frozenset({

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from evercontext.domain.event import Body, Event
 from evercontext.errors import AuditUnavailable
-from evercontext.events.redact import Redactor
-from evercontext.files.instant import instant
-from evercontext.process.workers import Workers
+from evercontext.events.redaction import Redactor
+from evercontext.files.clock import instant
+from evercontext.process.worker_threads import Workers
 
 Subscriber = Callable[[Event], None]
 

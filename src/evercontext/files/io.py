@@ -17,9 +17,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from evercontext.errors import Changed, IoFailed, NotUtf8, PathRefused, ProtectedPath, TooLarge
-from evercontext.files.kernel import Kernel
 from evercontext.files.paths import SafePath
 from evercontext.files.policy import FilePolicy
+from evercontext.files.system_calls import Kernel
 
 _CHUNK = 1 << 16
 _MOMENTS = 5

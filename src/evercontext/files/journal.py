@@ -20,17 +20,17 @@ from pathlib import Path
 
 from evercontext.errors import DiskFull, EverContextError, IoFailed
 from evercontext.files import io
-from evercontext.files.failures import explained
-from evercontext.files.instant import instant
+from evercontext.files.clock import instant
 from evercontext.files.io import Content
-from evercontext.files.kernel import Kernel
-from evercontext.files.locks import PathLocks
-from evercontext.files.made import Made, Unmade
+from evercontext.files.journal_records import Entry, History
+from evercontext.files.journal_segments import CLOSED, LIVE, Segment, encode
+from evercontext.files.links_and_directories import Made, Unmade
+from evercontext.files.os_errors import explained
+from evercontext.files.path_locks import PathLocks
 from evercontext.files.paths import Root, SafePath
 from evercontext.files.policy import UNRESTRICTED
-from evercontext.files.private import make_private
-from evercontext.files.records import Entry, History
-from evercontext.files.segments import CLOSED, LIVE, Segment, encode
+from evercontext.files.private_folders import make_private
+from evercontext.files.system_calls import Kernel
 
 
 @dataclass(slots=True)

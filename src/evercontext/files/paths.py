@@ -16,11 +16,11 @@ from types import TracebackType
 from typing import Self
 
 from evercontext.errors import ConfigError, ExtensionRefused, PathRefused
-from evercontext.files.beneath import Beneath, choose
-from evercontext.files.failures import explained
-from evercontext.files.kernel import DIRECTORY, O_PATH, SYSTEM, Kernel
-from evercontext.files.names import parse
+from evercontext.files.open_beneath import Beneath, choose
+from evercontext.files.os_errors import explained
+from evercontext.files.path_names import parse
 from evercontext.files.policy import FilePolicy
+from evercontext.files.system_calls import DIRECTORY, O_PATH, SYSTEM, Kernel
 
 Parts = tuple[str, ...]
 _MAX_LINKS = 40

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from evercontext.errors import ExtensionRefused, PathRefused, ProtectedPath, TooLarge
-from evercontext.files.protected import CLOSED, Place, asking, matcher, plain
+from evercontext.files.protected_paths import CLOSED, Place, asking, matcher, plain
 
 MAX_BYTES = 524_288
 

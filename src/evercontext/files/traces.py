@@ -8,9 +8,9 @@ from enum import Enum
 from pathlib import Path
 
 from evercontext.files.journal import Journal, read_history
-from evercontext.files.made import Made, standing
+from evercontext.files.journal_records import Entry, History, StepInfo
+from evercontext.files.links_and_directories import Made, standing
 from evercontext.files.paths import Root
-from evercontext.files.records import Entry, History, StepInfo
 
 
 @dataclass(frozen=True, slots=True)

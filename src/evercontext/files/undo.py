@@ -10,14 +10,14 @@ from pathlib import Path
 
 from evercontext.errors import DiskFull, EverContextError, IoFailed
 from evercontext.files import io
-from evercontext.files.failures import explained
-from evercontext.files.instant import instant
+from evercontext.files.clock import instant
 from evercontext.files.io import Content
 from evercontext.files.journal import Change, Journal, parts_of
-from evercontext.files.made import Made, Unmade, remove, standing
+from evercontext.files.journal_records import Entry, History
+from evercontext.files.links_and_directories import Made, Unmade, remove, standing
+from evercontext.files.os_errors import explained
 from evercontext.files.paths import SafePath
 from evercontext.files.policy import UNRESTRICTED
-from evercontext.files.records import Entry, History
 from evercontext.files.traces import changes_of
 
 _CHANGED = "changed since"

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from evercontext.errors import ConfigError
-from evercontext.files import private
+from evercontext.files import private_folders
 
-FOLDER, prepare_folder = private.FOLDER, private.prepare_folder
+FOLDER, prepare_folder = private_folders.FOLDER, private_folders.prepare_folder
 FILE = "index.db"
 TOP_K = 5
 MOST_RESULTS = 100

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from evercontext.errors import ProcessProblem
-from evercontext.files.pipes import pipe_for_git
+from evercontext.files.git_pipes import pipe_for_git
 from evercontext.process.environment import filtered
 from evercontext.process.run import Completed, run
-from evercontext.process.stalled import unless_stalled
+from evercontext.process.stall_watch import unless_stalled
 from evercontext.settings import process_environment
 
 # A repository's own configuration must not make a listing run its programs, and a clone without

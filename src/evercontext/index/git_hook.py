@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evercontext.errors import ConfigError
-from evercontext.files.pipes import pipe_for_git
-from evercontext.files.small import small_bytes
+from evercontext.files.git_pipes import pipe_for_git
+from evercontext.files.small_files import small_bytes
 from evercontext.index.folder import FOLDER
 from evercontext.process.run import run
-from evercontext.process.stalled import unless_stalled
+from evercontext.process.stall_watch import unless_stalled
 from evercontext.settings import process_environment
 
 EVENTS = ("post-commit", "post-merge", "post-checkout", "post-rewrite", "post-applypatch")

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evercontext.files.small import first_bytes
+from evercontext.files.small_files import first_bytes
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from evercontext.files.failures import explained
+from evercontext.files.os_errors import explained
 from evercontext.index.analysis import Analysis, pack
 from evercontext.index.chunk_table import Batch, ChunkTable, FileRow
 from evercontext.index.crew import Crew, Desk, Job

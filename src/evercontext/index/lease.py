@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from evercontext.errors import StoreBusy
-from evercontext.files.failures import explained
+from evercontext.files.os_errors import explained
 
 LOCK = "index.lock"
 EMBEDDING = "index.embedding.lock"

@@ -14,7 +14,7 @@ from evercontext.domain.model import Embedder
 from evercontext.domain.tool import Caller, Mode
 from evercontext.errors import ModelProblem
 from evercontext.events.log import EventLog
-from evercontext.events.redact import Redactor
+from evercontext.events.redaction import Redactor
 from evercontext.files.policy import FilePolicy
 from evercontext.index.folder import home_folder, index_folder
 

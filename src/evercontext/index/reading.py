@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from evercontext.errors import EverContextError, NotUtf8
-from evercontext.events.redact import MASK, Redactor
+from evercontext.events.redaction import MASK, Redactor
 from evercontext.files import io
-from evercontext.files.failures import explained
+from evercontext.files.os_errors import explained
 from evercontext.files.paths import Root
 from evercontext.files.policy import FilePolicy
 from evercontext.index.chunker import DEEPEST_LINE

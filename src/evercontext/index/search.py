@@ -16,7 +16,7 @@ from pathlib import Path
 
 from evercontext.domain.model import Embedder
 from evercontext.errors import EverContextError, PathRefused, StoreBusy, UsageError
-from evercontext.events.redact import Redactor
+from evercontext.events.redaction import Redactor
 from evercontext.files.paths import Root
 from evercontext.files.policy import AGENT, FilePolicy
 from evercontext.index.borrowed import Borrowed
@@ -36,7 +36,7 @@ from evercontext.index.ranking import Ranked, rank
 from evercontext.index.reading import Reader, Unfit
 from evercontext.index.trust import why_strange
 from evercontext.index.walker import Found, Walker
-from evercontext.process.workers import think
+from evercontext.process.worker_threads import think
 from evercontext.retrieval.postings import Floats
 from evercontext.retrieval.spelling import repair
 from evercontext.retrieval.static_vectors import StaticVectors, load_static_vectors

@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from evercontext.errors import EverContextError
-from evercontext.files.small import small_text
+from evercontext.files.small_files import small_text
 from evercontext.index import snapshot
 from evercontext.index.folder import FILE, FOLDER
 from evercontext.index.lease import IndexLease

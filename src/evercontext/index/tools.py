@@ -15,7 +15,7 @@ from evercontext.domain.event import Evidence, Indexed, Notice
 from evercontext.domain.tool import Arguments, Caller, Effect, Tool, ToolResult
 from evercontext.errors import InvalidArguments
 from evercontext.events.log import EventLog
-from evercontext.files.names import parse
+from evercontext.files.path_names import parse
 from evercontext.index.folder import LONGEST_KEPT, MOST_RESULTS, TOP_K
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import os
 import stat
 from pathlib import Path
 
-from evercontext.files.names import printable
+from evercontext.files.path_names import printable
 from evercontext.index.git import ask_git, in_git
 
 _OPENED = (".gitignore", "index.", "spool", "announced", "corpus.", "analysing")

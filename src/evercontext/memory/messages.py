@@ -10,7 +10,7 @@ from typing import Any
 
 from evercontext.domain.message import Message, ToolCall
 from evercontext.errors import StoreClash, StoreGone
-from evercontext.events.redact import Clean, cleaned, unchanged
+from evercontext.events.redaction import Clean, cleaned, unchanged
 from evercontext.memory.arrivals import LOCAL, SPOKEN, settled
 from evercontext.memory.queue import queue_of, unless_clashing
 from evercontext.memory.sessions import now

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.errors import StoreClash, StoreGone
-from evercontext.events.redact import Clean, cleaned, unchanged
+from evercontext.events.redaction import Clean, cleaned, unchanged
 from evercontext.memory.arrivals import apply_change, insert_session, metadata_of
 from evercontext.memory.queue import queue_of, unless_clashing
 from evercontext.memory.waiting import session_in
-from evercontext.process.owner import is_alive, owner_of
+from evercontext.process.process_identity import is_alive, owner_of
 from evercontext.storage.store import Row, Store
 
 _LONGEST_TITLE = 80

@@ -10,7 +10,7 @@ from typing import Any
 
 from evercontext.domain.memory import MemoryType, SourceType
 from evercontext.errors import StoreClash, StoreGone, UsageError
-from evercontext.events.redact import Clean, cleaned, unchanged
+from evercontext.events.redaction import Clean, cleaned, unchanged
 from evercontext.memory.arrivals import encoded, supersede
 from evercontext.memory.memory_table import (
     COLUMNS,

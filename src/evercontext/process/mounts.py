@@ -19,7 +19,7 @@ import os
 import struct
 import sys
 
-from evercontext.process.confine import LIBC, call, check
+from evercontext.process.confinement import LIBC, call, check
 
 NEW_MOUNTS, NEW_USER = 0x20000, 0x10000000
 PRIVATE, RECURSIVE = 1 << 18, 1 << 14

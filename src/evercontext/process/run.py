@@ -11,7 +11,7 @@ from pathlib import Path
 
 from evercontext.errors import NoSandbox, ProcessProblem, ProcessTimeout
 from evercontext.process.child import Cage, Child, start
-from evercontext.process.system import READ_FIX
+from evercontext.process.system_paths import READ_FIX
 
 MAX_OUTPUT = 1024 * 1024
 LINGER = 0.3

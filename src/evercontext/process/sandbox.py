@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.errors import NoSandbox, ProgramMissing
-from evercontext.process import bubblewrap, landlock, launcher, mounts, seccomp, system
+from evercontext.process import bubblewrap, landlock, mounts, seccomp, supervisor, system_paths
 from evercontext.process.child import Launch
 from evercontext.process.limits import Limits
 
@@ -103,7 +103,7 @@ class Sandbox:
             fds: tuple[int, ...] = (plan_fd, theirs.fileno())
             if self.layer is Layer.BUBBLEWRAP:
                 fds = (*fds, filter_fd)
-            command = launcher.command_line(plan_fd, theirs.fileno())
+            command = supervisor.command_line(plan_fd, theirs.fileno())
             yield Launch(tuple(command), self._environment(env, scratch), fds, ours, theirs)
 
     def present(self) -> Sandbox:
@@ -170,10 +170,10 @@ class Sandbox:
         return landlock.Ruleset(
             readable=(
                 *(tree for place in self._seen() for tree in landlock.subtrees(place, hidden)),
-                *(*system.PROC, *landlock.subtrees(self.root, hidden)),
+                *(*system_paths.PROC, *landlock.subtrees(self.root, hidden)),
             ),
             writable=(*own, *self._reopened(), *self.writable, scratch.resolve()),
-            devices=system.DEVICES,
+            devices=system_paths.DEVICES,
             listable=(self.root,) if hidden_inside else (),
             network=self.network,
         )
@@ -194,7 +194,13 @@ class Sandbox:
         if self.layer is Layer.NONE:
             return True
         real = path.resolve()
-        shown = (self.root, *self._seen(), *system.PROC, *system.DEVICES, *self.writable)
+        shown = (
+            self.root,
+            *self._seen(),
+            *system_paths.PROC,
+            *system_paths.DEVICES,
+            *self.writable,
+        )
         if any(map(real.is_relative_to, shown)):
             return True
         return any(real.is_relative_to(place.resolve()) for place in shown)
@@ -216,14 +222,16 @@ class Sandbox:
         virtual = (program.parents[1] / "pyvenv.cfg").exists() and beside.exists()
         for path in (program, beside) if virtual else (program,):
             if not self.sees(path):
-                raise NoSandbox(f"commands may not read {path.resolve()}", fix=system.READ_FIX)
+                raise NoSandbox(
+                    f"commands may not read {path.resolve()}", fix=system_paths.READ_FIX
+                )
 
     def _seen(self) -> tuple[Path, ...]:
         if self.only is not None:
             return (*self.only, *self.readable)
-        home = system.toolchains(self.home) if self.home else ()
+        home = system_paths.toolchains(self.home) if self.home else ()
         ours = (Path(sys.prefix), Path(sys.base_prefix), _PACKAGE)
-        shown = (*system.readable(), *ours, *home)
+        shown = (*system_paths.readable(), *ours, *home)
         own = (path for path in self.readable if not any(map(path.is_relative_to, shown)))
         return (*shown, *own)
 
@@ -231,7 +239,7 @@ class Sandbox:
         if self.layer is Layer.NONE:
             return dict(env)
         temporary = Path("/tmp") if self.layer is Layer.BUBBLEWRAP else scratch  # noqa: S108
-        return {**env, **system.private_places(temporary, self.home)}
+        return {**env, **system_paths.private_places(temporary, self.home)}
 
 
 def choose(wanted: str = "auto") -> Layer:

@@ -27,11 +27,11 @@ from evercontext.app.conversations import open_conversation
 from evercontext.domain.event import Event, Step, StepResult, TextPiece
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Mode
-from evercontext.domain.visible import exact
+from evercontext.domain.visible_text import exact
 from evercontext.errors import EverContextError
 from evercontext.server.acp_stdio import AcpStdio
 from evercontext.settings import Settings, load
-from evercontext.tools.approval import Answer, Gate, Question
+from evercontext.tools.approval_gate import Answer, Gate, Question
 from evercontext.tools.consent import consent_of
 
 _LONGEST = 8_000

@@ -27,7 +27,7 @@ from evercontext.events.log import EventLog
 from evercontext.server.auth import Addresses, Token, named_user
 from evercontext.server.metrics import Metrics, Timer
 from evercontext.server.responses import error_response
-from evercontext.tools.audit import printable
+from evercontext.tools.audit_line import printable
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from evercontext.domain.principal import user_name
 from evercontext.errors import BadRequest, ConfigError, ForeignHost, ForeignOrigin, Unauthorized
-from evercontext.workspace.requests import MARKER
+from evercontext.workspace.http_tool import MARKER
 
 Headers = Iterable[tuple[bytes, bytes]]
 

@@ -18,14 +18,14 @@ from websockets.http11 import Request, Response
 
 from evercontext import __version__
 from evercontext.agent.task import new_trace_id
+from evercontext.domain.error_codes import http_status, json_rpc_code
 from evercontext.domain.event import EvaluationState, Event
-from evercontext.domain.status import http_status, json_rpc_code
 from evercontext.domain.tool import Caller, Door, Mode, Tool
 from evercontext.errors import ConfigError, EverContextError, InvalidArguments
 from evercontext.events.log import EventLog
 from evercontext.mcp import json_rpc
 from evercontext.mcp.json_rpc import Call, RpcError
-from evercontext.process.listening import announced
+from evercontext.process.listening_ports import announced
 from evercontext.server.auth import Addresses, Token, require_token_off_loopback
 from evercontext.settings import Settings
 from evercontext.tools.toolbox import Toolbox

@@ -5,7 +5,7 @@ from __future__ import annotations
 from evercontext.catalog.servers import ADOPTED
 from evercontext.catalog.tools import META, Catalog
 from evercontext.domain.tool import Arguments, Caller, Effect, Tool
-from evercontext.tools.approval import Gate, Verdict
+from evercontext.tools.approval_gate import Gate, Verdict
 from evercontext.tools.toolbox import Toolbox
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evercontext.domain.event import Event, ModelReply
-from evercontext.events import context_figures, segments
-from evercontext.events.context_figures import ContextFigures
+from evercontext.events import context_statistics, log_reader
+from evercontext.events.context_statistics import ContextFigures
 from evercontext.events.kpi import KINDS, Kpis, Share, compute, is_telling
 
 FRESH_SECONDS = 15.0
@@ -30,13 +30,13 @@ class LogFigures:
         """Return the figures in the Prometheus text format."""
         if not self._text or time.monotonic() - self._made > self.fresh:
             events = list(self._events())
-            contexts = context_figures.compute(events)
+            contexts = context_statistics.compute(events)
             self._text = "\n".join([*_lines(compute(events)), *_contexts(contexts)]) + "\n"
             self._made = time.monotonic()
         return self._text
 
     def _events(self) -> Iterator[Event]:
-        places = segments.segments(self.directory)
+        places = log_reader.segments(self.directory)
         self._read = {place: self._read[place] for place in places if place in self._read}
         for place in places:
             try:
@@ -47,14 +47,14 @@ class LogFigures:
     def _segment(self, place: Path) -> list[Event]:
         size = place.stat().st_size
         if place not in self._read or self._read[place][0] != size:
-            kinds = (*KINDS, *context_figures.KINDS)
-            found = [_without_words(e) for e in segments.read(place, *kinds) if _counts(e)]
+            kinds = (*KINDS, *context_statistics.KINDS)
+            found = [_without_words(e) for e in log_reader.read(place, *kinds) if _counts(e)]
             self._read[place] = size, found
         return self._read[place][1]
 
 
 def _counts(event: Event) -> bool:
-    return event.body.type in context_figures.KINDS or is_telling(event)
+    return event.body.type in context_statistics.KINDS or is_telling(event)
 
 
 def _without_words(event: Event) -> Event:

@@ -20,9 +20,9 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 
 from evercontext import __version__
+from evercontext.domain.error_codes import http_status
 from evercontext.domain.event import Audit
 from evercontext.domain.principal import Principal
-from evercontext.domain.status import http_status
 from evercontext.domain.tool import Caller, Door, Effect, Mode, Tool, ToolResult
 from evercontext.errors import AuditUnavailable, UnknownTool
 from evercontext.events.log import EventLog
@@ -31,7 +31,7 @@ from evercontext.server.asgi import NOTE, App, Note
 from evercontext.server.auth import Addresses
 from evercontext.server.disconnect import LEAVING, Leaving
 from evercontext.server.responses import encode
-from evercontext.tools.audit import line_of
+from evercontext.tools.audit_line import line_of
 from evercontext.tools.toolbox import Toolbox
 
 INSTRUCTIONS = (

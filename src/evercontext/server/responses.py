@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from evercontext.domain.status import http_status
+from evercontext.domain.error_codes import http_status
 from evercontext.errors import Busy, EverContextError
 
 RawHeaders = list[tuple[bytes, bytes]]

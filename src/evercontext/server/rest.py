@@ -15,8 +15,8 @@ from starlette.responses import Response
 from starlette.routing import Route as PageRoute
 
 from evercontext import __version__
+from evercontext.domain.error_codes import http_status
 from evercontext.domain.principal import Principal
-from evercontext.domain.status import http_status
 from evercontext.domain.tool import Caller, Door, Tool, ToolResult
 from evercontext.errors import (
     BadRequest,
@@ -28,7 +28,7 @@ from evercontext.errors import (
     UnknownTool,
     WrongMediaType,
 )
-from evercontext.process.workers import think
+from evercontext.process.worker_threads import think
 from evercontext.server.asgi import BODY, ROUTE, Note, Receive, Scope, Send, note_of
 from evercontext.server.disconnect import LEAVING, Leaving
 from evercontext.server.docs import POLICY, page
@@ -36,7 +36,7 @@ from evercontext.server.metrics import Metrics
 from evercontext.server.openapi import ROUTES, openapi_document
 from evercontext.server.responses import encode, error_body, error_response, start
 from evercontext.server.strict_json import parse_object
-from evercontext.tools.audit import content_size
+from evercontext.tools.audit_line import content_size
 from evercontext.tools.toolbox import Toolbox
 
 

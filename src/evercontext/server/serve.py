@@ -30,8 +30,8 @@ from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Door
 from evercontext.errors import ConfigError
 from evercontext.events.log import EventLog
-from evercontext.process.ending import PATIENCE, end_within
-from evercontext.process.listening import announced
+from evercontext.process.listening_ports import announced
+from evercontext.process.shutdown import PATIENCE, end_within
 from evercontext.server.asgi import (
     ROUTE,
     App,

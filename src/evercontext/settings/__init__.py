@@ -6,7 +6,7 @@ setting says what a project may do with it (``project``). Keys of providers come
 environment or from where ``evercontext setup`` stored them (``keys``); other files may hold none.
 """
 
-from evercontext.settings.hooks import Hook
+from evercontext.settings.hook_config import Hook
 from evercontext.settings.keys import KEY_FILE, STORED, clean_key, masked, remove_key, store_key
 from evercontext.settings.schema import Settings, is_secret, rows
 from evercontext.settings.sources import (

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.domain.principal import user_name
-from evercontext.settings.hooks import Hook, parse_hooks
-from evercontext.settings.projects import Project, Tighter, fewer, higher, lower, off, on
+from evercontext.settings.hook_config import Hook, parse_hooks
+from evercontext.settings.project_file_limits import Project, Tighter, fewer, higher, lower, off, on
 
 Parse = Callable[[Any], Any]
 

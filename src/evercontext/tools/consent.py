@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from evercontext.domain.tool import Tool
-from evercontext.domain.visible import exact
-from evercontext.tools.approval import Question
+from evercontext.domain.visible_text import exact
+from evercontext.tools.approval_gate import Question
 from evercontext.tools.diff import describe
 
 OURS = "evercontext"

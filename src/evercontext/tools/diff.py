@@ -6,7 +6,7 @@ import re
 
 from evercontext.domain.event import Diff
 from evercontext.domain.tool import FileChange
-from evercontext.tools.comparing import unified
+from evercontext.tools.line_comparison import unified
 
 _LONGEST_DIFF = 60_000
 _CONTEXT = 3

@@ -35,12 +35,12 @@ from evercontext.errors import (
     UnknownTool,
 )
 from evercontext.events.log import EventLog
-from evercontext.process.workers import Workers
-from evercontext.tools.approval import Gate, Question, digest_of
-from evercontext.tools.audit import line_of, writes_own_line
+from evercontext.process.worker_threads import Workers
+from evercontext.tools.approval_gate import Gate, Question, digest_of
+from evercontext.tools.argument_check import check_arguments
+from evercontext.tools.audit_line import line_of, writes_own_line
 from evercontext.tools.diff import describe
-from evercontext.tools.hooks import Hooks
-from evercontext.tools.schema import check_arguments
+from evercontext.tools.hook_runner import Hooks
 from evercontext.tools.truncate import bounded, truncate
 
 _COMPARING = Workers("comparing", threads=2, waiting=1_000_000)

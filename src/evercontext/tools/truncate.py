@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evercontext.events.redact import LONGEST, MARGIN
+from evercontext.events.redaction import LONGEST, MARGIN
 
 _MOST_VALUES = 5000
 

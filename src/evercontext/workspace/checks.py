@@ -17,15 +17,15 @@ from typing import Any
 from evercontext.domain.tool import Arguments, Caller, Effect, FileChange, Tool, ToolResult
 from evercontext.errors import InvalidArguments, PathEscape
 from evercontext.process.sandbox import Layer, limitation
-from evercontext.process.system import READ_FIX
-from evercontext.workspace.commands import CommandRunner, Outcome
-from evercontext.workspace.detection import Command, Kind, Project
+from evercontext.process.system_paths import READ_FIX
+from evercontext.workspace.check_counts import counts, plain, spell, tail
+from evercontext.workspace.command_runner import CommandRunner, Outcome
 from evercontext.workspace.failures.failure import Failure, Place
-from evercontext.workspace.failures.reading import opaque, read_failures
-from evercontext.workspace.generated import HINT, READ_ONLY, installs
-from evercontext.workspace.onlookers import only_looks
-from evercontext.workspace.outcomes import counts, plain, spell, tail
-from evercontext.workspace.schema import integer, parameters, string, strings
+from evercontext.workspace.failures.parse import opaque, read_failures
+from evercontext.workspace.generated_files import HINT, READ_ONLY, installs
+from evercontext.workspace.parameter_schema import integer, parameters, string, strings
+from evercontext.workspace.project_commands import Command, Kind, Project
+from evercontext.workspace.read_only_commands import only_looks
 
 DEFAULT_SECONDS = 120
 LONGEST_SECONDS = 600

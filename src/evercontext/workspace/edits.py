@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from evercontext.errors import EditMismatch, TooLarge
-from evercontext.workspace.nearest import describe_nearest
+from evercontext.workspace.nearest_lines import describe_nearest
 
 EXACT, LINE_ENDINGS, TRAILING_SPACE, INDENTATION = (
     "exact",

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 
 from evercontext.domain.tool import Arguments, Caller, Effect, Tool, ToolResult
 from evercontext.errors import PathRefused, ProcessProblem
-from evercontext.files.failures import explained
-from evercontext.files.gitdirs import enclosing, resolve
-from evercontext.files.names import parse
-from evercontext.files.pipes import pipe_for_git
-from evercontext.files.tree import Tree
+from evercontext.files.file_tree import Tree
+from evercontext.files.git_directories import enclosing, resolve
+from evercontext.files.git_pipes import pipe_for_git
+from evercontext.files.os_errors import explained
+from evercontext.files.path_names import parse
 from evercontext.process.child import Cage
 from evercontext.process.environment import filtered
 from evercontext.process.run import run
-from evercontext.process.stalled import unless_stalled
-from evercontext.workspace.schema import boolean, integer, parameters, string, strings
+from evercontext.process.stall_watch import unless_stalled
+from evercontext.workspace.parameter_schema import boolean, integer, parameters, string, strings
 
 _REVISION = re.compile(r"[\w@][\w./@{}^~+:-]{0,199}")
 _SECONDS = 30.0

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from evercontext.files.small import small_text
+from evercontext.files.small_files import small_text
 
 OWN = (".venv", "venv")
 """Where a project keeps an environment of its own."""

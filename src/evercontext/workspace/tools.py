@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from evercontext.domain.tool import Tool
-from evercontext.workspace.reading import reading_tools
-from evercontext.workspace.reads import ReadLedger
+from evercontext.workspace.read_ledger import ReadLedger
+from evercontext.workspace.read_tools import reading_tools
 from evercontext.workspace.workspace import Workspace
-from evercontext.workspace.writing import writing_tools
+from evercontext.workspace.write_tools import writing_tools
 
 
 def workspace_tools(workspace: Workspace) -> list[Tool]:

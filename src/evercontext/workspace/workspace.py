@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from evercontext.domain.tool import Caller, Door, FileChange
-from evercontext.files import snapshot
+from evercontext.files import tree_snapshot
+from evercontext.files.directory_listing import Listing
+from evercontext.files.file_tree import FileText, Tree, WriteMode, Written
 from evercontext.files.journal import Journal, Step
-from evercontext.files.listing import Listing
-from evercontext.files.locality import is_local
+from evercontext.files.local_disk import is_local
 from evercontext.files.policy import FilePolicy
-from evercontext.files.protected import is_secret
-from evercontext.files.search import Found
-from evercontext.files.tree import FileText, Tree, WriteMode, Written
-from evercontext.process.workers import Stop, Workers
-from evercontext.workspace.protection import Protection
+from evercontext.files.protected_paths import is_secret
+from evercontext.files.text_search import Found
+from evercontext.process.worker_threads import Stop, Workers
+from evercontext.workspace.protected_changes import Protection
 
 _SMALL = 1_048_576
 _Result = TypeVar("_Result")
@@ -112,7 +112,7 @@ class LocalWorkspace:
         self._doors = {door: tree.under(policy) for door, policy in policies.items()}
         self._local = is_local(tree.root.fd)
         self._steps: dict[str, Step] = {}
-        self._seen: snapshot.Snapshot | None = None
+        self._seen: tree_snapshot.Snapshot | None = None
         # Each has threads of its own: no crowd of searches keeps a write waiting.
         self._writes = Workers("writes", _WRITERS, _MOST_WAITING)
         self._reads = Workers("reads", _WRITERS, _MOST_WAITING)
@@ -259,13 +259,13 @@ class LocalWorkspace:
         """
         recorded = Recorded()
         root = self._tree.root
-        before = await self._records.run(snapshot.take, root, self._seen)
+        before = await self._records.run(tree_snapshot.take, root, self._seen)
         try:
             yield recorded
         finally:
-            after = await self._records.run(snapshot.take, root, before)
+            after = await self._records.run(tree_snapshot.take, root, before)
             found = await self._records.run(
-                snapshot.record, self.journal, before, after, caller.trace_id, unsure
+                tree_snapshot.record, self.journal, before, after, caller.trace_id, unsure
             )
             self._seen = after
             recorded.changes = tuple(_change(change) for change in found.changes)
@@ -294,7 +294,7 @@ class LocalWorkspace:
         return self._doors[caller.door]
 
 
-def _change(found: snapshot.CommandChange) -> FileChange:
+def _change(found: tree_snapshot.CommandChange) -> FileChange:
     """A change as it is shown and logged: that a secret moved is news, the secret is not."""
     if not any(map(is_secret, found.path.split("/"))):
         return FileChange(found.path, found.before, found.after, found.modes)

@@ -19,7 +19,7 @@ from evercontext.domain.event import Approval, Body, Event, Notice, RepairAttemp
 from evercontext.domain.outcome import Outcome
 from evercontext.events.kpi import compute
 from evercontext.process.sandbox import choose, limitation
-from evercontext.tools.approval import Answer, Gate, Question, ask_for_writes
+from evercontext.tools.approval_gate import Answer, Gate, Question, ask_for_writes
 
 TEST = """import unittest
 

@@ -10,7 +10,7 @@ from evercontext.cli.chat.view import ChatView
 from evercontext.cli.terminal import Screen
 from evercontext.domain.tool import Caller, Door, Effect, Tool, ToolResult
 from evercontext.testing import memory_store
-from evercontext.tools.approval import Question
+from evercontext.tools.approval_gate import Question
 
 
 async def _never(arguments: object, caller: object) -> ToolResult:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from evercontext import settings as sources
-from evercontext.access.projects import Projects, RouterProject
-from evercontext.access.tokens import Tokens
+from evercontext.access.access_tokens import Tokens
+from evercontext.access.router_projects import Projects, RouterProject
 from evercontext.app import EverContext
 from evercontext.app.conversations import open_conversation
 from evercontext.domain.memory import MemoryType, SourceType
@@ -24,7 +24,7 @@ from evercontext.domain.message import user
 from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door
 from evercontext.settings import Settings
-from evercontext.tools.approval import Gate
+from evercontext.tools.approval_gate import Gate
 from tests.catalog.world import odd
 
 HOSTILE = (

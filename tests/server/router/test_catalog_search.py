@@ -9,8 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from evercontext.access.projects import Projects, RouterProject
-from evercontext.access.tokens import Tokens
+from evercontext.access.access_tokens import Tokens
+from evercontext.access.router_projects import Projects, RouterProject
 from evercontext.catalog.cloud import CloudSearch
 from evercontext.testing import write_script
 from tests.catalog.world import EVERYBODY, odd

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from evercontext.agent.repair.project import ProjectView
 from evercontext.agent.verify import Findings, Repairing
-from evercontext.domain.prompt import fill
+from evercontext.domain.prompt_template import fill
 from evercontext.workspace.failures.failure import Failure, Place
 
 MOST_FAILURES = 10

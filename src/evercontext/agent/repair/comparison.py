@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Literal
 
 from evercontext.agent.verify import Findings
-from evercontext.domain.verdict import GREEN
+from evercontext.domain.check_verdicts import GREEN
 from evercontext.workspace.failures.failure import Failure
 
 Step = Literal["better", "other", "same", "worse"]

@@ -10,7 +10,7 @@ from evercontext.agent.repair.protection import Covers, decides, weakens
 from evercontext.errors import EverContextError
 from evercontext.files import undo as journal_undo
 from evercontext.files.journal import Journal
-from evercontext.files.records import Entry, History
+from evercontext.files.journal_records import Entry, History
 from evercontext.workspace.checkpoints import Checkpoint, checkpoint
 from evercontext.workspace.workspace import LocalWorkspace
 

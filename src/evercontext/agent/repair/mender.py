@@ -22,9 +22,9 @@ from evercontext.agent.repair.ledger import Ledger, Touched
 from evercontext.agent.repair.project import ProjectView
 from evercontext.agent.repair.protection import REASON, Guard
 from evercontext.agent.verify import Checker, Findings, Repairing, Scope
+from evercontext.domain.check_verdicts import GREEN
 from evercontext.domain.event import Body, Notice, RepairAttempt
 from evercontext.domain.tool import Caller, Mode
-from evercontext.domain.verdict import GREEN
 from evercontext.errors import EverContextError, LimitReached
 from evercontext.events.log import EventLog
 from evercontext.tools.toolbox import Toolbox

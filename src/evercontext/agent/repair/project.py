@@ -10,7 +10,7 @@ from evercontext.domain.tool import Caller
 from evercontext.errors import EverContextError
 from evercontext.settings import process_environment
 from evercontext.tools.toolbox import Toolbox
-from evercontext.workspace.detection import Project
+from evercontext.workspace.project_commands import Project
 from evercontext.workspace.workspace import Workspace
 
 MOST_FILES = 20_000

@@ -15,8 +15,8 @@ from fnmatch import fnmatch
 from pathlib import PurePosixPath
 
 from evercontext.domain.tool import Arguments, Caller, Tool
-from evercontext.files.listing import SKIPPED
-from evercontext.tools.approval import Answer, Gate, Question, Verdict
+from evercontext.files.directory_listing import SKIPPED
+from evercontext.tools.approval_gate import Answer, Gate, Question, Verdict
 
 _FOLDERS = frozenset(
     ("test", "tests", "testing", "__tests__", "spec", "specs", "e2e", "testdata", "__snapshots__")

@@ -10,7 +10,7 @@ from evercontext.cli.chat.keyboard import Keyboard
 from evercontext.cli.chat.view import ChatView
 from evercontext.cli.consent import show_all
 from evercontext.cli.terminal import Screen, one_line
-from evercontext.tools.approval import Answer, Question
+from evercontext.tools.approval_gate import Answer, Question
 from evercontext.tools.consent import consent_of
 
 _BY = "you"

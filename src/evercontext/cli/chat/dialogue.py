@@ -17,7 +17,7 @@ from evercontext.domain.message import user
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Mode
 from evercontext.errors import EverContextError
-from evercontext.tools.approval import Gate
+from evercontext.tools.approval_gate import Gate
 
 if TYPE_CHECKING:
     from evercontext.agent.conversation import Conversation

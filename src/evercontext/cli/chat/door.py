@@ -123,7 +123,7 @@ async def _talk(dialogue: Dialogue) -> Outcome:
     from evercontext.cli.chat.asking import ChatAsk
     from evercontext.cli.chat.view import ChatView
     from evercontext.cli.chat.words import obey
-    from evercontext.tools.approval import Ask, Gate, nobody
+    from evercontext.tools.approval_gate import Ask, Gate, nobody
 
     await _greet(dialogue)
     dialogue.keyboard = keyboard = _keyboard(dialogue)

@@ -21,7 +21,7 @@ from prompt_toolkit.styles import Style
 
 from evercontext.cli.chat.keyboard import Interrupt
 from evercontext.cli.terminal import clip
-from evercontext.events.redact import Clean
+from evercontext.events.redaction import Clean
 
 _TWICE = 2.0
 """Seconds within which a second Ctrl-C leaves."""

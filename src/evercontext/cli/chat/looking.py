@@ -147,7 +147,7 @@ async def show_status(dialogue: Dialogue, given: str) -> None:
 async def show_diffs(dialogue: Dialogue, given: str) -> None:
     """Every change of this session, oldest first."""
     from evercontext.agent.rewinding import turns
-    from evercontext.events.segments import read_trace
+    from evercontext.events.log_reader import read_trace
 
     count = 0
     for turn in reversed(await turns(dialogue.talk)):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from evercontext.cli.terminal import clip, counted, local_time, one_line, visible
 from evercontext.domain.tool import Mode
 from evercontext.errors import ModeRefused, StoreGone, UsageError
-from evercontext.tools.approval import Gate
+from evercontext.tools.approval_gate import Gate
 
 if TYPE_CHECKING:
     from evercontext.agent.conversation import Conversation

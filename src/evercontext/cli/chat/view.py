@@ -19,6 +19,7 @@ from evercontext.cli.render import (
     without_modes,
 )
 from evercontext.cli.terminal import Screen, clip, counted, one_line, visible
+from evercontext.domain.check_verdicts import GREEN
 from evercontext.domain.event import (
     Diff,
     Event,
@@ -35,7 +36,6 @@ from evercontext.domain.event import (
     TextPiece,
     Verification,
 )
-from evercontext.domain.verdict import GREEN
 
 MOST_DIFF_LINES = 60
 _MOST_OUTPUT_LINES = 12

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from evercontext.domain.scope import Hear
+from evercontext.domain.caller_scope import Hear
 from evercontext.errors import ServerGone, ServerProblem, ServerTimeout
 from evercontext.mcp.message import Answer, encode, read_message
 

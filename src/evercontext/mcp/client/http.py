@@ -7,7 +7,7 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from evercontext.domain.scope import Hear
+from evercontext.domain.caller_scope import Hear
 from evercontext.errors import ServerGone, ServerProblem, ServerTimeout
 from evercontext.mcp.client.event_stream import EventStream
 from evercontext.mcp.client.exchange import LONGEST_LINE, Exchange, Oddities, Params, gone

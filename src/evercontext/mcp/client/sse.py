@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from urllib.parse import urljoin, urlsplit
 
-from evercontext.domain.scope import Hear
+from evercontext.domain.caller_scope import Hear
 from evercontext.errors import ServerProblem, ServerTimeout
 from evercontext.mcp.client.event_stream import EventStream
 from evercontext.mcp.client.exchange import LONGEST_LINE, Exchange, Oddities, Params, forget, gone

@@ -8,7 +8,7 @@ from asyncio import StreamReader
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from evercontext.domain.scope import Hear
+from evercontext.domain.caller_scope import Hear
 from evercontext.errors import ServerProblem, ServerTimeout
 from evercontext.mcp.client.exchange import LONGEST_LINE, Exchange, Oddities, Params, gone
 from evercontext.mcp.message import Answer, encode

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evercontext.files.small import small_bytes
+from evercontext.files.small_files import small_bytes
 
 LARGEST = 1024 * 1024
 """Bytes of a login file: nobody's is larger."""

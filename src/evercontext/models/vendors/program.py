@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.errors import ModelUnavailable, ProcessProblem
-from evercontext.files.small import first_bytes, small_text
-from evercontext.process import system
+from evercontext.files.small_files import first_bytes, small_text
+from evercontext.process import system_paths
 from evercontext.process.run import Completed, run
 from evercontext.process.sandbox import Layer, Sandbox
 
@@ -46,10 +46,10 @@ class Program:
         real = Path(path).resolve()
         interpreter = _interpreter(real, environment)
         if not interpreter:
-            return cls(Path(path), (str(real),), (*_package(real), *system.libraries()))
+            return cls(Path(path), (str(real),), (*_package(real), *system_paths.libraries()))
         if Path(interpreter[0]).name in _SHELLS:
             return cls(Path(path), (path,), None)
-        needs = (*_package(real), *_installation(Path(interpreter[0])), *system.libraries())
+        needs = (*_package(real), *_installation(Path(interpreter[0])), *system_paths.libraries())
         return cls(Path(path), (*interpreter, str(real)), needs)
 
     def sandbox(self, root: Path, layer: Layer, *, network: bool) -> Sandbox:

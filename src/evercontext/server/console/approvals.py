@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from evercontext.access.approvals import (
+from evercontext.access.pending_approvals import (
     BY_CONSOLE,
     BY_CONSOLE_FOR_RUN,
     Approvals,

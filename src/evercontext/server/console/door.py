@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from evercontext import __version__
-from evercontext.access.consoles import Consoles
+from evercontext.access.console_links import Consoles
 from evercontext.app import EverContext
 from evercontext.errors import (
     EverContextError,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evercontext.domain.event import Audit, Event
-from evercontext.events import segments
+from evercontext.events import log_reader
 from evercontext.events.kpi import KINDS, is_telling
 
 REFUSED = frozenset({401, 403})
@@ -21,14 +21,14 @@ class History:
 
     def since(self, day: str) -> list[Event]:
         """Those of the segments from a day on, such as ``2026-05-01``."""
-        places = [p for p in segments.segments(self.directory) if p.name[:10] >= day]
+        places = [p for p in log_reader.segments(self.directory) if p.name[:10] >= day]
         return [event for place in places for event in self._segment(place)]
 
     def _segment(self, place: Path) -> list[Event]:
         try:
             size = place.stat().st_size
             if place not in self._read or self._read[place][0] != size:
-                found = [event for event in segments.read(place, *KINDS) if _is_kept(event)]
+                found = [event for event in log_reader.read(place, *KINDS) if _is_kept(event)]
                 self._read[place] = size, found
         except FileNotFoundError:
             return []

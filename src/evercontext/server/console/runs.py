@@ -9,7 +9,7 @@ from typing import Any
 
 from evercontext.app.undoing import undo_task, undoable
 from evercontext.errors import NotFound
-from evercontext.events.ledger import Ledger, Run
+from evercontext.events.log_index import Ledger, Run
 from evercontext.server.console.request import Ask, Route
 
 PAGE = 50

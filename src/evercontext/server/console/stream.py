@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from evercontext.access.approvals import Approvals
+from evercontext.access.pending_approvals import Approvals
 from evercontext.app import EverContext
 from evercontext.errors import StoreProblem
-from evercontext.events.ledger import Ledger, moment_of
+from evercontext.events.log_index import Ledger, moment_of
 from evercontext.server.asgi import Receive, Send
 from evercontext.server.console.runs import find, row, summary
 from evercontext.server.console.watch import Watch

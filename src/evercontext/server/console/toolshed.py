@@ -11,13 +11,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from evercontext.access.projects import Projects
-from evercontext.access.tokens import AccessToken, Tokens
+from evercontext.access.access_tokens import AccessToken, Tokens
+from evercontext.access.router_projects import Projects
 from evercontext.catalog.backend import Backend
 from evercontext.catalog.server_table import ServerConfig
-from evercontext.domain.scope import Scope
+from evercontext.domain.caller_scope import Scope
 from evercontext.errors import EverContextError, InvalidArguments
-from evercontext.events.ledger import Ledger
+from evercontext.events.log_index import Ledger
 from evercontext.server.console.history import REFUSED
 from evercontext.server.console.request import Ask, Route
 

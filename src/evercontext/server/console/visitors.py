@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
-from evercontext.access.consoles import Consoles
+from evercontext.access.console_links import Consoles
 from evercontext.errors import ForeignOrigin, Unauthorized
 from evercontext.server.auth import Headers
 

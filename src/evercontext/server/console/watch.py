@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from evercontext.events.ledger import Ledger
+from evercontext.events.log_index import Ledger
 from evercontext.server.console.history import History
 
 LOOK_EVERY = 0.25

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evercontext.access.projects import UNASSIGNED, Projects
-from evercontext.access.tokens import AccessToken, Tokens
-from evercontext.domain.scope import Scope as Sight
-from evercontext.files.identity import identity_of
+from evercontext.access.access_tokens import AccessToken, Tokens
+from evercontext.access.router_projects import UNASSIGNED, Projects
+from evercontext.domain.caller_scope import Scope as Sight
+from evercontext.files.project_identity import identity_of
 from evercontext.mcp.revisions import meta_of
 
 SESSION = b"mcp-session-id"

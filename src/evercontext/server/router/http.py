@@ -11,13 +11,13 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from typing import Any
 
-from evercontext.access.projects import Projects
-from evercontext.access.tokens import Tokens
+from evercontext.access.access_tokens import Tokens
+from evercontext.access.router_projects import Projects
 from evercontext.app import EverContext
 from evercontext.app.picking import Picker
+from evercontext.domain.caller_scope import Hear
+from evercontext.domain.error_codes import JSON_RPC_UNAUTHORIZED, json_rpc_code
 from evercontext.domain.event import Audit
-from evercontext.domain.scope import Hear
-from evercontext.domain.status import JSON_RPC_UNAUTHORIZED, json_rpc_code
 from evercontext.errors import (
     ConfigError,
     EverContextError,
@@ -26,7 +26,7 @@ from evercontext.errors import (
 )
 from evercontext.mcp import json_rpc, revisions
 from evercontext.mcp.json_rpc import RpcError
-from evercontext.process.listening import announced
+from evercontext.process.listening_ports import announced
 from evercontext.server.asgi import (
     BODY,
     ROUTE,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from evercontext.domain.scope import Scope as Sight
+from evercontext.domain.caller_scope import Scope as Sight
 from evercontext.errors import EverContextError
 from evercontext.server.router.offer import Offer
 

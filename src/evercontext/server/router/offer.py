@@ -6,23 +6,23 @@ import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from evercontext.access.projects import Projects
+from evercontext.access.router_projects import Projects
 from evercontext.app import EverContext
 from evercontext.app.routing import cloud_of, strategy_in
 from evercontext.catalog.entry import Card
 from evercontext.catalog.resources import Shelves
 from evercontext.catalog.tools import EXECUTE, META, Catalog
+from evercontext.domain.caller_scope import NOTHING, Aside, Hear
+from evercontext.domain.caller_scope import Scope as Sight
 from evercontext.domain.event import Audit
 from evercontext.domain.principal import Principal
-from evercontext.domain.scope import NOTHING, Aside, Hear
-from evercontext.domain.scope import Scope as Sight
 from evercontext.domain.tool import Caller, Door, ToolResult
 from evercontext.mcp import json_rpc, revisions
 from evercontext.mcp.json_rpc import RpcError
 from evercontext.server.exposed_tools import at_the_router
 from evercontext.server.router.authentication import Visitor
 from evercontext.server.router.results import as_mcp, direct_name, line_of, shown
-from evercontext.tools.audit import printable
+from evercontext.tools.audit_line import printable
 from evercontext.tools.toolbox import Toolbox
 
 _LISTS = {

@@ -8,14 +8,14 @@ from typing import Any
 
 from evercontext.catalog.entry import Card
 from evercontext.catalog.servers import asks_for_input
+from evercontext.domain.error_codes import http_status
 from evercontext.domain.event import Audit
-from evercontext.domain.status import http_status
 from evercontext.domain.tool import Door, Tool, ToolResult
 from evercontext.errors import UnknownTool
 from evercontext.mcp import json_rpc, revisions
 from evercontext.server.responses import encode
 from evercontext.server.router.authentication import Visitor
-from evercontext.tools.audit import printable
+from evercontext.tools.audit_line import printable
 
 
 def direct_name(card: Card) -> str:

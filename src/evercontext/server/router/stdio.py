@@ -10,13 +10,13 @@ import asyncio
 import sys
 from typing import Any
 
-from evercontext.access.projects import Projects
+from evercontext.access.router_projects import Projects
 from evercontext.app import EverContext
 from evercontext.app.routing import scope_at
+from evercontext.domain.caller_scope import Hear
+from evercontext.domain.caller_scope import Scope as Sight
+from evercontext.domain.error_codes import json_rpc_code
 from evercontext.domain.event import Audit
-from evercontext.domain.scope import Hear
-from evercontext.domain.scope import Scope as Sight
-from evercontext.domain.status import json_rpc_code
 from evercontext.errors import AuditUnavailable, EverContextError
 from evercontext.events.log import EventLog
 from evercontext.mcp import json_rpc, revisions

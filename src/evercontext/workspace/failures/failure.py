@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from evercontext.files.listing import SKIPPED
+from evercontext.files.directory_listing import SKIPPED
 
 Kind = Literal[
     "syntax", "import", "name", "attribute", "type", "assertion", "file", "lint", "format", "error"

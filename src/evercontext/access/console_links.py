@@ -1,0 +1,105 @@
+"""The web console that is open, and the links that let a person into it, each used once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import socket
+import time
+
+from evercontext.process.process_identity import is_alive, owner_of
+from evercontext.storage.store import Row, Store
+
+LINK_SECONDS = 600.0
+_OPEN = "console:"
+_TICKET = "console-ticket:"
+_KEEP = (
+    "INSERT INTO kept (key, value) VALUES (?, ?)"
+    " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+)
+
+
+class Consoles:
+    """Which console runs for this home, and who may come in. Whoever reads the home may."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def announce(self, url: str, project: str, user: str | None = None) -> None:
+        """Say that this process shows a user's console of a project at ``url``."""
+        told = {"url": url, "project": project, "user": user, "owner": owner_of(os.getpid())}
+        await self._store.execute(_KEEP, (_own_key(), json.dumps(told)))
+
+    async def retire(self) -> None:
+        """Say that it does not any more."""
+        await self._store.execute("DELETE FROM kept WHERE key = ?", (_own_key(),))
+
+    async def url(self, project: str, user: str | None = None) -> str | None:
+        """The address of the console that runs for this user in a project, or ``None``.
+
+        Of several, this process's own comes first.
+        """
+        rows = await self._rows(_OPEN)
+        for row in sorted(rows, key=lambda row: str(row["key"]) != _own_key()):
+            found = json.loads(row["value"])
+            wanted = (found.get("project"), found.get("user")) == (project, user)
+            if wanted and is_alive(found.get("owner")):
+                return str(found["url"])
+        return None
+
+    async def new_ticket(self, url: str) -> str:
+        """Make the secret of a link; it is good once, for ten minutes, at the console of ``url``.
+
+        A database may be shared: another console that reads it must not take the link.
+        """
+        ticket = secrets.token_urlsafe(32)
+        value = json.dumps({"until": time.time() + LINK_SECONDS, "console": url})
+        await self._store.execute(_KEEP, (_key(ticket), value))
+        return ticket
+
+    async def redeem(self, ticket: str, url: str) -> bool:
+        """Use a ticket up; ``False`` if it is none, another console's, too old, or was used."""
+        key = _key(ticket)
+        row = await self._store.fetch_one("SELECT value FROM kept WHERE key = ?", (key,))
+        if row is None or _console(row) != url:
+            return False
+        # Of two that come at once only one deletes the row.
+        used = await self._store.execute("DELETE FROM kept WHERE key = ?", (key,))
+        return used > 0 and _until(row) > time.time()
+
+    async def sweep(self) -> None:
+        """Remove links that nobody used in time, and consoles that died."""
+        dead = [row["key"] for row in await self._rows(_TICKET) if _until(row) <= time.time()]
+        for row in await self._rows(_OPEN):
+            if not is_alive(json.loads(row["value"]).get("owner"), elsewhere=True):
+                dead.append(row["key"])
+        for key in dead:
+            await self._store.execute("DELETE FROM kept WHERE key = ?", (key,))
+
+    async def _rows(self, beginning: str) -> list[Row]:
+        return await self._store.fetch_all(
+            "SELECT key, value FROM kept WHERE substr(key, 1, ?) = ? ORDER BY key DESC",
+            (len(beginning), beginning),
+        )
+
+
+def _own_key() -> str:
+    # A database may be shared by machines whose processes have the same numbers.
+    return f"{_OPEN}{socket.gethostname()}:{os.getpid()}"
+
+
+def _console(row: Row) -> str | None:
+    value = json.loads(row["value"])
+    return str(value["console"]) if isinstance(value, dict) else None
+
+
+def _until(row: Row) -> float:
+    value = json.loads(row["value"])
+    # A number alone is a link of an older version.
+    return float(value["until"]) if isinstance(value, dict) else 0.0
+
+
+def _key(ticket: str) -> str:
+    return _TICKET + hashlib.sha256(ticket.encode("utf-8", "surrogatepass")).hexdigest()

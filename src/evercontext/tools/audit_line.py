@@ -1,0 +1,51 @@
+"""The audit line of one call (E25): who did what to which path, how much, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from evercontext.domain.error_codes import http_status
+from evercontext.domain.event import Audit
+from evercontext.domain.tool import Caller, Door, ToolResult
+
+_REQUESTED = frozenset({Door.REST, Door.MCP})
+"""Entrances where a request has one line, whatever it calls: their server writes it."""
+
+
+def printable(text: str, longest: int) -> str:
+    """Return text that can neither break a line nor steer a terminal, cut to ``longest``."""
+    if text.isprintable():
+        return text[:longest]
+    shown = "".join(
+        char if char.isprintable() else char.encode("unicode_escape", "replace").decode()
+        for char in text[:longest]
+    )
+    return shown[:longest]
+
+
+def writes_own_line(caller: Caller) -> bool:
+    """True if nobody but the toolbox can write the line of this caller's calls."""
+    return caller.door not in _REQUESTED
+
+
+def content_size(values: Any) -> int:
+    """Return how many bytes of file content a call carries, either way."""
+    content = values.get("content") if isinstance(values, Mapping) else None
+    return len(content.encode("utf-8", "surrogatepass")) if isinstance(content, str) else 0
+
+
+def line_of(
+    name: str, arguments: Any, result: ToolResult, caller: Caller, duration: int | None = None
+) -> Audit:
+    """The line of one call, without content."""
+    path = arguments.get("path") if isinstance(arguments, Mapping) else None
+    return Audit(
+        method=printable(name, 128),
+        path=printable(path, 1024) if isinstance(path, str) else "",
+        size=content_size(arguments) or content_size(result.data),
+        status=http_status(result.error) if result.error else 200,
+        door=caller.door,
+        principal=caller.principal.token,
+        duration_ms=duration,
+    )

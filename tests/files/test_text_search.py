@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evercontext.errors import NotFound, PathEscape, ProtectedPath
+from evercontext.files.file_tree import Tree
+from evercontext.files.policy import agent_policy
+
+
+@pytest.mark.contract("N19")
+def test_search(place: Path) -> None:
+    (place / "a/b").mkdir(parents=True)
+    (place / "a/b/x.py").write_text("needle = 1")
+    (place / "a/y.py").write_text("Needle")
+    (place / "ナイフ.md").write_text("針 needle")
+    (place / "bin.py").write_bytes(b"needle\0")
+    (place / ".env").write_text("needle")
+    (place / "x.exe").write_text("needle")
+    (place / "node_modules").mkdir()
+    (place / "node_modules/z.js").write_text("needle")
+    (place / "out.py").symlink_to("/etc/passwd")
+    tree = Tree.open(place, agent_policy())
+    assert tree.search(".", "needle").paths == ("ナイフ.md", "a/b/x.py")
+    assert tree.search("a", "needle").paths == ("a/b/x.py",)
+    assert tree.search(".", "針").paths == ("ナイフ.md",)
+    with pytest.raises(NotFound):
+        tree.search("none", "x")
+    with pytest.raises(PathEscape):
+        tree.search("..", "x")
+    with pytest.raises(ProtectedPath):
+        tree.search(".git", "x")
+    tree.close()
