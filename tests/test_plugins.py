@@ -13,6 +13,7 @@ from evercontext import settings as sources
 from evercontext.app import EverContext
 from evercontext.errors import ConfigError
 from tests.cli.command import evercontext, home
+from tests.tiers import slow
 
 
 def install(folder: Path, name: str, source: str) -> None:
@@ -117,7 +118,7 @@ def test_an_installed_package_brings_models(tmp_path: Path, echo: dict[str, str]
     assert evercontext("run", "-t", "hi", "-m", "echo:one", cwd=project).code == 64
 
 
-@pytest.mark.parametrize("source", ["config.json", "evercontext.toml", "EC_DEBUG"])
+@pytest.mark.parametrize("source", ["evercontext.toml", slow("config.json"), slow("EC_DEBUG")])
 def test_where_an_unexpected_error_came_from_is_shown_on_request(
     tmp_path: Path, echo: dict[str, str], source: str
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from tests.cli.command import EVERCONTEXT, home
 from tests.cli.test_setup import KEY, NOBODY, Vendor, vendor
 from tests.journeys.person import CTRL_C, ESCAPE, NEBULA, Person
+from tests.tiers import slow
 
 __all__ = ["vendor"]
 PASTE = f"\x1b[200~{KEY}\n\x1b[201~"
@@ -31,7 +32,7 @@ def project(tmp_path: Path) -> Path:
     return project
 
 
-@pytest.mark.parametrize("start", ["evercontext", "nebula", "run"])
+@pytest.mark.parametrize("start", ["evercontext", slow("nebula"), slow("run")])
 def test_it_leads_on_to_a_model(project: Path, start: str) -> None:
     arguments = ["run", "--task", "say hello"] if start == "run" else []
     command = NEBULA if start == "nebula" else EVERCONTEXT

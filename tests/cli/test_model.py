@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.command import evercontext, home
 from tests.journeys.story import script
+from tests.tiers import slow
 
 NO_OLLAMA = {"EC_OLLAMA_ENDPOINT": "http://127.0.0.1:9"}
 
@@ -109,7 +110,11 @@ def test_the_small_model_is_not_used_unasked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "near"),
-    [("gtp-4.1", "openai:gpt-4.1"), ("foo:bar", ""), ("cluade-sonnet-5-5", "claude-sonnet-5-5")],
+    [
+        ("gtp-4.1", "openai:gpt-4.1"),
+        slow("foo:bar", ""),
+        slow("cluade-sonnet-5-5", "claude-sonnet-5-5"),
+    ],
 )
 def test_a_typo_is_told_with_the_nearest_names(typed: str, near: str, tmp_path: Path) -> None:
     """V9: it was taken for an Ollama model that is away, exit 75."""

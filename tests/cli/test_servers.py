@@ -17,6 +17,7 @@ import pytest
 from evercontext.catalog.server_state import ServerState, leave_state
 from tests.catalog.world import ODD_SERVER
 from tests.cli.command import EVERCONTEXT, evercontext, home
+from tests.tiers import slow
 
 
 def add(name: str, *how: str) -> None:
@@ -258,7 +259,7 @@ def test_a_server_that_fails_says_when_it_is_tried_again(tmp_path: Path) -> None
     assert "stopped" in evercontext("servers", "list").out
 
 
-@pytest.mark.parametrize("seconds", ["nan", "inf", "0", "-1", "x"])
+@pytest.mark.parametrize("seconds", ["nan", "0", *map(slow, ("inf", "-1", "x"))])
 def test_a_time_limit_that_is_none_is_bad_usage(seconds: str) -> None:
     done = evercontext("servers", "add", "odd", f"--timeout={seconds}", "--", "true")
     assert done.code == 64
@@ -266,6 +267,7 @@ def test_a_time_limit_that_is_none_is_bad_usage(seconds: str) -> None:
     assert "odd" not in evercontext("servers", "list").out
 
 
+@pytest.mark.slow
 def test_our_own_tools_are_switched_off_like_any_server(tmp_path: Path) -> None:
     """C2: they could not be."""
 

@@ -152,6 +152,7 @@ def test_a_key_from_a_windows_editor() -> None:
     assert json.loads((home() / "keys.json").read_text())["openai"]["key"] == KEY
 
 
+@pytest.mark.slow
 def test_a_key_is_removed_with_the_model_that_needs_it() -> None:
     setup("--provider", "openai", "--key-stdin", "--no-check", stdin=KEY)
     setup("--provider", "anthropic", "--key-stdin", "--no-check", stdin=OTHER)
@@ -162,6 +163,7 @@ def test_a_key_is_removed_with_the_model_that_needs_it() -> None:
     assert "there is no stored key" in setup("--remove-key", "anthropic").out
 
 
+@pytest.mark.slow
 def test_the_keyring_has_the_key_where_there_is_one() -> None:
     ended = setup("--provider", "openai", "--key-stdin", "--no-check", stdin=KEY, **PLAIN_KEYRING)
     assert ended.code == 0, ended.err

@@ -23,6 +23,7 @@ from evercontext.workspace.planted_files import guarded
 from tests.cli.command import EVERCONTEXT, evercontext, home
 from tests.files.test_directory_walk import as_ordinary_user, place, remove_deep
 from tests.journeys.story import call, script
+from tests.tiers import slow
 
 place = place
 LAYERS = [finding.layer for finding in available() if finding.works]
@@ -81,7 +82,9 @@ def test_nothing_planted_outlives_the_time_limit(tmp_path: Path) -> None:
     assert list((home() / FOLDER).iterdir()) == []
 
 
-@pytest.mark.parametrize("entrance", [("doctor",), ("undo", "--list"), ("mcp",), ("fix",)])
+@pytest.mark.parametrize(
+    "entrance", [("undo", "--list"), *map(slow, (("doctor",), ("mcp",), ("fix",)))]
+)
 def test_the_next_start_puts_away_what_a_killed_one_left(
     tmp_path: Path, entrance: tuple[str, ...]
 ) -> None:

@@ -15,6 +15,7 @@ from evercontext.testing import git, tiny_repository
 from tests.cli.command import evercontext
 from tests.journeys.story import script, write
 from tests.server.running import Gateway, running
+from tests.tiers import slow
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -123,7 +124,7 @@ def test_no_folder_becomes_a_repository_by_writing(tmp_path: Path, order: tuple[
     assert any("would make this folder a git directory" in event for event in told)
 
 
-@pytest.mark.parametrize("shape", ["separate", "bare", "hooks path"])
+@pytest.mark.parametrize("shape", ["hooks path", slow("separate"), slow("bare")])
 def test_the_next_git_command_runs_nothing_that_the_agent_wrote(tmp_path: Path, shape: str) -> None:
     make, path = CASES[shape]
     root, canary = tmp_path / "root", tmp_path / "canary"

@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.command import evercontext
 from tests.journeys.story import script, write
+from tests.tiers import slow
 
 NAMES = """
     package.json pyproject.toml setup.cfg go.mod Cargo.toml Makefile AGENTS.md CLAUDE.md .mcp.json
@@ -46,7 +47,9 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.mark.parametrize("make", [make_pipe, make_endless, make_huge, make_closed, Path.mkdir])
+@pytest.mark.parametrize(
+    "make", [make_pipe, make_endless, *map(slow, (make_huge, make_closed, Path.mkdir))]
+)
 def test_a_task_ends_whatever_the_projects_files_are(
     project: Path, tmp_path: Path, make: object
 ) -> None:

@@ -69,6 +69,7 @@ async def test_streaming_calls_and_a_switch_that_keeps_the_history(tmp_path: Pat
 
 
 @pytest.mark.contract("N13", "N38")
+@pytest.mark.slow
 def test_a_session_goes_on_with_the_model_that_was_chosen_for_it(tmp_path: Path) -> None:
     """A5: chosen in the chat or with -m, until another one is named."""
     project = tmp_path / "project"

@@ -8,6 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from evercontext.access.router_projects import Projects, RouterProject
 from evercontext.testing import tiny_repository
 from mcp import Client
@@ -71,6 +73,7 @@ async def test_clones_gateway_and_router_share_what_is_remembered(tmp_path: Path
     assert found(first) == found(second) == both
 
 
+@pytest.mark.slow
 async def test_what_was_kept_under_earlier_names_comes_along(tmp_path: Path) -> None:
     """Under the path, before there was a remote; and under the id of the router's project."""
     project, clone = repository(tmp_path / "project"), repository(tmp_path / "clone", HTTPS)

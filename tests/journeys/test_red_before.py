@@ -99,6 +99,7 @@ def test_a_flaky_test_is_blamed_on_nobody(tmp_path: Path) -> None:
     assert told["verified"] in ("verified", "red before, too")
 
 
+@pytest.mark.slow
 def test_in_a_repository_of_several_packages_the_changed_ones_are_checked(tmp_path: Path) -> None:
     files = {
         "packages/a/pyproject.toml": "[project]\nname = 'a'\nversion = '1'\n",

@@ -57,6 +57,7 @@ async def asked(project: Path) -> str:
 
 
 @pytest.mark.contract("E54")
+@pytest.mark.slow
 async def test_undone_work_is_in_no_later_prompt_until_it_is_brought_back(project: Path) -> None:
     trace = worked(project)
     assert len(remembered(project)) == 2

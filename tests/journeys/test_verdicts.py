@@ -16,6 +16,7 @@ from tests.cli.command import Ended, evercontext
 from tests.journeys.person import ESCAPE, Person
 from tests.journeys.story import call, script, write
 from tests.models.wire_server import Answer, ndjson, sse, wire_server
+from tests.tiers import slow
 
 GOOD = "def test_one():\n    assert 1 + 1 == 2\n"
 SAID = {"text": "Done, and all tests pass!"}
@@ -50,7 +51,7 @@ def printing(tmp_path: Path, text: str, code: int = 0) -> str:
 
 NO_TESTS = [
     ("\n----\nRan 0 tests in 0.000s\n\nOK", 0),
-    ("No tests found, exiting with code 1", 1),
+    slow("No tests found, exiting with code 1", 1),
 ]
 """Of two runners; tests/workspace/test_check_counts.py has the others."""
 
@@ -229,11 +230,12 @@ ENDINGS = {
     "a failed edit that a command made good": ([LOST, APPENDS], "done"),
     "a failed edit and another one": ([LOST, write("b.py", "y = 2\n")], "done"),
 }
+QUICK = ("an edit that could not be read", "a failed edit that a command made good")
 
 
 @needs_sandbox
 @pytest.mark.contract("E35")
-@pytest.mark.parametrize("name", ENDINGS)
+@pytest.mark.parametrize("name", [name if name in QUICK else slow(name) for name in ENDINGS])
 def test_what_failed_calls_left_undone_is_not_done(
     project: Path, tmp_path: Path, name: str
 ) -> None:
@@ -336,9 +338,9 @@ SHOW = Answer([json.dumps({"capabilities": ["completion", "tools"], "template": 
     ("provider", "answer", "word", "end", "outcome"),
     [
         ("openai", openai_answer, "length", "stop", "limit"),
-        ("openai", openai_answer, "content_filter", "stop", "refused"),
-        ("openai", openai_answer, "MAX_TOKENS", "stop", "limit"),
-        ("anthropic", anthropic_answer, "max_tokens", "end_turn", "limit"),
+        slow("openai", openai_answer, "content_filter", "stop", "refused"),
+        slow("openai", openai_answer, "MAX_TOKENS", "stop", "limit"),
+        slow("anthropic", anthropic_answer, "max_tokens", "end_turn", "limit"),
         ("anthropic", anthropic_answer, "refusal", "end_turn", "refused"),
         ("ollama", ollama_answer, "length", "stop", "limit"),
     ],

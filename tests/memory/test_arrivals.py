@@ -51,6 +51,7 @@ def said(url: str) -> list[str]:
 
 
 @pytest.mark.contract("N36")
+@pytest.mark.slow
 async def test_turns_said_while_the_server_is_away_arrive_once_and_in_order(
     url: str, store: Store, tmp_path: Path
 ) -> None:

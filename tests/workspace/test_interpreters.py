@@ -15,6 +15,7 @@ from evercontext.process.sandbox import Layer, available
 from evercontext.workspace.interpreters import environment_of, readable
 from tests.cli.command import Ended, evercontext
 from tests.journeys.story import call, script
+from tests.tiers import slow
 
 WORKS = {finding.layer: finding for finding in available()}
 BASE = Path(sys.base_prefix, "bin", f"python3.{sys.version_info.minor}")
@@ -24,7 +25,8 @@ if shutil.which("python3", path=SYSTEM_PATH) is None:
     SYSTEM_PATH += f":{BASE.parent}"
 
 
-@pytest.fixture(params=[Layer.BUBBLEWRAP, Layer.LANDLOCK])
+# Each of them starts the command: one layer is enough for the quick tests.
+@pytest.fixture(params=[slow(Layer.BUBBLEWRAP), Layer.LANDLOCK])
 def layer(request: pytest.FixtureRequest) -> Layer:
     layer: Layer = request.param
     if not WORKS[layer].works:

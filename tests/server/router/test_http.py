@@ -19,6 +19,7 @@ import pytest
 from evercontext.testing import git, tiny_repository
 from tests.catalog.world import ODD_SERVER
 from tests.cli.command import EVERCONTEXT, evercontext, home
+from tests.tiers import slow
 
 
 @contextmanager
@@ -124,7 +125,7 @@ def test_a_remote_that_is_added_meanwhile_is_the_project_s_name_at_once(tmp_path
 
 
 @pytest.mark.contract("T26")
-@pytest.mark.parametrize("bound", [True, False])
+@pytest.mark.parametrize("bound", [True, slow(False)])
 def test_our_own_tools_are_bound_by_the_scope_of_a_token(tmp_path: Path, bound: bool) -> None:
     """C2, X6: a token for one server or another project read, overwrote and deleted files."""
     (tmp_path / "a.txt").write_text("theirs")
