@@ -19,7 +19,7 @@ import tempfile
 import time
 
 from evercontext.index import git_hook
-from evercontext.index.folder import prepare_folder
+from evercontext.index.location import prepare_folder
 
 
 def commits(tree, rounds):

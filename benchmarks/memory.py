@@ -35,9 +35,9 @@ from evercontext.context.config import ContextConfig, ContextOverflowError
 from evercontext.context.token_estimate import TokenEstimator
 from evercontext.context.token_estimate import count as count_tokens
 from evercontext.domain.memory import MemoryType, RetrievalOptions, RetrievedMemory, SourceType
+from evercontext.memory.date_phrases import parse_moment
 from evercontext.memory.memory_table import Memory, stamp
 from evercontext.memory.messages import MessageCreate, MessageRepository
-from evercontext.memory.moments import read_moment
 from evercontext.memory.orchestrator import RetrievalOrchestrator
 from evercontext.memory.question import STOP
 from evercontext.memory.sessions import SessionRepository
@@ -57,7 +57,7 @@ def gains(found: list[str], gold: list[str]) -> tuple[float, float]:
 
 
 def turn(project: str, memory: dict[str, Any]) -> Memory:
-    moment = read_moment(str(memory.get("time") or "")) or datetime.now(UTC)
+    moment = parse_moment(str(memory.get("time") or "")) or datetime.now(UTC)
     session = memory.get("session")
     return Memory(
         str(memory["id"]), memory["text"], MemoryType.LONGTERM, SourceType.MESSAGE, stamp(moment),
@@ -142,7 +142,7 @@ async def conversations(path: str) -> None:
             store = await SqliteStore.open(Path(folder) / "m.db")
             await MemoryStore(store).save_many([turn(project, m) for m in memories])
             retrieval = RetrievalOrchestrator(store, project=project)
-            now = max(read_moment(m["time"]) or datetime.now(UTC) for m in memories)
+            now = max(parse_moment(m["time"]) or datetime.now(UTC) for m in memories)
             options = RetrievalOptions(limit=K, now=now)
             await retrieval.retrieve("warm", options)
             full, stemmed = fts5(memories), bm25(memories)

@@ -25,7 +25,6 @@ LONG_FILES = {
 LONG_FUNCTIONS: dict[str, str] = {}
 TESTED_THROUGH = {
     "settings/project_file_limits.py": "settings/test_sources.py",
-    "index/trust.py": "index/test_place.py",
     "__main__.py": "cli/test_main.py",
     "access/router_projects.py": "cli/test_servers.py",
     "access/launching_programs.py": "access/test_rules.py",
@@ -85,7 +84,7 @@ TESTED_THROUGH = {
     "files/directory_listing.py": "hostile/test_files.py",
     "files/journal_records.py": "files/test_undo.py",
     "index/chunk_table.py": "index/test_indexer.py",
-    "index/reading.py": "index/test_walker.py",
+    "index/source_reader.py": "index/test_walker.py",
     "models/claude_client.py": "test_bridge.py",
     "models/key_check.py": "cli/test_setup.py",
     "models/json_reply.py": "models/test_json_protocol.py",
@@ -145,8 +144,8 @@ INVENTED_KEYS = {
 SQL_FROM_PARTS = {
     "storage/sqlite_recovery.py": "table and column names of our own schema, quoted",
     "storage/sqlite_connection.py": "one of two constants in a PRAGMA",
-    "memory/arrivals.py": "conditions of fixed words; values are parameters",
-    "memory/following.py": "column lists of fixed words; values are parameters",
+    "memory/outbox_delivery.py": "conditions of fixed words; values are parameters",
+    "memory/undo_and_rename.py": "column lists of fixed words; values are parameters",
     "memory/memory_table.py": "the next number of a change, in fixed words",
     "memory/messages.py": "conditions chosen among fixed words; their values are parameters",
     "memory/orchestrator.py": "column lists and conditions of fixed words; values are parameters",
@@ -169,8 +168,8 @@ OPENERS = {
     """,
     "the record of how we were installed": "settings/installation.py",
     "directories only, by descriptor; and a list in the quarantine": "workspace/planted_files.py",
-    "our own index folder, which index/trust.py has looked at": """
-        index/announce.py index/crew.py index/lease.py index/snapshot.py
+    "our own index folder, which index/location.py has looked at": """
+        index/remote_ingest.py index/worker_pool.py index/lease.py index/snapshot.py
     """,
     "a path that the user typed or set for this; a pipe is welcome": """
         cli/evaluate.py cli/plan_file.py cli/sessions.py cli/tools.py evaluation/template.py

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from evercontext.retrieval.static_model import MAGIC
+from evercontext.retrieval.static_vectors import MAGIC
 
 
 def _array(values: Any) -> np.ndarray:

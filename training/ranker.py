@@ -26,7 +26,7 @@ from evercontext.index.corpus import Corpus
 from evercontext.index.features import NAMES, Scorer
 from evercontext.index.languages import language_of
 from evercontext.index.question import understand
-from evercontext.index.reading import Reader, Unfit
+from evercontext.index.source_reader import Reader, Unfit
 from evercontext.index.walker import Walker
 from evercontext.retrieval.static_vectors import load_static_vectors
 from evercontext.retrieval.tokens import STOP_WORDS, fold, runs

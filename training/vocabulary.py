@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from multiprocessing import Pool
 
-from evercontext.retrieval.static_model import Pieces, root_counts, words_of
+from evercontext.retrieval.static_vectors import Pieces, root_counts, words_of
 
 _JAPANESE = re.compile(r"[\u3005-\u30ff\u3400-\u9fff\uff66-\uff9f]")
 

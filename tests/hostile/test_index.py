@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.index.folder import FOLDER
 from evercontext.index.git_hook import install
+from evercontext.index.location import FOLDER
 from evercontext.testing import git, tiny_repository
 from tests.hostile.test_mounts import mounted
 from tests.index.world import SHOP, fingerprint_of_rebuild, opened, write

@@ -10,8 +10,8 @@ import pytest
 
 from evercontext.errors import ConfigError
 from evercontext.index import git_hook
-from evercontext.index.folder import FOLDER, index_folder, prepare_folder
-from evercontext.index.worker import drain
+from evercontext.index.location import FOLDER, index_folder, prepare_folder
+from evercontext.index.queue_worker import drain
 from evercontext.testing import git, tiny_repository
 from tests.index.world import opened, write
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from evercontext.index.analysis import analyse
 from evercontext.index.corpus import Corpus
-from evercontext.index.details import read_details
 from evercontext.index.mentions import Mentions
+from evercontext.index.question_details import read_details
 from tests.index.world import SHOP
 
 TREE = SHOP | {"web/cart.py": "def unrelated(): ...\n", "shop/index.js": "", "web/index.js": ""}

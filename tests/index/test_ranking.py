@@ -6,11 +6,11 @@ import pytest
 from evercontext.index.analysis import analyse
 from evercontext.index.corpus import Corpus
 from evercontext.index.features import NAMES, Scorer, by_owner
+from evercontext.index.filename_features import FilenameMatcher, joined, overlap
 from evercontext.index.languages import language_of
 from evercontext.index.paths import facts_of, words_of
 from evercontext.index.question import understand
 from evercontext.index.ranking import rank, weights
-from evercontext.index.stems import StemMatcher, joined, overlap
 from tests.index.world import SHOP
 
 
@@ -239,7 +239,7 @@ def test_words_meet_file_names() -> None:
     assert overlap("route", "router") > overlap("round", "router")
     assert overlap("cart", "cart") == 1.0
     assert joined(("web", "socket"))["websocket"] == 2
-    matcher = StemMatcher(("web", "socket"), {"web": 1.0, "socket": 2.0})
+    matcher = FilenameMatcher(("web", "socket"), {"web": 1.0, "socket": 2.0})
     near, far = matcher.rows([words_of("src/websocket.py"), words_of("src/http.py")]).tolist()
     assert near > far
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.files.policy import agent_policy
-from evercontext.index.folder import FOLDER
 from evercontext.index.indexer import CHEAP
-from evercontext.index.place import IndexPlace
+from evercontext.index.location import FOLDER
+from evercontext.index.opener import IndexOpener
 from evercontext.index.search import CodeIndex
 from evercontext.testing import git
 from tests.index.world import SHOP, write
@@ -17,8 +17,8 @@ PLANNING = Caller(TRACE, Door.RUN, Mode.PLAN)
 MANY = {f"many/part_{n}.py": f"def part_{n}(x):\n    return x\n" for n in range(CHEAP + 1)}
 
 
-def _place(tree: Path, tmp_path: Path) -> IndexPlace:
-    return IndexPlace(tree, tmp_path / "home", agent_policy(), use_vectors=False)
+def _place(tree: Path, tmp_path: Path) -> IndexOpener:
+    return IndexOpener(tree, tmp_path / "home", agent_policy(), use_vectors=False)
 
 
 async def _first_hit(index: CodeIndex) -> str | None:

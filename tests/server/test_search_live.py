@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from evercontext.index.folder import FOLDER
 from evercontext.index.indexer import CHEAP
 from evercontext.index.lease import IndexLease
+from evercontext.index.location import FOLDER
 from evercontext.index.search import LOOK_EVERY
 from evercontext.testing import git
 from tests.cli.command import Ended, evercontext

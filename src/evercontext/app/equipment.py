@@ -19,7 +19,7 @@ from evercontext.evaluation.evaluator import BACKOFF, Evaluator
 from evercontext.evaluation.history import EvaluationHistory, Occasion
 from evercontext.evaluation.tools import SECONDS, GetEvaluator, evaluation_tools
 from evercontext.events.log import EventLog
-from evercontext.index.place import IndexPlace
+from evercontext.index.opener import IndexOpener
 from evercontext.index.tools import index_tools
 from evercontext.process.child import Launch
 from evercontext.process.sandbox import Sandbox, choose
@@ -65,9 +65,9 @@ def _searching(settings: Settings, stack: AsyncExitStack, events: EventLog) -> l
 
 def index_place(
     settings: Settings, events: EventLog, warn: Callable[[str], None] | None = None
-) -> IndexPlace:
+) -> IndexOpener:
     """The code index of the settings' root, the same for every command and every server."""
-    return IndexPlace(
+    return IndexOpener(
         settings.root,
         settings.home,
         agent_rules(settings),

@@ -27,13 +27,13 @@ from evercontext.events.log import EventLog
 from evercontext.events.redaction import Clean, unchanged
 from evercontext.files.journal import Journal
 from evercontext.files.project_identity import identity_of
-from evercontext.memory.following import carry_over, follow_undo
+from evercontext.memory.date_phrases import day_of
 from evercontext.memory.messages import MessageRepository
-from evercontext.memory.moments import day_of
 from evercontext.memory.orchestrator import RetrievalOrchestrator
 from evercontext.memory.sessions import Session, SessionRepository, real_path
 from evercontext.memory.store import QUEUED, MemoryStore
 from evercontext.memory.tools import memory_tools
+from evercontext.memory.undo_and_rename import carry_over, follow_undo
 from evercontext.storage.store import LOCKED_OUT, MayBeOffline, Store
 from evercontext.workspace.checkpoints import Undone, taken_back
 

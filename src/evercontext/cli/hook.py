@@ -76,7 +76,7 @@ def drain(root: str | None, allow_wide_root: bool | None) -> int:
 
 
 async def _drain(settings: Settings) -> int:
-    from evercontext.index.worker import drain as drain_queue
+    from evercontext.index.queue_worker import drain as drain_queue
 
     if settings.rag_url:
         return await _announce(settings, settings.rag_url)
@@ -89,7 +89,7 @@ async def _drain(settings: Settings) -> int:
 
 async def _announce(settings: Settings, url: str) -> int:
     from evercontext.app.file_rules import agent_rules
-    from evercontext.index.announce import announce
+    from evercontext.index.remote_ingest import announce
     from evercontext.index.walker import Walker
 
     walker = Walker(settings.root.resolve(), agent_rules(settings))

@@ -66,7 +66,7 @@ async def _index(
 
 
 async def _watch(settings: Settings, index: CodeIndex, as_json: bool) -> None:
-    from evercontext.index.worker import watch
+    from evercontext.index.queue_worker import watch
 
     def tell(report: Report) -> None:
         print(_line(report, as_json), flush=True)

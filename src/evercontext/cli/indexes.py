@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 async def index_folder(settings: Settings, *, tell: bool = False) -> Path:
     """Return the folder of the project's index; ``tell`` warns if it is not the usual one."""
-    from evercontext.index.folder import index_folder as folder_of
+    from evercontext.index.location import index_folder as folder_of
 
     return await folder_of(settings.root, settings.home, tell=_warn if tell else None)
 

@@ -113,7 +113,7 @@ def _questions(query: str | None) -> Iterator[str]:
 
 
 def _show(question: str, results: Any, as_json: bool, screen: Screen) -> None:
-    from evercontext.memory.moments import day_of
+    from evercontext.memory.date_phrases import day_of
     from evercontext.memory.tools import as_json as plain
 
     if as_json:
@@ -156,7 +156,7 @@ def list_memories(limit: int, state: str, user: str | None, as_json: bool, **pla
 
 
 def _row(memory: Memory) -> str:
-    from evercontext.memory.moments import day_of
+    from evercontext.memory.date_phrases import day_of
 
     marks = [memory.source_type.value, *(["untrusted"] if memory.untrusted else [])]
     who = f"{memory.speaker}: " if memory.speaker else ""
@@ -210,7 +210,7 @@ def import_memories(file: BinaryIO, user: str | None, **place: Any) -> int:
     """
 
     async def work(memory: Recollection, screen: Screen, user: str | None) -> Outcome:
-        from evercontext.memory.intake import read_memories
+        from evercontext.memory.jsonl_import import read_memories
 
         lines = _batches(read_memories(file, memory.project, user))
         taken = read = queued = 0

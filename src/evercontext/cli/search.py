@@ -161,7 +161,7 @@ class _Asked:
         return data
 
     async def _answer(self, index: CodeIndex, query: str) -> Answer:
-        from evercontext.index.asking import ask
+        from evercontext.index.partial_search import ask
 
         asked = query, self._top_k, self._prefix
         if self._committed:

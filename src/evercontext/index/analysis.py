@@ -16,9 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evercontext.index.chunker import Definition, Named, Span, cut, find_definitions, short_name
-from evercontext.index.lexicon import Lexicon, lexicon_for
-from evercontext.index.scan import Scan, line_starts, scan
-from evercontext.index.tally import Counts, Short, Tally
+from evercontext.index.tokenize import (
+    Counts,
+    Lexicon,
+    ScannedWords,
+    Short,
+    TermCounter,
+    line_starts,
+    scan,
+    shared_lexicon,
+)
 from evercontext.retrieval.postings import Ints
 from evercontext.retrieval.static_vectors import StaticVectors
 from evercontext.retrieval.term_keys import Keys
@@ -110,22 +117,20 @@ def analyse(text: str, language: str, vectors: StaticVectors | None = None) -> A
     place = {name: i for i, name in enumerate(names)}
     shown = [place.setdefault(short_name(s.symbol), len(place)) if s.symbol else -1 for s in spans]
     words = _scan(text, len(lines), spans, _field_texts(definitions, lines), names)
-    lexicon = lexicon_for(vectors)
+    lexicon = shared_lexicon(vectors)
     with lexicon.lock:
         lexicon.trim()
-        tally = Tally(lexicon, words)
+        tally = TermCounter(lexicon, words)
         known = _names(lexicon, list(place), defined)
         rows = len(spans) + len(FIELDS)
         terms, counts = tally.terms(rows, known.keys[:defined, 2])
         meaning = tally.meaning(len(spans), names=rows) if vectors else None
-    return Analysis(
-        language, len(lines), _chunks(spans, shown), known, terms, counts, meaning
-    )  # fmt: skip
+    return Analysis(language, len(lines), _chunks(spans, shown), known, terms, counts, meaning)
 
 
 def _scan(
     text: str, lines: int, spans: Sequence[Span], fields: Sequence[str], names: Sequence[str]
-) -> Scan:
+) -> ScannedWords:
     """Return the words of a text by chunk, then by field, and in the last row those of names."""
     rows = (*fields, "\n".join(names))
     data = "\n".join(("", text, *rows, "")).encode("utf-8", "surrogatepass")
@@ -215,10 +220,18 @@ def pack(analysis: Analysis) -> bytes:
     named = names.text.encode("utf-8", "replace")
     dimensions = 0 if analysis.vectors is None else analysis.vectors.shape[1]
     head = (
-        analysis.lines, len(chunks), len(names.keys), names.defined, len(names.parts),
-        len(analysis.terms), len(counts.positions), dimensions, len(chunks.symbols), len(named),
+        analysis.lines,
+        len(chunks),
+        len(names.keys),
+        names.defined,
+        len(names.parts),
+        len(analysis.terms),
+        len(counts.positions),
+        dimensions,
+        len(chunks.symbols),
+        len(named),
         len(language),
-    )  # fmt: skip
+    )
     return b"".join(
         (
             np.array(head, "<u4").tobytes(),
@@ -273,9 +286,10 @@ def unpack(data: bytes) -> Analysis:
     places = tape.next("<i4", 2 * spans).reshape(-1, 2)
     shown = tape.next("<i4", spans)
     counts = Counts(
-        tape.next("<i4", spans + len(FIELDS) + 1), tape.next("<u2", entries),
+        tape.next("<i4", spans + len(FIELDS) + 1),
         tape.next("<u2", entries),
-    )  # fmt: skip
+        tape.next("<u2", entries),
+    )
     sizes, kinds = tape.next("<u2", spans), tape.next("<u1", spans)
     part_sizes = tape.next("<u1", all_names)
     symbols, named, language = (tape.text(size) for size in texts)

@@ -1,4 +1,4 @@
-"""The durable truth of the index: one row per file, one per content, in a database of its own.
+"""The durable rows of the index: one per file, one per content, one per path of the last commit.
 
 Everything in memory is a cache of these rows. A batch of changes is one transaction, and each
 transaction has a generation number, so that a reader elsewhere fetches only what changed.
@@ -12,14 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evercontext.index.commit_table import (
-    CommitRows,
-    begin_preparing,
-    end_preparing,
-    forget_commit,
-    is_preparing,
-    write_commit,
-)
 from evercontext.storage.migrate import load_migrations
 from evercontext.storage.sqlite import SqliteStore
 from evercontext.storage.store import Queries
@@ -313,3 +305,94 @@ class ChunkTable:
 def _parts(items: list[str]) -> Iterable[list[str]]:
     for start in range(0, len(items), _READ_AT_ONCE):
         yield items[start : start + _READ_AT_ONCE]
+
+
+_COMMIT = "commit"
+_PREPARING = "preparing"
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedRow:
+    """One path of a commit."""
+
+    path: str
+    blob: str
+    """Git's name of what was staged."""
+    content: str | None
+    """The index's key of it; ``None``: not indexed."""
+
+
+@dataclass(slots=True)
+class CommitRows:
+    """How one commit differs from the one before."""
+
+    name: str
+    whole: bool
+    """True if the rows are the whole commit, and no earlier row stays."""
+    staged: list[CommittedRow] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+
+
+async def name_of_commit(t: Queries) -> str | None:
+    """Return the commit whose rows these are."""
+    row = await t.fetch_one("SELECT value FROM facts WHERE name = ?", (_COMMIT,))
+    return str(row["value"]) if row else None
+
+
+async def committed(t: Queries) -> dict[str, CommittedRow]:
+    """Return the rows of the last commit."""
+    found = await t.fetch_all("SELECT path, blob, content FROM committed ORDER BY path")
+    return {row["path"]: CommittedRow(**row) for row in found}
+
+
+async def write_commit(t: Queries, rows: CommitRows) -> list[str]:
+    """Put a commit in place of the one before; return the contents that may be unused now."""
+    changed = [*rows.gone, *(row.path for row in rows.staged)]
+    if rows.whole:
+        before = await t.fetch_all("SELECT content FROM committed WHERE content IS NOT NULL")
+        await t.execute("DELETE FROM committed")
+    else:
+        before = []
+        for path in changed:
+            before += await t.fetch_all(
+                "DELETE FROM committed WHERE path = ? RETURNING content", (path,)
+            )
+    await t.execute_many(
+        "INSERT INTO committed VALUES (?, ?, ?)",
+        [(row.path, row.blob, row.content) for row in rows.staged],
+    )
+    await _note(t, _COMMIT, rows.name)
+    return [row["content"] for row in before if row["content"]]
+
+
+async def forget_commit(t: Queries) -> None:
+    """Know nothing of any commit."""
+    await t.execute("DELETE FROM committed")
+    await t.execute("DELETE FROM facts WHERE name = ?", (_COMMIT,))
+
+
+async def begin_preparing(t: Queries) -> None:
+    """Note that contents are being written before the rows that use them."""
+    await _note(t, _PREPARING, "1")
+
+
+async def is_preparing(t: Queries) -> bool:
+    """Tell whether contents may lie here that no row uses: someone was killed in between."""
+    row = await t.fetch_one("SELECT value FROM facts WHERE name = ?", (_PREPARING,))
+    return row is not None
+
+
+async def end_preparing(t: Queries) -> None:
+    """Remove contents that no row uses."""
+    await t.execute(
+        "DELETE FROM contents WHERE NOT EXISTS (SELECT 1 FROM files WHERE content = contents.hash) "
+        "AND NOT EXISTS (SELECT 1 FROM committed WHERE content = contents.hash)"
+    )
+    await t.execute("DELETE FROM facts WHERE name = ?", (_PREPARING,))
+
+
+async def _note(t: Queries, name: str, value: str) -> None:
+    await t.execute(
+        "INSERT INTO facts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        (name, value),
+    )

@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from evercontext.index.hollow import hollow
 from evercontext.index.languages import DATA, PROSE, grammar_of
 from evercontext.index.outline import outline
+from evercontext.index.strip_bodies import strip_bodies
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -144,7 +144,7 @@ def _parsed_definitions(text: str, language: str) -> Iterator[Definition]:
     from tree_sitter import QueryCursor
 
     parser, query = grammar
-    parsed = hollow(text, language)
+    parsed = strip_bodies(text, language)
     data = parsed.encode("utf-8", "surrogatepass")
     tree = parser.parse(data)
     if parsed is not text and language not in _OFTEN_WRONG and tree.root_node.has_error:

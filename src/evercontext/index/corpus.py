@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evercontext.index.analysis import Analysis, read_names
-from evercontext.index.block import PRIORS, SLOTS, Block, collect
 from evercontext.index.chunker import Named
+from evercontext.index.corpus_rows import PRIORS, SLOTS, CorpusRows, collect
 from evercontext.index.paths import PathWords, words_of
 from evercontext.retrieval.postings import Column, Floats, Ints, Postings
 from evercontext.retrieval.ragged import Long, spread
@@ -132,7 +132,7 @@ class Corpus:
         self.live_chunks -= int(self.values("chunk_count")[slot])
         return True
 
-    def _append(self, block: Block) -> tuple[tuple[Any, Any, Any], tuple[Any, Any, Any]]:
+    def _append(self, block: CorpusRows) -> tuple[tuple[Any, Any, Any], tuple[Any, Any, Any]]:
         """Take a block's rows; return what is to be posted of chunks and of fields."""
         files, chunks = self.file_count, len(self.columns["chunk_file"])
         names = len(self.columns["name_term"])
@@ -154,7 +154,7 @@ class Corpus:
         self._paths += block.paths
         return block.body_postings(numbers, chunks), block.field_postings(numbers, files)
 
-    def _extend_text(self, block: Block) -> None:
+    def _extend_text(self, block: CorpusRows) -> None:
         paths = [path.encode("utf-8", "surrogateescape") for path in block.paths]
         start = len(self.columns["text"])
         sizes = np.array([len(path) for path in paths], np.int32)

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evercontext.index.block import PRIORS
 from evercontext.index.corpus import Corpus
+from evercontext.index.corpus_rows import PRIORS
+from evercontext.index.definition_features import DefinedNames, Definers
+from evercontext.index.filename_features import FilenameMatcher
 from evercontext.index.mentions import Mentions
-from evercontext.index.names import DefinedNames, Definers
 from evercontext.index.paths import PathWords
 from evercontext.index.question import Question
-from evercontext.index.stems import StemMatcher
-from evercontext.index.words import Words
+from evercontext.index.word_scores import Words
 from evercontext.retrieval.bm25f import length_norm, saturate
 from evercontext.retrieval.postings import Floats, Ints
 from evercontext.retrieval.ragged import Long, gather, spread
@@ -38,21 +38,34 @@ _B = np.array([0.6, 0.3, 0.3, 0.5, 0.5, 0.5, 0.5, 0.3], np.float32)
 
 FIELD_NAMES = ("stem", "directory", "parent", "types", "functions", "others", "header", "body")
 STEM_NAMES = (
-    "stem_overlap", "stem_matched", "stem_equals", "stem_contained", "stem_first_word",
-    "stem_last_word", "stem_all", "parent_matched",
-)  # fmt: skip
+    "stem_overlap",
+    "stem_matched",
+    "stem_equals",
+    "stem_contained",
+    "stem_first_word",
+    "stem_last_word",
+    "stem_all",
+    "parent_matched",
+)
+_WORD_NAMES = (
+    "bm25f bm25f_share chunk_best chunk_top3 chunk_sum chunk_absolute coverage stem_parent_share"
+)
+_SYMBOL_NAMES = (
+    "symbol_defined symbol_unique symbol_stem symbol_type name_defined name_type name_stem"
+    " capital_defined definition_coverage definition_exact centrality"
+)
+_MEANING_NAMES = "meaning_card meaning_mean meaning_best meaning_top3"
+_DETAIL_NAMES = "detail_words detail_names detail_path"
 NAMES = (
     *FIELD_NAMES,
-    "bm25f", "bm25f_share", "chunk_best", "chunk_top3", "chunk_sum", "chunk_absolute", "coverage",
-    "stem_parent_share",
+    *_WORD_NAMES.split(),
     *STEM_NAMES,
-    "symbol_defined", "symbol_unique", "symbol_stem", "symbol_type",
-    "name_defined", "name_type", "name_stem", "capital_defined",
-    "definition_coverage", "definition_exact", "centrality",
+    *_SYMBOL_NAMES.split(),
     *PRIORS,
-    "meaning_card", "meaning_mean", "meaning_best", "meaning_top3",
-    "detail_words", "detail_names", "detail_path",
-)  # fmt: skip
+    *_MEANING_NAMES.split(),
+    *_DETAIL_NAMES.split(),
+)
+"""The signals, in the order of the columns."""
 COLUMN = {name: i for i, name in enumerate(NAMES)}
 
 
@@ -78,9 +91,14 @@ class Candidates:
         counts = self.chunk_counts[kept]
         places = spread((self.chunk_counts.cumsum() - self.chunk_counts)[kept], counts)
         return Candidates(
-            self.slots[kept], self.features[kept], counts,
-            self.chunk_words[places], self.chunk_meaning[places], self.asked, self.lines,
-        )  # fmt: skip
+            self.slots[kept],
+            self.features[kept],
+            counts,
+            self.chunk_words[places],
+            self.chunk_meaning[places],
+            self.asked,
+            self.lines,
+        )
 
 
 Choice = Callable[[Candidates], Long]
@@ -118,7 +136,7 @@ class Scorer:
         self._lexical(out, slots, counts, bm25f[slots])
         self._chunk_signals(out, words, sizes)
         paths = [self.corpus.path_words(slot) for slot in slots.tolist()]
-        out[:, _STEM] = StemMatcher(self.question.words, self._words.word_weights).rows(paths)
+        out[:, _STEM] = FilenameMatcher(self.question.words, self._words.word_weights).rows(paths)
         self._symbol_signals(out, slots, paths)
         self._detail_signals(out, slots)
         out[:, _PRIORS] = self.corpus.values("priors")[slots]

@@ -20,7 +20,7 @@ from pathlib import Path
 from evercontext.errors import ConfigError
 from evercontext.files.git_pipes import pipe_for_git
 from evercontext.files.small_files import small_bytes
-from evercontext.index.folder import FOLDER
+from evercontext.index.location import FOLDER
 from evercontext.process.run import run
 from evercontext.process.stall_watch import unless_stalled
 from evercontext.settings import process_environment

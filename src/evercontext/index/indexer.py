@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from evercontext.files.os_errors import explained
 from evercontext.index.analysis import Analysis, pack
 from evercontext.index.chunk_table import Batch, ChunkTable, FileRow
-from evercontext.index.crew import Crew, Desk, Job
 from evercontext.index.languages import language_of
 from evercontext.index.lease import IndexLease
-from evercontext.index.reading import Reader, Source, Unfit
 from evercontext.index.renames import OnRenamed, tell_renames
+from evercontext.index.source_reader import Reader, Source, Unfit
 from evercontext.index.walker import Found, Walker
+from evercontext.index.worker_pool import Job, LocalAnalyser, WorkerPool
 from evercontext.retrieval.static_vectors import StaticVectors
 
 BATCH = 256
@@ -121,8 +121,8 @@ class Indexer:
         self.reader = reader
         self.lease = lease
         self.vectors = vectors
-        self._desk = Desk(lease.folder, vectors)
-        self._crew: Crew | None = None
+        self._local = LocalAnalyser(lease.folder, vectors)
+        self._pool: WorkerPool | None = None
         self.on_renamed: OnRenamed | None = None
         self._swept = False
 
@@ -181,7 +181,7 @@ class Indexer:
             todo = await self.pending() if pending is None else pending
             gone = set(todo.gone)
             batches = [todo.changed[i : i + BATCH] for i in range(0, len(todo.changed), BATCH)]
-            async with self._crewed(todo.changed):
+            async with self._with_pool(todo.changed):
                 for number, files in enumerate(batches or [[]]):
                     last = number == max(len(batches) - 1, 0)
                     await self._take(files, gone if last else set(), report, keep_analyses)
@@ -191,16 +191,16 @@ class Indexer:
         return report
 
     @asynccontextmanager
-    async def _crewed(self, files: Sequence[Found]) -> AsyncIterator[None]:
+    async def _with_pool(self, files: Sequence[Found]) -> AsyncIterator[None]:
         """Have several processes analyse where there is more to do than starting them costs."""
         if len(files) < BATCH // 4 or sum(found.size for found in files) < _MUCH:
             yield
             return
-        async with Crew(self.vectors) as self._crew:
+        async with WorkerPool(self.vectors) as self._pool:
             try:
                 yield
             finally:
-                self._crew = None
+                self._pool = None
 
     async def _take(
         self, files: list[Found], gone: set[str], report: Report, keep_analyses: bool
@@ -275,7 +275,7 @@ class Indexer:
             if not isinstance(source, str) and source.content not in known
         }
         with explained(writing=True):
-            outcome = await (self._crew or self._desk).analyse(list(jobs.values()))
+            outcome = await (self._pool or self._local).analyse(list(jobs.values()))
         for path, source in sources.items():
             if not isinstance(source, str) and source.content in outcome.failed:
                 sources[path] = outcome.failed[source.content]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evercontext.index.block import FIELD, FILE
 from evercontext.index.corpus import Corpus
-from evercontext.index.details import Details
-from evercontext.index.words import Terms
+from evercontext.index.corpus_rows import FIELD, FILE
+from evercontext.index.question_details import Details
+from evercontext.index.word_scores import Terms
 from evercontext.retrieval.postings import Floats
 from evercontext.retrieval.term_keys import term_key
 from evercontext.retrieval.tokens import whole

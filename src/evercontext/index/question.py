@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from evercontext.index.details import Details, read_details, split
+from evercontext.index.question_details import Details, read_details, split
 from evercontext.retrieval.japanese import expand
 from evercontext.retrieval.tokens import (
     GENERIC_WEIGHT,

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from evercontext.index.analysis import FUNCTION
 from evercontext.index.chunker import Named, shown_symbol
 from evercontext.index.corpus import Corpus
+from evercontext.index.definition_features import shares as shares_of
 from evercontext.index.features import COLUMN, NAMES, Candidates, Scorer
-from evercontext.index.names import shares as shares_of
 from evercontext.index.question import Question
 from evercontext.retrieval.postings import Floats, Ints
 from evercontext.retrieval.ragged import Long, spread
@@ -53,20 +53,42 @@ _NEAR = 0.1
 """The cosine from which on a chunk is about what is asked."""
 _BY_NAME = ("a definition's name", "type names", "function names")
 _SPOKEN = {
-    "stem": "file name", "stem_overlap": "file name", "stem_matched": "file name",
-    "stem_equals": "file name", "stem_parent_share": "path", "stem_first_word": "file name",
-    "stem_contained": "file name", "symbol_stem": "file name", "name_stem": "file name",
-    "directory": "directory", "parent": "directory", "parent_matched": "directory",
-    "symbol_defined": "defines the symbol", "name_defined": "defines a name of the question",
-    "capital_defined": "defines a name of the question", "symbol_type": "defines the symbol",
-    "definition_exact": "a definition's name", "types": "type names", "functions": "function names",
-    "bm25f": "words", "bm25f_share": "words", "body": "words", "chunk_best": "words",
-    "chunk_top3": "words", "chunk_sum": "words", "chunk_absolute": "words", "coverage": "words",
-    "meaning_card": "meaning", "meaning_best": "meaning", "meaning_top3": "meaning",
-    "centrality": "used by other files", "header": "header comment",
-    "detail_words": "words of the details", "detail_names": "defines a name of the details",
+    "stem": "file name",
+    "stem_overlap": "file name",
+    "stem_matched": "file name",
+    "stem_equals": "file name",
+    "stem_parent_share": "path",
+    "stem_first_word": "file name",
+    "stem_contained": "file name",
+    "symbol_stem": "file name",
+    "name_stem": "file name",
+    "directory": "directory",
+    "parent": "directory",
+    "parent_matched": "directory",
+    "symbol_defined": "defines the symbol",
+    "name_defined": "defines a name of the question",
+    "capital_defined": "defines a name of the question",
+    "symbol_type": "defines the symbol",
+    "definition_exact": "a definition's name",
+    "types": "type names",
+    "functions": "function names",
+    "bm25f": "words",
+    "bm25f_share": "words",
+    "body": "words",
+    "chunk_best": "words",
+    "chunk_top3": "words",
+    "chunk_sum": "words",
+    "chunk_absolute": "words",
+    "coverage": "words",
+    "meaning_card": "meaning",
+    "meaning_best": "meaning",
+    "meaning_top3": "meaning",
+    "centrality": "used by other files",
+    "header": "header comment",
+    "detail_words": "words of the details",
+    "detail_names": "defines a name of the details",
     "detail_path": "its path is named",
-}  # fmt: skip
+}
 
 _SPEAKING = np.array([i for i, name in enumerate(NAMES) if name in _SPOKEN])
 _SAID = [_SPOKEN[name] for name in NAMES if name in _SPOKEN]

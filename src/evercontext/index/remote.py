@@ -12,7 +12,7 @@ from evercontext.domain.event import Evidence
 from evercontext.domain.tool import Arguments, Caller, Run, Tool, ToolResult
 from evercontext.errors import ConfigError, GatewayUnreachable
 from evercontext.events.log import EventLog
-from evercontext.index.folder import LONGEST_KEPT
+from evercontext.index.location import LONGEST_KEPT
 from evercontext.process.certificates import certificates
 
 if TYPE_CHECKING:

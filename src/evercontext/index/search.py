@@ -19,22 +19,26 @@ from evercontext.errors import EverContextError, PathRefused, StoreBusy, UsageEr
 from evercontext.events.redaction import Redactor
 from evercontext.files.paths import Root
 from evercontext.files.policy import AGENT, FilePolicy
-from evercontext.index.borrowed import Borrowed
 from evercontext.index.chunk_table import ChunkTable
-from evercontext.index.commit_pass import CommitPass
+from evercontext.index.commit_index import CommitIndexer, CommittedTree
 from evercontext.index.commits import Commits
-from evercontext.index.committed import CommittedTree
 from evercontext.index.corpus import Corpus
+from evercontext.index.current_corpus import CurrentCorpus
+from evercontext.index.external_vectors import EmbedderVectors, VectorTable
 from evercontext.index.features import NAMES
-from evercontext.index.folder import FILE, FOLDER, MOST_RESULTS, TOP_K, prepare_folder
 from evercontext.index.indexer import Indexer, Pending, Progress, Report
 from evercontext.index.lease import IndexLease
-from evercontext.index.live import LiveCorpus
-from evercontext.index.overlay import Overlay
+from evercontext.index.location import (
+    FILE,
+    FOLDER,
+    MOST_RESULTS,
+    TOP_K,
+    prepare_folder,
+    why_strange,
+)
 from evercontext.index.question import Question, understand
 from evercontext.index.ranking import Ranked, rank
-from evercontext.index.reading import Reader, Unfit
-from evercontext.index.trust import why_strange
+from evercontext.index.source_reader import Reader, Unfit
 from evercontext.index.walker import Found, Walker
 from evercontext.process.worker_threads import think
 from evercontext.retrieval.postings import Floats
@@ -109,14 +113,14 @@ class CodeIndex:
         root: Root,
         folder: Path,
         vectors: StaticVectors | None,
-        borrowed: Borrowed | None = None,
+        embedder_vectors: EmbedderVectors | None = None,
     ) -> None:
         self.indexer = indexer
         self.table = indexer.table
         self._root = root
         self._vectors = vectors
-        self._borrowed = borrowed
-        self._live = LiveCorpus(indexer.table, folder, vectors, borrowed)
+        self._embedder_vectors = embedder_vectors
+        self._current = CurrentCorpus(indexer.table, folder, vectors, embedder_vectors)
         self._looked = -math.inf
         self._stale = False
         self._pending = Pending([], [])
@@ -154,16 +158,18 @@ class CodeIndex:
             raise
         reader = Reader(pinned, policy, redactor)
         indexer = Indexer(table, Walker(pinned.path, policy), reader, IndexLease(place), vectors)
-        borrowed = Borrowed(Overlay(table, reader, embedder), place) if embedder else None
-        return cls(indexer, pinned, place, vectors, borrowed)
+        embedder_vectors = (
+            EmbedderVectors(VectorTable(table, reader, embedder), place) if embedder else None
+        )
+        return cls(indexer, pinned, place, vectors, embedder_vectors)
 
     async def close(self) -> None:
         """Give everything back; an update in the background ends, and keeps what it has done."""
         if self._catching_up is not None:
             self._catching_up.cancel()
             await asyncio.wait({self._catching_up})
-        if self._borrowed is not None:
-            await self._borrowed.close()
+        if self._embedder_vectors is not None:
+            await self._embedder_vectors.close()
         await self.table.close()
         self._root.close()
 
@@ -181,8 +187,8 @@ class CodeIndex:
         async with self._updating, self.indexer.lease.hold(patience):
             report = await self._update(await self.indexer.pending(paths), progress)
             await self._follow(report)
-        if self._borrowed is not None:
-            await self._borrowed.catch_up(report, progress)
+        if self._embedder_vectors is not None:
+            await self._embedder_vectors.catch_up(report, progress)
         return report
 
     @property
@@ -215,7 +221,7 @@ class CodeIndex:
     async def _follow(self, report: Report) -> None:
         """Put an update into the corpus, from memory where it was small."""
         async with self._busy:
-            await self._live.take_over(report)
+            await self._current.take_over(report)
 
     async def prune(self, paths: Sequence[str]) -> Report:
         """Forget files, whether they are still in the tree or not."""
@@ -241,14 +247,14 @@ class CodeIndex:
         async with self._busy:
             if fresh:
                 await self._freshen()
-            corpus = await self._live.get()
+            corpus = await self._current.get()
             if not corpus.live_files:
                 return self._answer(())
             question = self._repaired(question, corpus)
             vector = await self._vector_of(question, corpus)
             if vector is None and corpus.vectors is not self._vectors:
                 # The embedder does not answer: the packaged vectors do.
-                corpus = await self._live.get()
+                corpus = await self._current.get()
                 vector = await self._vector_of(question, corpus)
             most = min(top_k, MOST_RESULTS)
             # Held meanwhile, as a thread must not read what an update changes.
@@ -257,7 +263,7 @@ class CodeIndex:
         return self._answer(hits)
 
     def _answer(self, hits: Sequence[Hit]) -> Answer:
-        note = self._note or (self._borrowed.note if self._borrowed else None)
+        note = self._note or (self._embedder_vectors.note if self._embedder_vectors else None)
         pending = self._pending
         return Answer(tuple(hits), self._stale, note, pending.indexed, pending.files)
 
@@ -273,7 +279,7 @@ class CodeIndex:
         question, stale = await _understood(query, top_k), False
         try:
             async with self._updating:
-                await CommitPass(self.indexer).run()
+                await CommitIndexer(self.indexer).run()
         except StoreBusy:
             stale = True
         walker = self.indexer.walker
@@ -283,9 +289,14 @@ class CodeIndex:
             return Answer((), stale, "there is no commit with code here")
         question = self._repaired(question, corpus)
         ranked = await think(
-            len(query) * _LONG, rank, corpus, question, self._packaged(question),
-            min(top_k, MOST_RESULTS), path_prefix,
-        )  # fmt: skip
+            len(query) * _LONG,
+            rank,
+            corpus,
+            question,
+            self._packaged(question),
+            min(top_k, MOST_RESULTS),
+            path_prefix,
+        )
         await tree.fetch({corpus.path(found.slot) for found in ranked}, walker.policy.max_bytes)
         return Answer(tuple(self._show(corpus, ranked, explain, tree.show)), stale)
 
@@ -297,8 +308,8 @@ class CodeIndex:
         return replace(understand(text), details=question.details)
 
     async def _vector_of(self, question: Question, corpus: Corpus) -> Floats | None:
-        if self._borrowed is not None and corpus.vectors is not self._vectors:
-            return await self._borrowed.question(question.text, corpus)
+        if self._embedder_vectors is not None and corpus.vectors is not self._vectors:
+            return await self._embedder_vectors.question(question.text, corpus)
         return self._packaged(question)
 
     def _packaged(self, question: Question) -> Floats | None:
@@ -323,7 +334,7 @@ class CodeIndex:
                 self._stale = True
             else:
                 self._note = None
-                await self._live.take_over(report)
+                await self._current.take_over(report)
         self._looked = time.monotonic()
 
     def _show(

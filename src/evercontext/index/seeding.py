@@ -15,9 +15,8 @@ from pathlib import Path
 from evercontext.errors import EverContextError
 from evercontext.files.small_files import small_text
 from evercontext.index import snapshot
-from evercontext.index.folder import FILE, FOLDER
 from evercontext.index.lease import IndexLease
-from evercontext.index.trust import why_strange
+from evercontext.index.location import FILE, FOLDER, why_strange
 from evercontext.storage.sqlite_connection import translated
 from evercontext.storage.sqlite_copy import replicate, stamp_of
 

@@ -55,12 +55,17 @@ def space_of(vectors: VectorSpace | None) -> str:
 def save(folder: Path, corpus: Corpus, stamp: Stamp) -> None:
     """Write a corpus that was just built; raise OSError where that cannot be."""
     arrays = {name: np.ascontiguousarray(array) for name, array in _arrays(corpus).items()}
-    head = json.dumps({
-        "table": stamp.table, "generation": stamp.generation, "space": stamp.space,
-        "files": corpus.live_files, "chunks": corpus.live_chunks,
-        "lengths": corpus.total_lengths.tolist(),
-        "arrays": {n: [a.dtype.str, list(a.shape)] for n, a in arrays.items()},
-    }).encode()  # fmt: skip
+    head = json.dumps(
+        {
+            "table": stamp.table,
+            "generation": stamp.generation,
+            "space": stamp.space,
+            "files": corpus.live_files,
+            "chunks": corpus.live_chunks,
+            "lengths": corpus.total_lengths.tolist(),
+            "arrays": {n: [a.dtype.str, list(a.shape)] for n, a in arrays.items()},
+        }
+    ).encode()
     head += b" " * (-(len(head) + _PREFIX) % _ALIGNED)
     check = 0
     for array in arrays.values():
@@ -149,8 +154,10 @@ def _arrays(corpus: Corpus) -> dict[str, NDArray[Any]]:
     for name in _LISTS:
         starts, documents, counts = getattr(corpus, name).arrays
         found |= {
-            f"{name}_starts": starts, f"{name}_documents": documents, f"{name}_counts": counts
-        }  # fmt: skip
+            f"{name}_starts": starts,
+            f"{name}_documents": documents,
+            f"{name}_counts": counts,
+        }
     return found
 
 

@@ -16,7 +16,7 @@ from evercontext.domain.tool import Arguments, Caller, Effect, Tool, ToolResult
 from evercontext.errors import InvalidArguments
 from evercontext.events.log import EventLog
 from evercontext.files.path_names import parse
-from evercontext.index.folder import LONGEST_KEPT, MOST_RESULTS, TOP_K
+from evercontext.index.location import LONGEST_KEPT, MOST_RESULTS, TOP_K
 
 if TYPE_CHECKING:
     from evercontext.files.policy import FilePolicy
@@ -116,7 +116,7 @@ class _Door:
         """Answer a question."""
         if not arguments["query"].strip():
             raise InvalidArguments("query: it is empty")
-        from evercontext.index.asking import ask
+        from evercontext.index.partial_search import ask
 
         prefix = (arguments.get("filters") or {}).get("path_prefix")
         index = await self._open(caller)

@@ -149,8 +149,9 @@ def stamp(moment: datetime | None = None) -> str:
 def digest_of(content: str, salt: str = "") -> str:
     """One hash for all spellings of the same words: case, width and spacing do not count."""
     normal = " ".join(unicodedata.normalize("NFKC", content).casefold().split())
-    return hashlib.blake2b(f"{salt}\0{normal}".encode("utf-8", "surrogatepass"),
-                           digest_size=16).hexdigest()  # fmt: skip
+    return hashlib.blake2b(
+        f"{salt}\0{normal}".encode("utf-8", "surrogatepass"), digest_size=16
+    ).hexdigest()
 
 
 def gist_of(content: str) -> tuple[str, ...]:

@@ -11,10 +11,9 @@ from typing import Any
 from evercontext.domain.message import Message, ToolCall
 from evercontext.errors import StoreClash, StoreGone
 from evercontext.events.redaction import Clean, cleaned, unchanged
-from evercontext.memory.arrivals import LOCAL, SPOKEN, settled
-from evercontext.memory.queue import queue_of, unless_clashing
+from evercontext.memory.outbox import queue_of, unless_clashing
+from evercontext.memory.outbox_delivery import LOCAL, SPOKEN, messages_in, session_in, settled
 from evercontext.memory.sessions import now
-from evercontext.memory.waiting import messages_in, session_in
 from evercontext.storage.row_checksum import checksum
 from evercontext.storage.store import Row, Store
 
@@ -216,7 +215,7 @@ class MessageRepository:
         except StoreGone:
             if self._queue is None or not session_in(await self._queue.talk(session_id)):
                 raise
-            # Places from before it waited come first, whatever their number.
+            # Renumbering from before it waited come first, whatever their number.
             return await self._queue.take_back_talk(session_id, max(0, id - LOCAL))
         which = (session_id, id)
         async with self._store.transaction() as writing:
@@ -254,8 +253,16 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 def _stored(row: Row) -> StoredMessage:
-    fields = ("id", "session_id", "timestamp", "role", "tool_calls", "tool_results", "user_id",
-              "trace_id")  # fmt: skip
+    fields = (
+        "id",
+        "session_id",
+        "timestamp",
+        "role",
+        "tool_calls",
+        "tool_results",
+        "user_id",
+        "trace_id",
+    )
     return StoredMessage(**{name: row[name] for name in fields}, content=row["content"] or "")
 
 

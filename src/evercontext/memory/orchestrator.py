@@ -160,7 +160,7 @@ class RetrievalOrchestrator:
 
 def _analyse(corpus: Corpus, query: str, now: datetime) -> Question:
     """Take a question apart: words to look for, who is meant, when."""
-    from evercontext.memory.moments import find_moments
+    from evercontext.memory.date_phrases import find_date_ranges
     from evercontext.memory.question import meant_speakers, wanted_terms, wanted_words
     from evercontext.memory.ranking import Question
     from evercontext.retrieval.spelling import repair
@@ -177,7 +177,7 @@ def _analyse(corpus: Corpus, query: str, now: datetime) -> Question:
         terms=dict(list(wanted_terms(words).items())[:MOST_TERMS]),
         vector=encoder.pool(dict.fromkeys(words, 1.0)) if encoder else None,
         speakers=tuple(sorted(set(names.values()))),
-        moments=find_moments(text, now),
+        moments=find_date_ranges(text, now),
         now=now.timestamp(),
     )
 

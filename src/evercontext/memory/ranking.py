@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evercontext.memory.corpus import Corpus
+from evercontext.memory.date_phrases import DateRanges
 from evercontext.memory.encoding import ASKS
-from evercontext.memory.moments import Moments
 from evercontext.retrieval.bm25f import bm25, inverse_document_frequency
 from evercontext.retrieval.fusion import Scale, weighted_sum
 from evercontext.retrieval.postings import Floats, Ints
@@ -61,7 +61,7 @@ class Question:
     terms: Mapping[int, float]
     vector: Vector | None
     speakers: tuple[int, ...] = ()
-    moments: Moments = Moments()
+    moments: DateRanges = DateRanges()
     now: float = 0.0
 
 
@@ -264,7 +264,7 @@ def _recency(corpus: Corpus, question: Question, slots: Slots) -> Floats:
     return (1.0 / (1.0 + age / 30.0)).astype(np.float32)
 
 
-def _in_time(corpus: Corpus, moments: Moments, slots: Slots) -> NDArray[np.bool_]:
+def _in_time(corpus: Corpus, moments: DateRanges, slots: Slots) -> NDArray[np.bool_]:
     created = corpus.created.values[slots]
     inside = np.isin(corpus.months.values[slots], moments.months)
     for span in moments.spans:

@@ -66,10 +66,16 @@ async def search(
     sql = _SEARCH.replace("{conditions}", " AND ".join(conditions))
     rows = await store.fetch_all(sql, (*who, *values, limit), seconds=SECONDS)
     return [
-        Hit(r["session_id"], r["title"], r["timestamp"], r["role"],
-            excerpt(r["content"] or "", words[0]), r["id"])
+        Hit(
+            r["session_id"],
+            r["title"],
+            r["timestamp"],
+            r["role"],
+            excerpt(r["content"] or "", words[0]),
+            r["id"],
+        )
         for r in rows
-    ]  # fmt: skip
+    ]
 
 
 def excerpt(text: str, word: str) -> str:

@@ -14,9 +14,8 @@ from typing import Any
 
 from evercontext.errors import StoreClash, StoreGone
 from evercontext.events.redaction import Clean, cleaned, unchanged
-from evercontext.memory.arrivals import apply_change, insert_session, metadata_of
-from evercontext.memory.queue import queue_of, unless_clashing
-from evercontext.memory.waiting import session_in
+from evercontext.memory.outbox import queue_of, unless_clashing
+from evercontext.memory.outbox_delivery import apply_change, insert_session, metadata_of, session_in
 from evercontext.process.process_identity import is_alive, owner_of
 from evercontext.storage.store import Row, Store
 
@@ -120,8 +119,9 @@ class SessionRepository:
         """Return a session by its whole id (a UUID object will do)."""
         try:
             await self._delivered()
-            row = await self._store.fetch_one(f"{_COLUMNS} WHERE s.id = ? GROUP BY s.id",
-                                              (str(id),))  # fmt: skip
+            row = await self._store.fetch_one(
+                f"{_COLUMNS} WHERE s.id = ? GROUP BY s.id", (str(id),)
+            )
         except StoreGone:
             row = session_in(await self._queue.talk(str(id))) if self._queue else None
             if row is None:
@@ -246,6 +246,15 @@ def _may_live(row: Row, shared: bool) -> bool:
 
 
 def _session(row: Row) -> Session:
-    fields = ("id", "project_path", "model_used", "started_at", "ended_at", "user_id", "title",
-              "messages", "last_at")  # fmt: skip
+    fields = (
+        "id",
+        "project_path",
+        "model_used",
+        "started_at",
+        "ended_at",
+        "user_id",
+        "title",
+        "messages",
+        "last_at",
+    )
     return Session(**{name: row[name] for name in fields}, metadata=metadata_of(row))

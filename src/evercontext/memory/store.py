@@ -11,7 +11,6 @@ from typing import Any
 from evercontext.domain.memory import MemoryType, SourceType
 from evercontext.errors import StoreClash, StoreGone, UsageError
 from evercontext.events.redaction import Clean, cleaned, unchanged
-from evercontext.memory.arrivals import encoded, supersede
 from evercontext.memory.memory_table import (
     COLUMNS,
     DIGEST,
@@ -26,7 +25,8 @@ from evercontext.memory.memory_table import (
     seen_by,
     stamp,
 )
-from evercontext.memory.queue import queue_of, unless_clashing
+from evercontext.memory.outbox import queue_of, unless_clashing
+from evercontext.memory.outbox_delivery import encoded, supersede
 from evercontext.storage.row_checksum import checksum
 from evercontext.storage.store import Store
 

@@ -8,7 +8,7 @@ from typing import Any
 from evercontext.domain.memory import MemoryType, RetrievalOptions, RetrievedMemory, SourceType
 from evercontext.domain.tool import Arguments, Caller, Effect, Tool, ToolResult
 from evercontext.errors import NotFound
-from evercontext.memory.moments import day_of
+from evercontext.memory.date_phrases import day_of
 from evercontext.memory.orchestrator import LONGEST_QUESTION, RetrievalOrchestrator
 from evercontext.memory.store import LONGEST, QUEUED, MemoryStore
 
