@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from evercontext.retrieval.static_vectors import Pieces, root_counts, words_of
 
+from evercontext.retrieval.static_vectors import Pieces, root_counts, words_of
 from training import dataset, vocabulary
 from training.fingerprints import fingerprint
 from training.teacher import Teacher
