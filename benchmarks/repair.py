@@ -54,8 +54,13 @@ async def is_sound(sample: Sample, folder: Path) -> bool:
     return found.verdict == "verified"
 
 
-async def by_fixers(title: str, samples: tuple[Sample, ...], mutations: tuple[Mutation, ...],
-                    seed: int, folder: Path) -> bool:  # fmt: skip
+async def by_fixers(
+    title: str,
+    samples: tuple[Sample, ...],
+    mutations: tuple[Mutation, ...],
+    seed: int,
+    folder: Path,
+) -> bool:
     """Print a table of what the fixers alone did; True if all was as it must be."""
     print(f"\n{title}, seed {seed}: fixers alone")
     trials: list[Trial] = []
@@ -66,15 +71,20 @@ async def by_fixers(title: str, samples: tuple[Sample, ...], mutations: tuple[Mu
         trials.append(trial)
         ended = "mended" if trial.green else "left red"
         ended += ", WORSE" if trial.worse else ""
-        print(f"  {sample.name:18} {mutation.name:22} {trial.before:>22} → {trial.after:22}"
-              f" {ended:9} {trial.moves} moves  {trial.detail}", flush=True)  # fmt: skip
+        print(
+            f"  {sample.name:18} {mutation.name:22} {trial.before:>22} → {trial.after:22}"
+            f" {ended:9} {trial.moves} moves  {trial.detail}",
+            flush=True,
+        )
     green = [trial for trial in trials if trial.green]
     quick = [trial for trial in green if trial.moves <= MOVES]
     worse = [trial for trial in trials if trial.worse]
     moves = sum(trial.moves for trial in green) / len(green) if green else 0.0
     share = f"{len(green)} mended ({len(green) / len(trials):.0%})"
-    print(f"  {title}: {len(trials)} broken, {share}, {len(quick)} within {MOVES} moves, "
-          f"mean {moves:.2f} moves, {len(worse)} worse")  # fmt: skip
+    print(
+        f"  {title}: {len(trials)} broken, {share}, {len(quick)} within {MOVES} moves, "
+        f"mean {moves:.2f} moves, {len(worse)} worse"
+    )
     return len(quick) == len(trials) and not worse
 
 
@@ -89,8 +99,11 @@ async def by_model(samples: tuple[Sample, ...], seed: int, folder: Path) -> bool
         steps, status = await _with_model(sample, mutation, seed, folder / "model")
         good = good and not alone.worse and status == "done"
         left = "as it was" if alone.untouched else "changed"
-        print(f"  {sample.name:18} {mutation.name:22} {alone.before:>22} → {alone.after:22} {left};"
-              f" with the model: {status}, {steps}", flush=True)  # fmt: skip
+        print(
+            f"  {sample.name:18} {mutation.name:22} {alone.before:>22} → {alone.after:22} {left};"
+            f" with the model: {status}, {steps}",
+            flush=True,
+        )
     return good
 
 
@@ -105,8 +118,10 @@ async def _with_model(
             continue
         place = folder / re.sub(r"\W+", "-", key)
         lay_out(place / "project", files)
-        turns = [*_turns(files, "agent", {"NOTES.md": "a note\n"}),
-                 *_turns(files, "repair", _differences(sample, files))]  # fmt: skip
+        turns = [
+            *_turns(files, "agent", {"NOTES.md": "a note\n"}),
+            *_turns(files, "repair", _differences(sample, files)),
+        ]
         name = testing.write_script(place / "script.jsonl", turns)
         steps: list[RepairAttempt] = []
 
@@ -129,9 +144,10 @@ def _differences(sample: Sample, files: dict[str, str]) -> dict[str, str]:
 
 
 def _turns(files: dict[str, str], role: str, wanted: dict[str, str]) -> list[dict[str, object]]:
-    calls = [{"name": "write_file", "arguments": {"path": path, "content": text,
-                                                  "mode": "overwrite"}}
-             for path, text in wanted.items()]  # fmt: skip
+    calls = [
+        {"name": "write_file", "arguments": {"path": path, "content": text, "mode": "overwrite"}}
+        for path, text in wanted.items()
+    ]
     return [{"role": role, "tool_calls": calls}, {"role": role, "text": "Done."}]
 
 

@@ -65,7 +65,7 @@ TESTED_THROUGH = {
     "cli/chat/view.py": "journeys/test_chat.py",
     "cli/chat/words.py": "journeys/test_chat.py",
     "cli/checkup.py": "cli/test_doctor.py",
-    "cli/console.py": "server/console/test_door.py",
+    "cli/console.py": "server/console/test_application.py",
     "cli/hook.py": "cli/test_search.py",
     "cli/index.py": "cli/test_search.py",
     "cli/indexes.py": "cli/test_search.py",
@@ -88,10 +88,10 @@ TESTED_THROUGH = {
     "models/claude_client.py": "test_bridge.py",
     "models/key_check.py": "cli/test_setup.py",
     "models/json_reply.py": "models/test_json_protocol.py",
-    "models/listening.py": "models/test_contract.py",
+    "models/model_stream.py": "models/test_contract.py",
     "models/vendors/reply.py": "models/vendors/test_codex.py",
-    "models/plugged.py": "test_plugins.py",
-    "models/windows.py": "models/test_openai.py",
+    "models/plugin_models.py": "test_plugins.py",
+    "models/context_windows.py": "models/test_openai.py",
     "process/bubblewrap.py": "process/test_sandbox.py",
     "process/confinement.py": "process/test_sandbox.py",
     "process/landlock.py": "process/test_sandbox.py",
@@ -109,11 +109,11 @@ TESTED_THROUGH = {
     "server/asgi.py": "hostile/test_gateway_http.py",
     "cli/client_files.py": "cli/test_servers.py",
     "server/connection.py": "hostile/test_gateway_http.py",
-    "server/console/figures.py": "server/console/test_pages.py",
-    "server/console/finding.py": "server/console/test_pages.py",
+    "server/console/statistics.py": "server/console/test_pages.py",
+    "server/console/search.py": "server/console/test_pages.py",
     "server/console/memories.py": "server/console/test_pages.py",
-    "server/console/talks.py": "server/console/test_pages.py",
-    "server/console/toolshed.py": "server/console/test_pages.py",
+    "server/console/sessions.py": "server/console/test_pages.py",
+    "server/console/tools.py": "server/console/test_pages.py",
     "server/docs.py": "server/test_rest.py",
     "server/exposed_tools.py": "server/test_rest.py",
     "mcp/json_rpc.py": "server/test_evaluator.py",
@@ -153,9 +153,9 @@ SQL_FROM_PARTS = {
 }
 OPENERS = {
     "our own data, inside the package": """
-        agent/briefing.py agent/compaction.py agent/repair/briefing.py catalog/synonyms.py
+        agent/briefing.py agent/compaction.py agent/repair/repair_prompt.py catalog/synonyms.py
         cli/chat/words.py context/token_estimate.py evaluation/writer.py index/languages.py
-        index/ranking.py models/embedders/word_pieces.py retrieval/japanese.py
+        index/ranking.py models/embedders/wordpiece.py retrieval/japanese.py
         server/console/assets.py storage/migrate.py
     """,
     "our own files, in the user's home folder": """
@@ -172,7 +172,7 @@ OPENERS = {
         index/remote_ingest.py index/worker_pool.py index/lease.py index/snapshot.py
     """,
     "a path that the user typed or set for this; a pipe is welcome": """
-        cli/evaluate.py cli/plan_file.py cli/sessions.py cli/tools.py evaluation/template.py
+        cli/evaluate.py cli/plan_file.py cli/sessions.py cli/tools.py evaluation/prompt_template.py
         models/scripted.py
     """,
     "the terminal, and nothing in its place": "cli/ask.py cli/failure.py cli/main.py",

@@ -12,10 +12,19 @@ def asked(text: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "text",
-    ["Send GET or DELETE.", "It is OFF.", "QXZ is short for something.", "The QXZ (a header).",
-     "A quick xenon zone, QXZ.", "Set `qxz` first. QXZ is read once.", "# About QXZ\n\nQXZ helps.",
-     "```sh\nqxz run\n```\n\nStart QXZ.", "The Qxz tool. QXZ again.", "QXZ とは道具です。"],
-)  # fmt: skip
+    [
+        "Send GET or DELETE.",
+        "It is OFF.",
+        "QXZ is short for something.",
+        "The QXZ (a header).",
+        "A quick xenon zone, QXZ.",
+        "Set `qxz` first. QXZ is read once.",
+        "# About QXZ\n\nQXZ helps.",
+        "```sh\nqxz run\n```\n\nStart QXZ.",
+        "The Qxz tool. QXZ again.",
+        "QXZ とは道具です。",
+    ],
+)
 def test_what_is_common_or_defined_is_not_asked_about(text: str) -> None:
     assert asked(text) == []
 

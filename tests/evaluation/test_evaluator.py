@@ -13,20 +13,22 @@ from evercontext import testing
 from evercontext.domain.event import EvaluationState, Event, Notice
 from evercontext.errors import InvalidArguments, JudgeProblem
 from evercontext.evaluation.evaluator import Evaluator
-from evercontext.evaluation.improve import Stop, Version, improve
+from evercontext.evaluation.improve import StopReason, Version, improve
 from evercontext.evaluation.judges import Candidate, CodexJudge, Judge, ModelJudge
 from evercontext.evaluation.local_judge import LocalJudge
+from evercontext.evaluation.prompt_template import packaged
 from evercontext.evaluation.rubric import Evaluation
-from evercontext.evaluation.template import packaged
 from evercontext.evaluation.writer import ModelWriter
 from evercontext.events.log import EventLog
 from evercontext.models.vendor_cli import VendorCli
 from evercontext.models.vendors.codex import Codex
 
-JUDGED = json.dumps({
-    "rubric_scores": {"completeness": 9, "accuracy": 9, "clarity": 9, "usability": 9},
-    "suggestions": ["more"],
-})  # fmt: skip
+JUDGED = json.dumps(
+    {
+        "rubric_scores": {"completeness": 9, "accuracy": 9, "clarity": 9, "usability": 9},
+        "suggestions": ["more"],
+    }
+)
 
 
 class Bench:
@@ -233,7 +235,7 @@ def scored(score: float, target: float = 8.0) -> Evaluation:
     return Evaluation(score, {}, score >= target, ())
 
 
-async def run_loop(scores: list[float], rounds: int = 5) -> tuple[list[float], float, Stop]:
+async def run_loop(scores: list[float], rounds: int = 5) -> tuple[list[float], float, StopReason]:
     left = list(scores)
 
     async def evaluate(content: str, number: int) -> Evaluation:
@@ -251,15 +253,15 @@ async def run_loop(scores: list[float], rounds: int = 5) -> tuple[list[float], f
 @pytest.mark.parametrize(
     ("scores", "tried", "best", "stop"),
     [
-        ([9.0], 1, 9.0, Stop.PASSED),
-        ([2.0, 5.0, 8.0], 3, 8.0, Stop.PASSED),
-        ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 6, 6.0, Stop.ROUNDS),
-        ([5.0, 5.2, 5.4, 5.6, 7.0], 4, 5.6, Stop.STAGNATION),
-        ([5.0, 3.0, 2.0, 1.0, 7.0], 4, 5.0, Stop.STAGNATION),
+        ([9.0], 1, 9.0, StopReason.PASSED),
+        ([2.0, 5.0, 8.0], 3, 8.0, StopReason.PASSED),
+        ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 6, 6.0, StopReason.ROUNDS),
+        ([5.0, 5.2, 5.4, 5.6, 7.0], 4, 5.6, StopReason.STAGNATION),
+        ([5.0, 3.0, 2.0, 1.0, 7.0], 4, 5.0, StopReason.STAGNATION),
     ],
 )
 async def test_the_loop_stops_by_its_rules_and_keeps_the_best(
-    scores: list[float], tried: int, best: float, stop: Stop
+    scores: list[float], tried: int, best: float, stop: StopReason
 ) -> None:
     found = await run_loop(scores)
     assert (len(found[0]), found[1], found[2]) == (tried, best, stop)
@@ -283,7 +285,7 @@ async def test_a_scripted_writer_makes_a_bad_document_better(bench: Bench) -> No
         return await evaluator.evaluate(content, target=6.0, iteration=number)
 
     found = await improve(bad, evaluate, writer.revise, rounds=5)
-    assert found.stop is Stop.PASSED
+    assert found.stop is StopReason.PASSED
     assert found.best.content == better
     assert found.versions[0].content == bad
 
@@ -295,4 +297,4 @@ async def test_a_writer_that_changes_nothing_ends_the_loop(bench: Bench) -> None
     async def revise(version: Version) -> str:
         return version.content
 
-    assert (await improve("x", evaluate, revise, rounds=5)).stop is Stop.UNCHANGED
+    assert (await improve("x", evaluate, revise, rounds=5)).stop is StopReason.UNCHANGED

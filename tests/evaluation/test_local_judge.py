@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from evercontext.evaluation.checks import examine
 from evercontext.evaluation.document import Document
+from evercontext.evaluation.judge_messages import _PHRASES, phrase
 from evercontext.evaluation.local_judge import judge
-from evercontext.evaluation.phrases import _PHRASES, phrase
 from evercontext.evaluation.rubric import Rubric
 
 GOOD = """# Tidy
@@ -119,10 +119,38 @@ def test_any_text_is_judged_without_failing(text: str) -> None:
 
 
 HOSTILE = [
-    "[", "[](", "[a]( ", "](", " #", " ", "# a\n\nb\n\n", "a\n\n", "a b. ", "あ。", "`a ",
-    "| a |\n", "a ", "\u0327\u0301", "```\na\n```\n", "```\n\n", "TODO ", "[a](#b) ", "# a\n",
-    "- a\n", "(", "ABCD ", "a\n-----\n", "\t", "\r\n", "\0", "😀", "`", "http://a ", "x", "\ud800",
-]  # fmt: skip
+    "[",
+    "[](",
+    "[a]( ",
+    "](",
+    " #",
+    " ",
+    "# a\n\nb\n\n",
+    "a\n\n",
+    "a b. ",
+    "あ。",
+    "`a ",
+    "| a |\n",
+    "a ",
+    "\u0327\u0301",
+    "```\na\n```\n",
+    "```\n\n",
+    "TODO ",
+    "[a](#b) ",
+    "# a\n",
+    "- a\n",
+    "(",
+    "ABCD ",
+    "a\n-----\n",
+    "\t",
+    "\r\n",
+    "\0",
+    "😀",
+    "`",
+    "http://a ",
+    "x",
+    "\ud800",
+]
 
 
 @pytest.mark.case(131)
@@ -136,10 +164,18 @@ def test_hostile_documents_are_judged_in_bounded_work(piece: str) -> None:
 @pytest.mark.case(131)
 @pytest.mark.parametrize(
     "code",
-    ["python\n" + "(" * 5000, "python\n" + "not " * 4000, "python\na" + ".b" * 9000,
-     "python\n" + "-" * 19_000 + "1", "json\n" + "[" * 19_000, "toml\na=" + "[" * 19_000,
-     "python\n\0", "python\n\ud800", "json\n" + "9" * 5000],
-)  # fmt: skip
+    [
+        "python\n" + "(" * 5000,
+        "python\n" + "not " * 4000,
+        "python\na" + ".b" * 9000,
+        "python\n" + "-" * 19_000 + "1",
+        "json\n" + "[" * 19_000,
+        "toml\na=" + "[" * 19_000,
+        "python\n\0",
+        "python\n\ud800",
+        "json\n" + "9" * 5000,
+    ],
+)
 def test_hostile_code_is_only_code_that_does_not_parse(code: str) -> None:
     assert 0 <= score(f"# T\n\n```{code}\n```\n") <= 10
 
@@ -153,8 +189,9 @@ def test_badges_and_links_with_titles_are_read() -> None:
     badge = '[![build](https://x.example/b.svg)](https://x.example) and [a]( <b_(c).md> "title")'
     links = Document.parse(f"# T\n\n{badge}\n").links
     assert [(link.target, link.image) for link in links] == [
-        ("https://x.example/b.svg", True), ("b_(c).md", False),
-    ]  # fmt: skip
+        ("https://x.example/b.svg", True),
+        ("b_(c).md", False),
+    ]
 
 
 def test_a_heading_keeps_what_belongs_to_its_name() -> None:
@@ -207,14 +244,30 @@ def test_every_phrase_is_there_in_both_languages() -> None:
 @pytest.mark.parametrize(
     ("heading", "begins"),
     [
-        ("Try it", True), ("Trying it out", True), ("First steps", True), ("Using Tidy", True),
-        ("A walkthrough", True), ("Demo", True), ("Tidy in action", True), ("Use", True),
-        ("試す", True), ("お試し", True), ("クイックスタート", True), ("セットアップ", True),
-        ("動かしてみる", True), ("入門", True), ("チュートリアル", True), ("使ってみる", True),
-        ("Country codes", False), ("Reused parts", False), ("試験", False), ("Licence", False),
-        ("Demography", False), ("設計", False),
+        ("Try it", True),
+        ("Trying it out", True),
+        ("First steps", True),
+        ("Using Tidy", True),
+        ("A walkthrough", True),
+        ("Demo", True),
+        ("Tidy in action", True),
+        ("Use", True),
+        ("試す", True),
+        ("お試し", True),
+        ("クイックスタート", True),
+        ("セットアップ", True),
+        ("動かしてみる", True),
+        ("入門", True),
+        ("チュートリアル", True),
+        ("使ってみる", True),
+        ("Country codes", False),
+        ("Reused parts", False),
+        ("試験", False),
+        ("Licence", False),
+        ("Demography", False),
+        ("設計", False),
     ],
-)  # fmt: skip
+)
 def test_headings_that_say_how_to_begin(heading: str, begins: bool) -> None:
     words = "It sorts the files of a folder by their kind and can be undone. " * 12
     document = f"# Tidy\n\n{words}\n\n## {heading}\n\n{words}\n"

@@ -39,8 +39,11 @@ def test_default_weights_and_a_score_computed_here() -> None:
 @pytest.mark.contract("L20")
 def test_weights_are_normalised() -> None:
     assert Rubric.of({"completeness": 2, "accuracy": 2}).weights == {
-        "completeness": 0.5, "accuracy": 0.5, "clarity": 0.0, "usability": 0.0,
-    }  # fmt: skip
+        "completeness": 0.5,
+        "accuracy": 0.5,
+        "clarity": 0.0,
+        "usability": 0.0,
+    }
     assert Rubric.of({"tone": 3, "facts": 1}).weights == {"tone": 0.75, "facts": 0.25}
 
 
@@ -80,12 +83,21 @@ def test_a_bad_target_is_refused(target: Any) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "no json", "{", "[]", '{"score": 5}', '{"rubric_scores": [1]}',
-        said(rubric_scores={**FOUR, "clarity": 99}), said(rubric_scores={**FOUR, "clarity": -1}),
-        said(rubric_scores={"clarity": 5}), said(rubric_scores={**FOUR, "clarity": "9"}),
-        said(score=99), said(suggestions="one"), "{" * 50_000,
+        "",
+        "no json",
+        "{",
+        "[]",
+        '{"score": 5}',
+        '{"rubric_scores": [1]}',
+        said(rubric_scores={**FOUR, "clarity": 99}),
+        said(rubric_scores={**FOUR, "clarity": -1}),
+        said(rubric_scores={"clarity": 5}),
+        said(rubric_scores={**FOUR, "clarity": "9"}),
+        said(score=99),
+        said(suggestions="one"),
+        "{" * 50_000,
     ],
-)  # fmt: skip
+)
 def test_a_judgement_that_is_none_is_an_error_never_clamped(text: str) -> None:
     with pytest.raises(JudgeInvalid):
         read_judgement(text, Rubric.of(), "judge")

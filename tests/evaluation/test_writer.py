@@ -6,7 +6,7 @@ import pytest
 
 from evercontext import testing
 from evercontext.domain.model import Request
-from evercontext.evaluation.improve import Refused, Version
+from evercontext.evaluation.improve import RefusedRevision, Version
 from evercontext.evaluation.rubric import Evaluation, Suggestion
 from evercontext.evaluation.writer import ModelWriter
 from evercontext.models.scripted import ScriptedModel
@@ -58,7 +58,7 @@ async def test_a_model_that_leaves_lines_out_is_asked_once_more(tmp_path: Path) 
     made = await writer(tmp_path, lazy, NEW)[0].revise(version())
     assert made == NEW
     refused = await writer(tmp_path, lazy, lazy)[0].revise(version())
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedRevision)
     assert "... rest of the document unchanged" in refused.reasons[0]
 
 

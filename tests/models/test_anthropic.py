@@ -28,7 +28,7 @@ from evercontext.errors import (
     RateLimited,
 )
 from evercontext.models.anthropic import AnthropicModel, turns
-from evercontext.models.wire_names import WireNames
+from evercontext.models.tool_names import WireNames
 from tests.models.wire_server import Answer, WireServer, error, sse, wire_server
 
 LINT = ToolSpec("run.lint", "Lints.", {"type": "object", "properties": {}})

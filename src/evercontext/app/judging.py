@@ -14,12 +14,12 @@ from evercontext.app.models import (
 )
 from evercontext.app.redaction import redactor
 from evercontext.errors import ModelProblem, StoreProblem, UsageError
-from evercontext.evaluation import template as templates
+from evercontext.evaluation import prompt_template as templates
 from evercontext.evaluation.evaluator import Evaluator
 from evercontext.evaluation.history import EvaluationHistory, Occasion
 from evercontext.evaluation.judges import Candidate, CodexJudge, Judge, ModelJudge
 from evercontext.evaluation.local_judge import LocalJudge
-from evercontext.evaluation.template import Template
+from evercontext.evaluation.prompt_template import Template
 from evercontext.evaluation.versions import Versions
 from evercontext.events.log import EventLog
 from evercontext.settings import Settings, process_environment
@@ -84,8 +84,8 @@ async def open_judge(
     ``name`` is ``local``, ``codex`` or a model; unset, ``USE_MOCK_EVALUATOR`` decides, and unset
     too: codex if its version fits, else the configured model, else the local judge.
     """
-    template, warning = templates.load(settings.evaluation_prompt_path)
-    candidates = await _candidates(settings, template, stack, name)
+    prompt_template, warning = templates.load(settings.evaluation_prompt_path)
+    candidates = await _candidates(settings, prompt_template, stack, name)
     reasons: list[str] = []
     for number, candidate in enumerate(candidates):
         try:
@@ -101,18 +101,18 @@ async def open_judge(
 
 
 async def _candidates(
-    settings: Settings, template: Template, stack: AsyncExitStack, name: str | None
+    settings: Settings, prompt_template: Template, stack: AsyncExitStack, name: str | None
 ) -> list[Candidate]:
     async def local() -> Judge:
         return LocalJudge()
 
     async def codex() -> Judge:
-        return CodexJudge(codex_judge_model(settings), template)
+        return CodexJudge(codex_judge_model(settings), prompt_template)
 
     async def fitting_codex() -> Judge:
         model = codex_judge_model(settings)
         await model.facts()
-        return CodexJudge(model, template)
+        return CodexJudge(model, prompt_template)
 
     def of_model(model_name: str, reason: str) -> Candidate:
         async def judge() -> Judge:
@@ -120,7 +120,7 @@ async def _candidates(
             own = replace(settings, model_retries=0)
             model = await open_model(own, canonical_name(model_name))
             stack.push_async_callback(model.aclose)
-            return ModelJudge(model, template)
+            return ModelJudge(model, prompt_template)
 
         return Candidate(model_name, reason, judge)
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from evercontext.agent.baseline import NewFailures
 from evercontext.agent.repair.edits import Proposal
-from evercontext.agent.repair.mender import Mender
+from evercontext.agent.repair.repairer import Repairer
 from evercontext.agent.verify import (
     Check,
     Checker,
@@ -56,7 +56,7 @@ def checked_and_mended(
         return checker, no_repair
     rounds = 0 if tiny else settings.repair_rounds
     root = str(settings.root.resolve())
-    mender = Mender(checker, workspace, checker.events, root, rounds)
+    mender = Repairer(checker, workspace, checker.events, root, rounds)
     return mender.check, mender
 
 
@@ -84,7 +84,7 @@ async def mend_project(
     root, kinds = app.settings.root.resolve(), tuple(map(Check, _kinds(app.settings)))
     before_now = CheckedBefore(app.settings.traces, root)
     checker = Checker(app.toolbox, app.events, lambda changed: kinds, before_now, root)
-    mender = Mender(checker, app.workspace, app.events, str(root), rounds=0, everywhere=True)
+    mender = Repairer(checker, app.workspace, app.events, str(root), rounds=0, everywhere=True)
     caller = Caller(trace_id, Door.RUN, Mode.AGENT)
     before = await mender.check(caller, Scope())
     toolbox = app.toolbox.behind(gate) if gate else app.toolbox

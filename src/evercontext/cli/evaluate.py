@@ -111,7 +111,7 @@ async def judge_all(
 
 def plain_text(path: Path) -> str:
     """Read a document as judges see it: without byte order mark, with ``\\n`` between lines."""
-    from evercontext.evaluation.form import plain
+    from evercontext.evaluation.text_format import plain
 
     return plain(read_document(path))
 

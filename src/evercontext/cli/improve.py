@@ -19,8 +19,8 @@ from evercontext.cli.scores import bar
 from evercontext.cli.terminal import Screen, one_line
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import ConfigError, EverContextError, UsageError
-from evercontext.evaluation.form import Form, plain
-from evercontext.evaluation.place import Place, Seen
+from evercontext.evaluation.target_file import FileState, TargetFile
+from evercontext.evaluation.text_format import TextFormat, plain
 from evercontext.evaluation.versions import Versions
 from evercontext.settings import Settings
 
@@ -94,9 +94,9 @@ class Job:
 
     file: Path
     raw: str
-    form: Form
-    place: Place
-    seen: Seen
+    form: TextFormat
+    place: TargetFile
+    seen: FileState
     trace_id: str
     versions: Versions
 
@@ -108,10 +108,10 @@ class Job:
 
         raw = read_document(file)
         policy = document_rules(settings, 4 * LARGEST)
-        place = Place.of(target, settings.root, policy, settings.home)
-        seen = place.look()
+        place = TargetFile.of(target, settings.root, policy, settings.home)
+        seen = place.inspect()
         versions = Versions(settings.home)
-        return cls(file, raw, Form.of(raw), place, seen, new_trace_id(), versions)
+        return cls(file, raw, TextFormat.of(raw), place, seen, new_trace_id(), versions)
 
     @property
     def kept(self) -> Path:
@@ -120,18 +120,18 @@ class Job:
 
     def keep(self, version: Version) -> None:
         """Keep a version; the original to the byte."""
-        text = self.form.dress(version.content) if version.number else self.raw
+        text = self.form.apply(version.content) if version.number else self.raw
         data = text.encode("utf-8", "replace")
         self.versions.keep(self.trace_id, version.number, self.file.name, data)
 
     def keep_refused(self, number: int, content: str) -> Path:
         """Keep a text that was not taken, for somebody who wants to look at it."""
-        data = self.form.dress(content).encode("utf-8", "replace")
+        data = self.form.apply(content).encode("utf-8", "replace")
         return self.versions.keep(self.trace_id, number, f"not-taken-{self.file.name}", data)
 
     def write(self, content: str) -> None:
         """Put a version where the user wants it."""
-        text = self.form.dress(content).encode("utf-8", "replace").decode("utf-8")
+        text = self.form.apply(content).encode("utf-8", "replace").decode("utf-8")
         self.place.write(self.seen, text, self.trace_id)
 
 
@@ -178,7 +178,7 @@ async def _improve(
 def _report(
     screen: Screen, settings: Settings, job: Job, found: Improvement, as_json: bool
 ) -> None:
-    from evercontext.evaluation.losses import losses
+    from evercontext.evaluation.content_loss import losses
 
     best, first, refused = found.best, found.versions[0], found.refused
     lost = [loss.text for loss in losses(first.content, best.content)] if best.number else []

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evercontext.evaluation.document import Document
-from evercontext.evaluation.finding import Finding, say
+from evercontext.evaluation.issue import Issue, describe
 
 _ACRONYM = re.compile(r"(?<![\w./`-])([A-Z]{3,6})(?![\w./`-])")
 _COMMON = """
@@ -36,7 +36,7 @@ _EXPLAINED = re.compile(
 )
 
 
-def unexplained(document: Document, base: Path | None) -> Iterator[Finding]:
+def unexplained(document: Document, base: Path | None) -> Iterator[Issue]:
     """Abbreviations that nobody explained and that the document defines nowhere."""
     told = set(_KNOWN)
     defined: set[str] | None = None
@@ -48,8 +48,8 @@ def unexplained(document: Document, base: Path | None) -> Iterator[Finding]:
             told.add(word)
             defined = _defined(document) if defined is None else defined
             if word not in defined and not _is_explained(paragraph.text, found):
-                said = say(document, "unexplained", what=word)
-                yield Finding("clarity", paragraph.line, 0.02, said)
+                said = describe(document, "unexplained", what=word)
+                yield Issue("clarity", paragraph.line, 0.02, said)
 
 
 def _defined(document: Document) -> set[str]:

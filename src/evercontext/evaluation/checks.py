@@ -16,9 +16,9 @@ from threading import Lock
 from evercontext.domain.toml import read_toml
 from evercontext.evaluation.abbreviations import unexplained
 from evercontext.evaluation.document import Document, Fence
-from evercontext.evaluation.finding import Check, Finding, say
-from evercontext.evaluation.phrases import phrase
-from evercontext.evaluation.substance import few_words, no_order, said_again
+from evercontext.evaluation.gibberish import few_words, no_order, said_again
+from evercontext.evaluation.issue import Check, Issue, describe
+from evercontext.evaluation.judge_messages import phrase
 
 SHORT_WORDS = 60
 FULL_WORDS = 800
@@ -53,37 +53,37 @@ _DRAWN = re.compile(r"[─│┌┐└┘├┤┬┴┼═║▼▲►◄]|\+-{
 _ENDS = re.compile(r"[.!?。！？:：)）」』\]`>*_\"'”…|]\s*$")
 
 
-def too_short(document: Document, base: Path | None) -> Iterator[Finding]:
+def too_short(document: Document, base: Path | None) -> Iterator[Issue]:
     """There is hardly anything there."""
     if (new := document.content - document.repeated) < SHORT_WORDS:
         missing = 1 - new / SHORT_WORDS
-        said = say(document, "short", n=new)
+        said = describe(document, "short", n=new)
         # It goes on where `thin` begins: a word more never costs anything.
-        yield Finding("completeness", 1, 0.25 + 0.45 * missing, said)
+        yield Issue("completeness", 1, 0.25 + 0.45 * missing, said)
 
 
-def thin(document: Document, base: Path | None) -> Iterator[Finding]:
+def thin(document: Document, base: Path | None) -> Iterator[Issue]:
     """More than a stub, less than a reader wants."""
     if SHORT_WORDS <= (new := document.content - document.repeated) < FULL_WORDS:
         missing = 1 - new / FULL_WORDS
-        said = say(document, "thin", n=new)
-        yield Finding("completeness", 1, 0.25 * missing, said)
+        said = describe(document, "thin", n=new)
+        yield Issue("completeness", 1, 0.25 * missing, said)
 
 
-def no_usage(document: Document, base: Path | None) -> Iterator[Finding]:
+def no_usage(document: Document, base: Path | None) -> Iterator[Issue]:
     """No section says how to begin."""
     if document.words >= SHORT_WORDS and not any(_USAGE.search(h.text) for h in document.headings):
-        yield Finding("usability", 1, 0.1, say(document, "no usage"))
+        yield Issue("usability", 1, 0.1, describe(document, "no usage"))
 
 
-def no_title(document: Document, base: Path | None) -> Iterator[Finding]:
+def no_title(document: Document, base: Path | None) -> Iterator[Issue]:
     """A document begins with what it is."""
     if not any(heading.level == 1 for heading in document.headings):
         weight = 0.05 if document.headings else 0.12
-        yield Finding("completeness", 1, weight, say(document, "no title"))
+        yield Issue("completeness", 1, weight, describe(document, "no title"))
 
 
-def empty_sections(document: Document, base: Path | None) -> Iterator[Finding]:
+def empty_sections(document: Document, base: Path | None) -> Iterator[Issue]:
     """A heading promises something."""
     parts = sorted([p.line for p in document.paragraphs] + [f.line for f in document.fences])
     followers = [*document.headings[1:], None]
@@ -92,16 +92,16 @@ def empty_sections(document: Document, base: Path | None) -> Iterator[Finding]:
         next_part = bisect_right(parts, here.line)
         filled = next_part < len(parts) and (not following or parts[next_part] < following.line)
         if not deeper and not filled:
-            said = say(document, "empty section", what=here.text)
-            yield Finding("completeness", here.line, 0.12, said)
+            said = describe(document, "empty section", what=here.text)
+            yield Issue("completeness", here.line, 0.12, said)
 
 
-def placeholders(document: Document, base: Path | None) -> Iterator[Finding]:
+def placeholders(document: Document, base: Path | None) -> Iterator[Issue]:
     """Words that say: not written yet."""
     for paragraph in document.paragraphs:
         for found in _PLACEHOLDER.finditer(paragraph.text):
-            said = say(document, "promise", what=found[0])
-            yield Finding("completeness", paragraph.line, 0.25, said)
+            said = describe(document, "promise", what=found[0])
+            yield Issue("completeness", paragraph.line, 0.25, said)
 
 
 def written(document: Document) -> int:
@@ -110,23 +110,23 @@ def written(document: Document) -> int:
     return max(0, document.content - document.repeated - promised)
 
 
-def cut_off(document: Document, base: Path | None) -> Iterator[Finding]:
+def cut_off(document: Document, base: Path | None) -> Iterator[Issue]:
     """The end is missing."""
     last = document.paragraphs[-1] if document.paragraphs else None
     after = max([h.line for h in document.headings] + [f.line for f in document.fences], default=0)
     closing = last and last.line > after and not last.item and len(last.text.split()) > 4
     if last and closing and not _ENDS.search(last.text):
-        yield Finding("completeness", last.line, 0.12, say(document, "cut off"))
+        yield Issue("completeness", last.line, 0.12, describe(document, "cut off"))
 
 
-def broken_fences(document: Document, base: Path | None) -> Iterator[Finding]:
+def broken_fences(document: Document, base: Path | None) -> Iterator[Issue]:
     """Code that a reader will copy has to parse."""
     for fence in document.fences:
         if not fence.closed:
-            yield Finding("usability", fence.line, 0.35, say(document, "open fence"))
+            yield Issue("usability", fence.line, 0.35, describe(document, "open fence"))
         elif problem := _problem_in(fence):
-            said = say(document, "broken code", what=fence.language, why=problem)
-            yield Finding("usability", fence.line, 0.25, said)
+            said = describe(document, "broken code", what=fence.language, why=problem)
+            yield Issue("usability", fence.line, 0.25, said)
 
 
 def _problem_in(fence: Fence) -> str | None:
@@ -164,7 +164,7 @@ def _parse_python(code: str) -> None:
     ast.parse("\n".join(inside))
 
 
-def broken_links(document: Document, base: Path | None) -> Iterator[Finding]:
+def broken_links(document: Document, base: Path | None) -> Iterator[Issue]:
     """Links that lead nowhere: empty ones, missing anchors, missing files beside the document."""
     anchors = {_anchor(heading.text) for heading in document.headings}
     # Anchors may be made by HTML or by a template, which nobody here can read.
@@ -172,17 +172,17 @@ def broken_links(document: Document, base: Path | None) -> Iterator[Finding]:
     for link in document.links:
         target = link.target
         if not target:
-            said = say(document, "empty link", what=link.text)
-            yield Finding("usability", link.line, 0.12, said)
+            said = describe(document, "empty link", what=link.text)
+            yield Issue("usability", link.line, 0.12, said)
         elif target.startswith("#"):
             if checkable and _anchor(target[1:]) not in anchors:
-                said = say(document, "no anchor", what=target)
-                yield Finding("usability", link.line, 0.05, said)
+                said = describe(document, "no anchor", what=target)
+                yield Issue("usability", link.line, 0.05, said)
         elif base and not re.match(r"[a-z][a-z0-9+.-]*:|//|/", target, re.IGNORECASE):
             place = target.split("#")[0].split("?")[0]
             if place and not _exists(base / place):
-                said = say(document, "no file", what=place)
-                yield Finding("usability", link.line, 0.08, said)
+                said = describe(document, "no file", what=place)
+                yield Issue("usability", link.line, 0.08, said)
 
 
 def _exists(path: Path) -> bool:
@@ -196,26 +196,26 @@ def _anchor(text: str) -> str:
     return re.sub(r"[^\w]", "", text.lower())
 
 
-def garbled(document: Document, base: Path | None) -> Iterator[Finding]:
+def garbled(document: Document, base: Path | None) -> Iterator[Issue]:
     """Bytes that were read in the wrong encoding."""
     for number, line in enumerate(document.text.split("\n"), start=1):
         if _GARBLED.search(line):
-            yield Finding("clarity", number, 0.2, say(document, "garbled"))
+            yield Issue("clarity", number, 0.2, describe(document, "garbled"))
 
 
-def unbalanced(document: Document, base: Path | None) -> Iterator[Finding]:
+def unbalanced(document: Document, base: Path | None) -> Iterator[Issue]:
     """Brackets and marks that are opened and not closed in one paragraph."""
     for paragraph in document.paragraphs:
         text = re.sub(r"`[^`]{0,1000}`", "", paragraph.text)
         for opening, closing in ("()", "[]", "「」", "（）"):
             if text.count(opening) > text.count(closing):
-                said = say(document, "unbalanced", what=opening)
-                yield Finding("clarity", paragraph.line, 0.04, said)
+                said = describe(document, "unbalanced", what=opening)
+                yield Issue("clarity", paragraph.line, 0.04, said)
         if paragraph.text.count("`") % 2:
-            yield Finding("clarity", paragraph.line, 0.04, say(document, "open mark"))
+            yield Issue("clarity", paragraph.line, 0.04, describe(document, "open mark"))
 
 
-def long_sentences(document: Document, base: Path | None) -> Iterator[Finding]:
+def long_sentences(document: Document, base: Path | None) -> Iterator[Issue]:
     """Sentences that have to be read twice."""
     for paragraph in document.paragraphs:
         for sentence in paragraph.sentences:
@@ -224,29 +224,29 @@ def long_sentences(document: Document, base: Path | None) -> Iterator[Finding]:
             if document.japanese and characters > LONG_SENTENCE_CHARACTERS:
                 said = phrase(True, "long sentence", n=characters)
                 times = min(characters / LONG_SENTENCE_CHARACTERS, _LONGEST_TIMES)
-                yield Finding("clarity", paragraph.line, 0.08 * times, said)
+                yield Issue("clarity", paragraph.line, 0.08 * times, said)
             elif words > LONG_SENTENCE_WORDS:
                 said = phrase(False, "long sentence", n=words)
                 times = min(words / LONG_SENTENCE_WORDS, _LONGEST_TIMES)
-                yield Finding("clarity", paragraph.line, 0.04 * times, said)
+                yield Issue("clarity", paragraph.line, 0.04 * times, said)
 
 
-def endless(document: Document, base: Path | None) -> Iterator[Finding]:
+def endless(document: Document, base: Path | None) -> Iterator[Issue]:
     """No sentence ends: whatever it is, no text."""
     longest = max((len(s.split()) for p in document.paragraphs for s in p.sentences), default=0)
     if longest > MANY_WORDS:
-        yield Finding("clarity", 1, 0.5, say(document, "endless", n=longest))
+        yield Issue("clarity", 1, 0.5, describe(document, "endless", n=longest))
 
 
-def long_paragraphs(document: Document, base: Path | None) -> Iterator[Finding]:
+def long_paragraphs(document: Document, base: Path | None) -> Iterator[Issue]:
     """Walls of text."""
     for paragraph in document.paragraphs:
         size = len(paragraph.text.split()) + (len(paragraph.text) // 2 if document.japanese else 0)
         if size > LONG_PARAGRAPH_WORDS:
-            yield Finding("clarity", paragraph.line, 0.12, say(document, "long paragraph"))
+            yield Issue("clarity", paragraph.line, 0.12, describe(document, "long paragraph"))
 
 
-def repetition(document: Document, base: Path | None) -> Iterator[Finding]:
+def repetition(document: Document, base: Path | None) -> Iterator[Issue]:
     """The same thing said twice."""
     seen: dict[str, int] = {}
     for paragraph in document.paragraphs:
@@ -254,66 +254,85 @@ def repetition(document: Document, base: Path | None) -> Iterator[Finding]:
         if len(key) < 40:
             continue
         if key in seen:
-            said = say(document, "repeated", n=seen[key])
-            yield Finding("clarity", paragraph.line, 0.1, said)
+            said = describe(document, "repeated", n=seen[key])
+            yield Issue("clarity", paragraph.line, 0.1, said)
         seen.setdefault(key, paragraph.line)
     counts = Counter((h.level, h.text.lower()) for h in document.headings if h.level <= 2)
     for heading in document.headings:
         if counts[heading.level, heading.text.lower()] > 1:
             counts[heading.level, heading.text.lower()] = 0
-            said = say(document, "same heading", what=heading.text)
-            yield Finding("clarity", heading.line, 0.06, said)
+            said = describe(document, "same heading", what=heading.text)
+            yield Issue("clarity", heading.line, 0.06, said)
 
 
-def heading_jumps(document: Document, base: Path | None) -> Iterator[Finding]:
+def heading_jumps(document: Document, base: Path | None) -> Iterator[Issue]:
     """Levels that skip one."""
     for before, heading in zip(document.headings, document.headings[1:], strict=False):
         if heading.level > before.level + 1:
             levels = {"n": before.level, "more": heading.level, "next": before.level + 1}
-            said = say(document, "jump", **levels)
-            yield Finding("clarity", heading.line, 0.03, said)
+            said = describe(document, "jump", **levels)
+            yield Issue("clarity", heading.line, 0.03, said)
 
 
-def mixed_style(document: Document, base: Path | None) -> Iterator[Finding]:
+def mixed_style(document: Document, base: Path | None) -> Iterator[Issue]:
     """Japanese that changes between polite and plain endings."""
     polite, plain = (len(p.findall(document.text)) for p in (_POLITE, _PLAIN))
     if min(polite, plain) * 5 > max(polite, plain) > 0 and min(polite, plain) > 0:
-        yield Finding("clarity", 1, 0.15, say(document, "mixed"))
+        yield Issue("clarity", 1, 0.15, describe(document, "mixed"))
 
 
-def no_structure(document: Document, base: Path | None) -> Iterator[Finding]:
+def no_structure(document: Document, base: Path | None) -> Iterator[Issue]:
     """Long texts want headings, and something to act on."""
     if document.words > NEEDS_HEADINGS and len(document.headings) < 2:
-        yield Finding("usability", 1, 0.25, say(document, "no headings"))
+        yield Issue("usability", 1, 0.25, describe(document, "no headings"))
     if document.words > NEEDS_HEADINGS and not document.fences and not document.links:
         items = any(p.item for p in document.paragraphs)
-        said = say(document, "nothing to try" if items else "nothing to do")
-        yield Finding("usability", 1, 0.1 if items else 0.2, said)
+        said = describe(document, "nothing to try" if items else "nothing to do")
+        yield Issue("usability", 1, 0.1 if items else 0.2, said)
     if document.content < SHORT_WORDS and not document.fences:
-        yield Finding("usability", 1, 0.3, say(document, "no example"))
+        yield Issue("usability", 1, 0.3, describe(document, "no example"))
 
 
-def unlabelled(document: Document, base: Path | None) -> Iterator[Finding]:
+def unlabelled(document: Document, base: Path | None) -> Iterator[Issue]:
     """Code without its language, images without words."""
     for fence in document.fences:
         if not fence.language and not _DRAWN.search(fence.code):
-            yield Finding("usability", fence.line, 0.02, say(document, "no language"))
+            yield Issue("usability", fence.line, 0.02, describe(document, "no language"))
         if not fence.code.strip():
-            yield Finding("usability", fence.line, 0.1, say(document, "empty code"))
+            yield Issue("usability", fence.line, 0.1, describe(document, "empty code"))
     for link in document.links:
         if link.image and not link.text.strip():
-            yield Finding("usability", link.line, 0.02, say(document, "no description"))
+            yield Issue("usability", link.line, 0.02, describe(document, "no description"))
 
 
 CHECKS: tuple[Check, ...] = (
-    too_short, thin, no_title, no_usage, empty_sections, placeholders, cut_off, broken_fences,
-    broken_links, garbled, unbalanced, long_sentences, endless, long_paragraphs, repetition,
-    heading_jumps, unexplained, mixed_style, no_structure, unlabelled, no_order, few_words,
+    too_short,
+    thin,
+    no_title,
+    no_usage,
+    empty_sections,
+    placeholders,
+    cut_off,
+    broken_fences,
+    broken_links,
+    garbled,
+    unbalanced,
+    long_sentences,
+    endless,
+    long_paragraphs,
+    repetition,
+    heading_jumps,
+    unexplained,
+    mixed_style,
+    no_structure,
+    unlabelled,
+    no_order,
+    few_words,
     said_again,
-)  # fmt: skip
+)
 
 
-def examine(document: Document, base: Path | None = None) -> list[Finding]:
+def examine(document: Document, base: Path | None = None) -> list[Issue]:
     """Every finding, the costliest first."""
     found = [finding for check in CHECKS for finding in check(document, base)]
     return sorted(found, key=lambda finding: (-finding.weight, finding.line))

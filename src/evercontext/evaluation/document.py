@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from evercontext.evaluation.restructured import is_restructured, to_markdown
+from evercontext.evaluation.restructured_text import is_restructured, to_markdown
 
 # Documents come from anybody: every pattern is bounded, so that none takes more than a moment.
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*)$")
@@ -45,7 +45,7 @@ class Fence:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class DocumentLink:
     """A link or image."""
 
     line: int
@@ -86,10 +86,10 @@ class Document:
         return document
 
     @cached_property
-    def links(self) -> list[Link]:
+    def links(self) -> list[DocumentLink]:
         """Links and images in prose."""
         return [
-            Link(p.line, found[1], _target(found[2]), found[0].startswith("!"))
+            DocumentLink(p.line, found[1], _target(found[2]), found[0].startswith("!"))
             for p in self.paragraphs
             for found in _LINK.finditer(p.text)
         ]

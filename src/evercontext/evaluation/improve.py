@@ -16,7 +16,7 @@ SMALL_GAIN = 0.5
 SMALL_GAINS = 3
 
 
-class Stop(StrEnum):
+class StopReason(StrEnum):
     """Why a loop ended."""
 
     PASSED = "passed"
@@ -36,7 +36,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedRevision:
     """A text that is no version of the document, and why; it is never evaluated."""
 
     content: str
@@ -49,12 +49,12 @@ class Improvement:
 
     versions: tuple[Version, ...]
     best: Version
-    stop: Stop
-    refused: Refused | None = None
+    stop: StopReason
+    refused: RefusedRevision | None = None
 
 
 Evaluate = Callable[[str, int], Awaitable[Evaluation]]
-Revise = Callable[[Version], Awaitable[str | Refused]]
+Revise = Callable[[Version], Awaitable[str | RefusedRevision]]
 Watch = Callable[[Version], None]
 
 
@@ -64,17 +64,17 @@ async def improve(
     """Evaluate and revise at most ``rounds`` times; the best version wins, never a worse one."""
     versions = [Version(0, content, await evaluate(content, 0))]
     watch(versions[0])
-    stop = Stop.PASSED if versions[0].evaluation.passed else None
+    stop = StopReason.PASSED if versions[0].evaluation.passed else None
     while stop is None:
         best = _best(versions)
         if len(versions) > rounds:
-            stop = Stop.ROUNDS
+            stop = StopReason.ROUNDS
             break
         revised = await revise(best)
-        if isinstance(revised, Refused):
-            return Improvement(tuple(versions), best, Stop.REFUSED, revised)
+        if isinstance(revised, RefusedRevision):
+            return Improvement(tuple(versions), best, StopReason.REFUSED, revised)
         if not revised.strip() or revised == best.content:
-            stop = Stop.UNCHANGED
+            stop = StopReason.UNCHANGED
             break
         number = len(versions)
         versions.append(Version(number, revised, await evaluate(revised, number)))
@@ -88,10 +88,10 @@ def _best(versions: Sequence[Version]) -> Version:
     return max(versions, key=lambda version: (version.evaluation.score, -version.number))
 
 
-def _verdict(versions: Sequence[Version]) -> Stop | None:
+def _verdict(versions: Sequence[Version]) -> StopReason | None:
     if versions[-1].evaluation.passed:
-        return Stop.PASSED
+        return StopReason.PASSED
     scores = [version.evaluation.score for version in versions]
     gains = [after - before for before, after in itertools.pairwise(scores)]
     stuck = len(gains) >= SMALL_GAINS and all(gain < SMALL_GAIN for gain in gains[-SMALL_GAINS:])
-    return Stop.STAGNATION if stuck else None
+    return StopReason.STAGNATION if stuck else None

@@ -10,8 +10,8 @@ from typing import Protocol
 from evercontext.domain.message import user
 from evercontext.domain.model import Model, Request, complete
 from evercontext.errors import JudgeInvalid, JudgeProblem, ModelProblem, ModelUnavailable
+from evercontext.evaluation.prompt_template import Template
 from evercontext.evaluation.rubric import Judgement, Rubric, read_judgement
-from evercontext.evaluation.template import Template
 
 
 class Tell(Protocol):

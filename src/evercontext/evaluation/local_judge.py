@@ -8,9 +8,9 @@ from pathlib import Path
 
 from evercontext.evaluation.checks import SHORT_WORDS, examine, written
 from evercontext.evaluation.document import Document
-from evercontext.evaluation.finding import Finding
+from evercontext.evaluation.issue import Issue
+from evercontext.evaluation.judge_messages import phrase
 from evercontext.evaluation.judges import Tell, silent
-from evercontext.evaluation.phrases import phrase
 from evercontext.evaluation.rubric import (
     DEFAULT_WEIGHTS,
     FORM,
@@ -51,7 +51,7 @@ def judge(content: str, rubric: Rubric, base: Path | None = None) -> Judgement:
     mean = _mean(known, rubric)
     scores = {name: known.get(name.lower(), mean) for name in rubric.weights}
     # What costs several criteria is said once.
-    told: dict[tuple[int, str], Finding] = {}
+    told: dict[tuple[int, str], Issue] = {}
     for one in findings:
         told.setdefault((one.line, one.text), one)
     ranked = list(told.values())[:MOST_SUGGESTIONS]
@@ -71,7 +71,7 @@ def _mean(known: Mapping[str, float], rubric: Rubric) -> float:
     raise AssertionError("the usual weights are not 0")
 
 
-def _score(criterion: str, findings: Sequence[Finding], document: Document) -> float:
+def _score(criterion: str, findings: Sequence[Issue], document: Document) -> float:
     """Each finding takes its share of what is left; in a long text a small one weighs less."""
     words = written(document)
     if not words and not document.fences:

@@ -9,8 +9,8 @@ from importlib.resources import files
 from evercontext.domain.message import assistant, user
 from evercontext.domain.model import Model, Request, StopReason, complete
 from evercontext.domain.prompt_template import fill
-from evercontext.evaluation.improve import Refused, Version
-from evercontext.evaluation.losses import losses
+from evercontext.evaluation.content_loss import losses
+from evercontext.evaluation.improve import RefusedRevision, Version
 from evercontext.evaluation.rubric import Evaluation
 from evercontext.workspace.edits import find_placeholder
 
@@ -38,21 +38,21 @@ class ModelWriter:
         """``original`` is the document as it was found: no round may lose most of it."""
         self._model, self._original = model, original
 
-    async def revise(self, version: Version) -> str | Refused:
+    async def revise(self, version: Version) -> str | RefusedRevision:
         """Return the next version of a document; after two tries the reasons for having none."""
         asked = [user(_prompt(version))]
-        refused = Refused("", ())
+        refused = RefusedRevision("", ())
         for _ in range(2):
             request = Request(asked, temperature=0.0, seed=0, hints={"role": "writer"})
             reply = await complete(self._model, request)
             if reply.stop in _UNFINISHED:
-                return Refused(reply.text, (_UNFINISHED[reply.stop],))
+                return RefusedRevision(reply.text, (_UNFINISHED[reply.stop],))
             text = _unwrapped(reply.text, version.content)
             # A long document takes a moment, in which others want to be served.
             reasons = await asyncio.to_thread(_reasons, self._original, version.content, text)
             if not reasons:
                 return text
-            refused = Refused(text, reasons)
+            refused = RefusedRevision(text, reasons)
             again = _AGAIN.format(reasons="; ".join(reasons))
             asked = [*asked, assistant(reply.text), user(again)]
         return refused

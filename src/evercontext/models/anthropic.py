@@ -17,12 +17,12 @@ from evercontext.domain.model import (
     ThoughtDelta,
     Usage,
 )
+from evercontext.models.context_windows import window
 from evercontext.models.lenient_json import arguments_of
 from evercontext.models.provider_errors import Provider
 from evercontext.models.stop_reasons import stop_reason
+from evercontext.models.tool_names import WireNames
 from evercontext.models.vendor_http import Refusal, VendorHttp, vendor_headers
-from evercontext.models.windows import window
-from evercontext.models.wire_names import WireNames
 from evercontext.settings import process_environment
 
 ADDRESS = "https://api.anthropic.com"

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from evercontext.domain.model import Delta, Model, ModelInfo, NoticeDelta, Request
 from evercontext.errors import ModelProblem, ModelUnavailable
-from evercontext.models.listening import listening
+from evercontext.models.model_stream import open_stream
 
 Open = Callable[[], Awaitable[Model]]
 
@@ -48,7 +48,7 @@ class Fallback:
         while True:
             streamed = False
             try:
-                async with listening(self._models[self._at], request) as deltas:
+                async with open_stream(self._models[self._at], request) as deltas:
                     async for delta in deltas:
                         streamed = streamed or not isinstance(delta, NoticeDelta)
                         yield delta

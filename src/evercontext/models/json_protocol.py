@@ -29,7 +29,7 @@ from evercontext.domain.model import (
 from evercontext.errors import AnswerFiltered, BadReply, LimitReached
 from evercontext.models import json_reply
 from evercontext.models.lenient_json import NotJson
-from evercontext.models.listening import listening
+from evercontext.models.model_stream import open_stream
 
 MAX_REPLY = 2_000_000
 """Characters kept of one reply: twice the largest file, so that escapes fit."""
@@ -70,7 +70,7 @@ class JsonProtocol:
         """Yield the thought, then the calls or, without calls, the final answer."""
         told = self._told(request)
         if not request.tools:
-            async with listening(self._inner, told) as deltas:
+            async with open_stream(self._inner, told) as deltas:
                 async for delta in deltas:
                     yield delta
             return
@@ -169,7 +169,7 @@ class _Heard:
 
 async def _listen(model: Model, request: Request, heard: _Heard) -> AsyncGenerator[Delta, None]:
     """Fill ``heard``; yield only what may be shown before the reply is known to be valid."""
-    async with listening(model, request) as deltas:
+    async with open_stream(model, request) as deltas:
         async for delta in deltas:
             match delta:
                 case TextDelta(text):

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from evercontext.domain.backoff import Backoff
 from evercontext.domain.model import Model, ModelInfo
 from evercontext.errors import ModelMistyped, ModelProblem, ModelUnknown
-from evercontext.models import plugged, typos
-from evercontext.models.deferred import opened_or_deferred
+from evercontext.models import plugin_models, unknown_models
 from evercontext.models.fallback import Fallback
 from evercontext.models.json_protocol import JsonProtocol
+from evercontext.models.lazy_model import open_or_defer
 from evercontext.models.provider_errors import Provider
 from evercontext.models.retry import Retrying
 from evercontext.process.environment import filtered
@@ -78,7 +78,7 @@ def split(name: str) -> tuple[str, str]:
     """Return (provider, model) of a name as a user writes it."""
     name = name.strip()
     prefix, _, rest = name.partition(":")
-    if prefix in PROVIDERS or plugged.offers(prefix):
+    if prefix in PROVIDERS or plugin_models.is_offered(prefix):
         return prefix, rest or _DEFAULTS.get(prefix, "")
     if not name:
         raise ModelUnknown("no model is named", fix="Give it as provider:model")
@@ -94,18 +94,18 @@ def canonical(name: str) -> str:
 
 async def load(name: str, settings: Settings) -> Model:
     """Open the model of that name; text-only ones speak the JSON protocol."""
-    await plugged.look()
+    await plugin_models.find_installed()
     provider, model = split(name)
     return await _builder(provider)(model, settings)
 
 
 def _builder(provider: str) -> Build:
-    return PROVIDERS.get(provider) or partial(plugged.build, provider)
+    return PROVIDERS.get(provider) or partial(plugin_models.build, provider)
 
 
 async def ready(settings: Settings, name: str | None = None) -> Model:
     """Open the named or chosen model as everybody uses it: with retries and the fallback chain."""
-    await plugged.look()
+    await plugin_models.find_installed()
     if name and (problem := await mistyped(name, settings)):
         raise problem
     asked = name or await _usable(settings)
@@ -133,7 +133,7 @@ async def _retrying(name: str, settings: Settings, *, last: bool) -> Model:
         settings.context_window or settings.ollama_num_ctx or SMALL_WINDOW,
         local=provider == "ollama",
     )
-    opened = await opened_or_deferred(lambda: _builder(provider)(model, settings), assumed)
+    opened = await open_or_defer(lambda: _builder(provider)(model, settings), assumed)
     retries = settings.model_retries if last else min(1, settings.model_retries)
     return Retrying(opened, Backoff(attempts=1 + retries))
 
@@ -183,7 +183,9 @@ async def mistyped(name: str, settings: Settings) -> ModelMistyped | None:
     typed = name.strip()
     if split(typed)[0] != "ollama" or typed.partition(":")[0] in PROVIDERS:
         return None
-    return await typos.mistyped(typed, await ollama_models(settings), settings.ollama_endpoint)
+    return await unknown_models.mistyped(
+        typed, await ollama_models(settings), settings.ollama_endpoint
+    )
 
 
 async def ollama_lack(name: str, settings: Settings) -> ModelProblem | None:
@@ -191,7 +193,9 @@ async def ollama_lack(name: str, settings: Settings) -> ModelProblem | None:
     provider, model = split(name)
     if provider != "ollama":
         return None
-    return await typos.ollama_lack(model, await ollama_models(settings), settings.ollama_endpoint)
+    return await unknown_models.ollama_problem(
+        model, await ollama_models(settings), settings.ollama_endpoint
+    )
 
 
 def _lack_of(choice: Choice | None, settings: Settings) -> ModelProblem | None:
@@ -215,7 +219,7 @@ async def available(settings: Settings) -> list[Available]:
         *await _ollama_lines(settings),
         *_cli_lines(),
         _embedded_line(settings),
-        *(Available(name, True, note) for name, note in await plugged.lines(PROVIDERS)),
+        *(Available(name, True, note) for name, note in await plugin_models.list_models(PROVIDERS)),
     ]
 
 

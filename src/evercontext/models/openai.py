@@ -20,14 +20,14 @@ from evercontext.domain.model import (
     ToolSpec,
     Usage,
 )
+from evercontext.models.context_windows import window
 from evercontext.models.json_reply import new_call_id
 from evercontext.models.lenient_json import arguments_of
 from evercontext.models.printed_calls import PrintedCalls
 from evercontext.models.provider_errors import Provider
 from evercontext.models.stop_reasons import broke_off, stop_reason
+from evercontext.models.tool_names import WireNames
 from evercontext.models.vendor_http import Refusal, VendorHttp, vendor_headers
-from evercontext.models.windows import window
-from evercontext.models.wire_names import WireNames
 from evercontext.settings import process_environment
 
 ADDRESS = "https://api.openai.com/v1"

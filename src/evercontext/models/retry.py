@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from evercontext.domain.backoff import Backoff
 from evercontext.domain.model import Delta, Model, ModelInfo, NoticeDelta, Request
 from evercontext.errors import ModelUnavailable
-from evercontext.models.listening import listening
+from evercontext.models.model_stream import open_stream
 
 
 class Retrying:
@@ -32,7 +32,7 @@ class Retrying:
         while True:
             streamed = False
             try:
-                async with listening(self._inner, request) as deltas:
+                async with open_stream(self._inner, request) as deltas:
                     async for delta in deltas:
                         streamed = streamed or not isinstance(delta, NoticeDelta)
                         yield delta

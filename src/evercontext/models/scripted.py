@@ -47,7 +47,7 @@ from evercontext.errors import (
 )
 from evercontext.models import json_reply
 from evercontext.models.json_protocol import JsonProtocol
-from evercontext.models.listening import listening
+from evercontext.models.model_stream import open_stream
 
 WINDOW = 128_000
 _ANSWERS = ("text", "tool_calls", "raw", "error")
@@ -57,7 +57,7 @@ _PIECE = 24
 
 
 @dataclass(slots=True)
-class Turn:
+class ScriptedTurn:
     """One line of a script."""
 
     role: str | None = None
@@ -85,7 +85,7 @@ class Turn:
 class ScriptedModel:
     """Plays the turns of one script, each once."""
 
-    def __init__(self, turns: list[Turn], *, source: str = "script") -> None:
+    def __init__(self, turns: list[ScriptedTurn], *, source: str = "script") -> None:
         self._turns = turns
         self._source = source
         self._text_only = JsonProtocol(_TextSide(self))
@@ -113,7 +113,7 @@ class ScriptedModel:
     async def stream(self, request: Request) -> AsyncIterator[Delta]:
         """Play the next fitting turn."""
         if self._next(request).raw is not None:
-            async with listening(self._text_only, request) as deltas:
+            async with open_stream(self._text_only, request) as deltas:
                 async for delta in deltas:
                     yield delta
             return
@@ -130,7 +130,7 @@ class ScriptedModel:
     async def aclose(self) -> None:
         """Nothing is held open."""
 
-    def take(self, request: Request) -> Turn:
+    def take(self, request: Request) -> ScriptedTurn:
         """Use up the next fitting turn; raise its error if it stands for one."""
         turn = self._next(request)
         turn.used = True
@@ -138,7 +138,7 @@ class ScriptedModel:
             raise turn.error
         return turn
 
-    def _next(self, request: Request) -> Turn:
+    def _next(self, request: Request) -> ScriptedTurn:
         found = next((turn for turn in self._turns if turn.answers(request)), None)
         if found is None:
             used = sum(turn.used for turn in self._turns)
@@ -172,7 +172,7 @@ class _TextSide:
         pass
 
 
-def _turn(line: str, where: str) -> Turn:
+def _turn(line: str, where: str) -> ScriptedTurn:
     try:
         found = json.loads(line)
     except ValueError as error:
@@ -190,10 +190,10 @@ def _turn(line: str, where: str) -> Turn:
         raise ConfigError(f"{where}: {error}") from error
 
 
-def _built(found: Mapping[str, Any]) -> Turn:
+def _built(found: Mapping[str, Any]) -> ScriptedTurn:
     role = found.get("role")
     error = found.get("error")
-    return Turn(
+    return ScriptedTurn(
         # Recorded conversations carry "assistant" on every line: it chooses nothing.
         role=None if role == "assistant" else role,
         when=re.compile(found["when"]) if found.get("when") else None,

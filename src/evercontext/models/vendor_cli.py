@@ -35,12 +35,12 @@ from evercontext.errors import (
     ProcessProblem,
     RateLimited,
 )
+from evercontext.models.context_windows import window
 from evercontext.models.vendors.codex import Codex
 from evercontext.models.vendors.gemini import Gemini
 from evercontext.models.vendors.private_home import PrivateHome, private_home
 from evercontext.models.vendors.program import Facts, Program, learn
 from evercontext.models.vendors.reply import VendorReply, event_of
-from evercontext.models.windows import window
 from evercontext.process.run import Completed, run
 from evercontext.process.sandbox import Layer, Sandbox, choose
 
@@ -61,8 +61,13 @@ def variables(vendor: Vendor, environment: Mapping[str, str]) -> tuple[str, ...]
     """Return the variables that a vendor's program needs of the environment."""
     names = (*NETWORK, *CERTIFICATES)
     lower = tuple(name.lower() for name in NETWORK)
-    return (*vendor.variables, *vendor.files, *names, *lower,
-            *vendor.configured_variables(environment))  # fmt: skip
+    return (
+        *vendor.variables,
+        *vendor.files,
+        *names,
+        *lower,
+        *vendor.configured_variables(environment),
+    )
 
 
 class VendorCli:

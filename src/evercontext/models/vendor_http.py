@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from evercontext.errors import ModelProblem, ModelUnavailable
+from evercontext.models.connection_errors import unreachable
 from evercontext.models.provider_errors import Provider
-from evercontext.models.reach import unreachable
 from evercontext.process.certificates import certificates
 from evercontext.settings import process_environment
 

@@ -45,7 +45,12 @@ from evercontext.server.asgi import (
 )
 from evercontext.server.auth import Addresses, Token, require_token_off_loopback
 from evercontext.server.connection import Connection
-from evercontext.server.console.door import PREFIX, ConsoleDoor, is_quiet, open_console
+from evercontext.server.console.application import (
+    PREFIX,
+    ConsoleApplication,
+    is_quiet,
+    open_console,
+)
 from evercontext.server.disconnect import Leaving
 from evercontext.server.exposed_tools import at_the_door
 from evercontext.server.lazy_app import OnDemand
@@ -112,7 +117,7 @@ async def open_gateway(
         who = {"token_name": token_name, "user": settings.user}
         mcp = OnDemand(partial(_open_mcp, tools, events, who, addresses, limit))
         stack.push_async_callback(mcp.close)
-        console: ConsoleDoor | None = None
+        console: ConsoleApplication | None = None
         if house and console_host:
             opening = open_console(house, f"http://{console_host}")
             console = await stack.enter_async_context(opening)
@@ -122,7 +127,7 @@ async def open_gateway(
         below = (PREFIX,) if console else ()
         guarded = Guarded(bounded, addresses, token, open_below=below)
         app = Audited(guarded, events, metrics, is_quiet if console else never)
-        stop = console.watch.stop if console else lambda: None
+        stop = console.feed.stop if console else lambda: None
         yield Listener(app, bound, connection_class(events, token=token is not None), stop)
 
 

@@ -20,8 +20,8 @@ from evercontext.process.sandbox import Layer, limitation
 from evercontext.process.system_paths import READ_FIX
 from evercontext.workspace.check_counts import counts, plain, spell, tail
 from evercontext.workspace.command_runner import CommandRunner, Outcome
-from evercontext.workspace.failures.failure import Failure, Place
-from evercontext.workspace.failures.parse import opaque, read_failures
+from evercontext.workspace.failures.failure import CodeLine, Failure
+from evercontext.workspace.failures.parse import read_failures, unreadable_failure
 from evercontext.workspace.generated_files import HINT, READ_ONLY, installs
 from evercontext.workspace.parameter_schema import integer, parameters, string, strings
 from evercontext.workspace.project_commands import Command, Kind, Project
@@ -223,7 +223,7 @@ def _data(outcome: Outcome, root: Path, counted: bool, directory: str) -> dict[s
 def _failures(outcome: Outcome, root: Path, directory: str) -> list[dict[str, Any]]:
     """What went wrong, in one shape whatever tool said it; paths are relative to the root."""
     said = _said(outcome)
-    failures = read_failures(said, str(root)) or (opaque(outcome.completed.argv, said),)
+    failures = read_failures(said, str(root)) or (unreadable_failure(outcome.completed.argv, said),)
     return [_from_root(failure, root, directory).to_json() for failure in failures]
 
 
@@ -234,7 +234,7 @@ def _from_root(failure: Failure, root: Path, directory: str) -> Failure:
         there = f"{directory}/{file}"
         return there if directory != "." and (root / there).exists() else file
 
-    frames = tuple(Place(seen(frame.file), frame.line) for frame in failure.frames)
+    frames = tuple(CodeLine(seen(frame.file), frame.line) for frame in failure.frames)
     return replace(failure, file=failure.file and seen(failure.file), frames=frames)
 
 

@@ -289,15 +289,19 @@ fn length() {
 )
 
 _CALLS = {
-    "textwrap": ("wrap('the quick brown fox jumps', 10)", "dedent('  a\\n   b\\n')",
-                 "shorten('hello wide world', width=11)", "fill('a b c d', width=3)",
-                 "indent('a\\nb', '> ')"),
+    "textwrap": (
+        "wrap('the quick brown fox jumps', 10)",
+        "dedent('  a\\n   b\\n')",
+        "shorten('hello wide world', width=11)",
+        "fill('a b c d', width=3)",
+        "indent('a\\nb', '> ')",
+    ),
     "shlex": ("split('a \\'b c\\' d')", "join(['a', 'b c'])", "quote('a b')"),
     "bisect": ("bisect_left([1, 2, 2, 3], 2)", "bisect_right([1, 2, 2, 3], 2)"),
     "fractions": ("str(Fraction('0.75') + Fraction(1, 4))", "Fraction(3, 6).numerator"),
     "colorsys": ("rgb_to_hls(1.0, 0.5, 0.25)", "hsv_to_rgb(0.5, 0.5, 0.4)"),
     "statistics": ("mean([1, 2, 6])", "median([5, 1, 3])", "pstdev([1, 3])", "mode('aab')"),
-}  # fmt: skip
+}
 
 
 def _installed(name: str, calls: tuple[str, ...]) -> Sample:
@@ -325,8 +329,9 @@ def _installed(name: str, calls: tuple[str, ...]) -> Sample:
 
 
 def _qualified(call: str, known: dict[str, object]) -> str:
-    return re.sub(r"\b([A-Za-z_]\w*)(?=\()", lambda m: f"copy.{m[1]}" if m[1] in known else m[1],
-                  call)  # fmt: skip
+    return re.sub(
+        r"\b([A-Za-z_]\w*)(?=\()", lambda m: f"copy.{m[1]}" if m[1] in known else m[1], call
+    )
 
 
 INSTALLED = tuple(_installed(name, calls) for name, calls in _CALLS.items())

@@ -28,11 +28,13 @@ def misspelt(word: str, rng: random.Random) -> str:
     """A slip of the pen: two letters swapped, one lost, or one twice."""
     for _ in range(50):
         at = rng.randrange(1, len(word) - 1)
-        made = rng.choice([
-            word[:at] + word[at + 1] + word[at] + word[at + 2 :],
-            word[:at] + word[at + 1 :],
-            word[:at] + word[at] + word[at:],
-        ])  # fmt: skip
+        made = rng.choice(
+            [
+                word[:at] + word[at + 1] + word[at] + word[at + 2 :],
+                word[:at] + word[at + 1 :],
+                word[:at] + word[at] + word[at:],
+            ]
+        )
         if made != word:
             return made
     return word + word[-1]
@@ -40,8 +42,11 @@ def misspelt(word: str, rng: random.Random) -> str:
 
 def sources(files: Files, suffix: str) -> list[str]:
     """Files that are code and no test."""
-    return [p for p in files if p.endswith(suffix) and not p.startswith(("tests/", "test/"))
-            and "conftest" not in p]  # fmt: skip
+    return [
+        p
+        for p in files
+        if p.endswith(suffix) and not p.startswith(("tests/", "test/")) and "conftest" not in p
+    ]
 
 
 def _put(files: Files, path: str, text: str) -> dict[str, str]:
@@ -71,10 +76,14 @@ def _at(text: str, node: ast.expr, old: str, new: str) -> str:
 def drop_import(files: Files, rng: random.Random) -> dict[str, str] | None:
     """An import is forgotten."""
     for path, text, tree in _python(files, rng):
-        nodes = [n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)
-                 and n.lineno == n.end_lineno
-                 and getattr(n, "module", "") != "__future__"
-                 and not path.endswith("__init__.py")]  # fmt: skip
+        nodes = [
+            n
+            for n in tree.body
+            if isinstance(n, ast.Import | ast.ImportFrom)
+            and n.lineno == n.end_lineno
+            and getattr(n, "module", "") != "__future__"
+            and not path.endswith("__init__.py")
+        ]
         if nodes:
             node = rng.choice(nodes)
             gone = rng.choice(node.names)
@@ -87,13 +96,21 @@ def drop_import(files: Files, rng: random.Random) -> dict[str, str] | None:
 def typo_name(files: Files, rng: random.Random) -> dict[str, str] | None:
     """A variable or function is misspelt where it is used."""
     for path, text, tree in _python(files, rng):
-        stored = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)
-                  and isinstance(n.ctx, ast.Store)}  # fmt: skip
+        stored = {
+            n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
         stored |= {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
         stored |= {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
-        uses = [n for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for n in ast.walk(f)
-                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in stored
-                and len(n.id) >= 5]  # fmt: skip
+        uses = [
+            n
+            for f in ast.walk(tree)
+            if isinstance(f, ast.FunctionDef)
+            for n in ast.walk(f)
+            if isinstance(n, ast.Name)
+            and isinstance(n.ctx, ast.Load)
+            and n.id in stored
+            and len(n.id) >= 5
+        ]
         if uses:
             use = rng.choice(uses)
             return _put(files, path, _at(text, use, use.id, misspelt(use.id, rng)))
@@ -103,9 +120,15 @@ def typo_name(files: Files, rng: random.Random) -> dict[str, str] | None:
 def typo_attribute(files: Files, rng: random.Random) -> dict[str, str] | None:
     """An attribute of ``self`` is misspelt where it is used."""
     for path, text, tree in _python(files, rng):
-        uses = [n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and len(n.attr) >= 5
-                and isinstance(n.ctx, ast.Load) and isinstance(n.value, ast.Name)
-                and n.value.id == "self"]  # fmt: skip
+        uses = [
+            n
+            for n in ast.walk(tree)
+            if isinstance(n, ast.Attribute)
+            and len(n.attr) >= 5
+            and isinstance(n.ctx, ast.Load)
+            and isinstance(n.value, ast.Name)
+            and n.value.id == "self"
+        ]
         if uses:
             use = rng.choice(uses)
             return _put(files, path, _at(text, use, use.attr, misspelt(use.attr, rng)))
@@ -164,9 +187,13 @@ def wrong_module(files: Files, rng: random.Random) -> dict[str, str] | None:
 def missing_self(files: Files, rng: random.Random) -> dict[str, str] | None:
     """A method is written without ``self``."""
     for path, text, tree in _python(files, rng):
-        found = [m for n in ast.walk(tree) if isinstance(n, ast.ClassDef) for m in n.body
-                 if isinstance(m, ast.FunctionDef) and not m.decorator_list
-                 and m.name != "__init__"]  # fmt: skip
+        found = [
+            m
+            for n in ast.walk(tree)
+            if isinstance(n, ast.ClassDef)
+            for m in n.body
+            if isinstance(m, ast.FunctionDef) and not m.decorator_list and m.name != "__init__"
+        ]
         if found:
             node = rng.choice(found)
             line = text.splitlines(keepends=True)[node.lineno - 1]
@@ -208,8 +235,11 @@ def bad_layout(files: Files, rng: random.Random) -> dict[str, str] | None:
     """A line is laid out in a way that the formatter would not leave."""
     for path, text, _ in _python(files, rng):
         lines = text.splitlines(keepends=True)
-        hits = [n for n, line in enumerate(lines, 1)
-                if re.search(r"^\s+\w+ = |\w, \w", line) and '"' not in line]  # fmt: skip
+        hits = [
+            n
+            for n, line in enumerate(lines, 1)
+            if re.search(r"^\s+\w+ = |\w, \w", line) and '"' not in line
+        ]
         if hits:
             number = rng.choice(hits)
             made = lines[number - 1].replace(" = ", "=", 1).replace(", ", " ,", 1)
@@ -223,8 +253,10 @@ def circular_import(files: Files, rng: random.Random) -> dict[str, str] | None:
     for path, text, tree in _python(files, rng):
         names = [n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)]
         for other, module in known.items():
-            wanted = rf"from (?:\.|{re.escape(module.rpartition('.')[0])}\.)" \
-                     rf"{re.escape(module.rpartition('.')[2])} import"  # fmt: skip
+            wanted = (
+                rf"from (?:\.|{re.escape(module.rpartition('.')[0])}\.)"
+                rf"{re.escape(module.rpartition('.')[2])} import"
+            )
             if names and other != path and re.search(wanted, text):
                 there = ast.parse(files[other])
                 imports = [n for n in there.body if isinstance(n, ast.Import | ast.ImportFrom)]
@@ -245,8 +277,9 @@ def wrong_path(files: Files, rng: random.Random) -> dict[str, str] | None:
         match = re.search(r'"((?:\w+/)+)(\w+)(\.(?:json|csv))"', text)
         if match:
             folder, name = match[1], match[2]
-            made = rng.choice([f"{misspelt(folder[:-1], rng)}/{name}",
-                               f"{folder}{misspelt(name, rng)}"])  # fmt: skip
+            made = rng.choice(
+                [f"{misspelt(folder[:-1], rng)}/{name}", f"{folder}{misspelt(name, rng)}"]
+            )
             return _put(files, path, text.replace(folder + name, made, 1))
     return None
 
@@ -256,9 +289,15 @@ def typo_keyword(files: Files, rng: random.Random) -> dict[str, str] | None:
     for path, text, tree in _python(files, rng):
         own = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
         own |= {a.name for n in tree.body if isinstance(n, ast.ImportFrom) for a in n.names}
-        found = [(call, word) for call in ast.walk(tree) if isinstance(call, ast.Call)
-                 and isinstance(call.func, ast.Name) and call.func.id in own
-                 for word in call.keywords if word.arg and len(word.arg) >= 4]  # fmt: skip
+        found = [
+            (call, word)
+            for call in ast.walk(tree)
+            if isinstance(call, ast.Call)
+            and isinstance(call.func, ast.Name)
+            and call.func.id in own
+            for word in call.keywords
+            if word.arg and len(word.arg) >= 4
+        ]
         if found:
             _, word = rng.choice(found)
             assert word.arg
@@ -270,8 +309,12 @@ def typo_keyword(files: Files, rng: random.Random) -> dict[str, str] | None:
 
 def flip_operator(files: Files, rng: random.Random) -> dict[str, str] | None:
     """A sum is a difference: only understanding helps."""
-    hits = [(path, m) for suffix in (".py", ".js", ".rs") for path in sources(files, suffix)
-            for m in re.finditer(r"(?<=\w) ([-+*]) (?=\w)", files[path])]  # fmt: skip
+    hits = [
+        (path, m)
+        for suffix in (".py", ".js", ".rs")
+        for path in sources(files, suffix)
+        for m in re.finditer(r"(?<=\w) ([-+*]) (?=\w)", files[path])
+    ]
     if not hits:
         return None
     path, match = rng.choice(hits)
@@ -299,11 +342,15 @@ def delete_module(files: Files, rng: random.Random) -> dict[str, str] | None:
     return {path: text for path, text in files.items() if path != gone} if gone else None
 
 
-def _pattern(suffix: str, pattern: str, change: Callable[[re.Match[str], random.Random], str]) \
-        -> Mutate:  # fmt: skip
+def _pattern(
+    suffix: str, pattern: str, change: Callable[[re.Match[str], random.Random], str]
+) -> Mutate:
     def mutate(files: Files, rng: random.Random) -> dict[str, str] | None:
-        hits = [(path, m) for path in sources(files, suffix)
-                for m in re.finditer(pattern, files[path], re.MULTILINE)]  # fmt: skip
+        hits = [
+            (path, m)
+            for path in sources(files, suffix)
+            for m in re.finditer(pattern, files[path], re.MULTILINE)
+        ]
         if not hits:
             return None
         path, match = rng.choice(hits)
@@ -342,31 +389,53 @@ PYTHON = (
     Mutation("typo in a keyword", "python", typo_keyword),
 )
 JAVASCRIPT = (
-    Mutation("missing import", "javascript",
-             _pattern(".js", r"^import \{([^}]+)\} from .*\n", _without_one)),
-    Mutation("typo in a name", "javascript",
-             _pattern(".js", r"(?<=[(\s])(?<!function )(?<!const )(\w{5,})(?=\()", _slip)),
+    Mutation(
+        "missing import",
+        "javascript",
+        _pattern(".js", r"^import \{([^}]+)\} from .*\n", _without_one),
+    ),
+    Mutation(
+        "typo in a name",
+        "javascript",
+        _pattern(".js", r"(?<=[(\s])(?<!function )(?<!const )(\w{5,})(?=\()", _slip),
+    ),
     Mutation("wrong module", "javascript", _pattern(".js", r"(?<=from \"\./)(\w+)", _slip)),
-    Mutation("missing export", "javascript",
-             _pattern(".js", r"^export (?=function|class)", lambda m, r: "")),
-    Mutation("typo in an export", "javascript",
-             _pattern(".js", r"(?<=^export function )(\w{5,})", _slip)),
-    Mutation("syntax: bracket", "javascript",
-             _pattern(".js", r"\)(?=;$)", lambda m, r: "")),
-    Mutation("typo in a method", "javascript",
-             _pattern(".js", r"(?<=\.)(push|shift|sort|map|reduce|insert|append)(?=\()", _slip)),
-)  # fmt: skip
+    Mutation(
+        "missing export",
+        "javascript",
+        _pattern(".js", r"^export (?=function|class)", lambda m, r: ""),
+    ),
+    Mutation(
+        "typo in an export", "javascript", _pattern(".js", r"(?<=^export function )(\w{5,})", _slip)
+    ),
+    Mutation("syntax: bracket", "javascript", _pattern(".js", r"\)(?=;$)", lambda m, r: "")),
+    Mutation(
+        "typo in a method",
+        "javascript",
+        _pattern(".js", r"(?<=\.)(push|shift|sort|map|reduce|insert|append)(?=\()", _slip),
+    ),
+)
 RUST = (
     Mutation("missing import", "rust", _pattern(".rs", r"^use .*\n", lambda m, r: "")),
-    Mutation("typo in a name", "rust",
-             _pattern(".rs", r"(?<=[\s(])(?<!fn )(with_interest|normalized|current|found|cleaned|"
-                             r"lowered|lengths|balance)(?=[,;.)(]|$)", _slip)),
-    Mutation("syntax: semicolon", "rust",
-             _pattern(".rs", r"(?<=[\w)]);(?=\n\s+\w)", lambda m, r: "")),
-    Mutation("typo in a method", "rust",
-             _pattern(".rs", r"(?<=\.)(copied|unwrap_or|to_lowercase|trim_matches|entry)(?=\()",
-                      _slip)),
-)  # fmt: skip
+    Mutation(
+        "typo in a name",
+        "rust",
+        _pattern(
+            ".rs",
+            r"(?<=[\s(])(?<!fn )(with_interest|normalized|current|found|cleaned|"
+            r"lowered|lengths|balance)(?=[,;.)(]|$)",
+            _slip,
+        ),
+    ),
+    Mutation(
+        "syntax: semicolon", "rust", _pattern(".rs", r"(?<=[\w)]);(?=\n\s+\w)", lambda m, r: "")
+    ),
+    Mutation(
+        "typo in a method",
+        "rust",
+        _pattern(".rs", r"(?<=\.)(copied|unwrap_or|to_lowercase|trim_matches|entry)(?=\()", _slip),
+    ),
+)
 BY_FIXERS = (*PYTHON, *JAVASCRIPT, *RUST)
 BY_MODEL = (
     Mutation("failing assert", "python", flip_operator, needs_model=True),

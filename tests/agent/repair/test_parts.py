@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from evercontext.agent.repair.briefing import line_of
 from evercontext.agent.repair.comparison import Step, compare
 from evercontext.agent.repair.edits import Proposal, merge, together
 from evercontext.agent.repair.protection import is_protected, weakens
+from evercontext.agent.repair.repair_prompt import line_of
 from evercontext.agent.verify import Findings
 from evercontext.workspace.failures.failure import Failure
 
@@ -54,14 +54,36 @@ def test_better_means_less_of_the_old_and_nothing_new(
 @pytest.mark.parametrize(
     "path",
     [
-        "tests/test_a.py", "test_a.py", "a/b_test.py", "conftest.py", "tests/data/x.json",
-        "src/__tests__/a.js", "a.test.ts", "a.spec.tsx", "pkg/a_test.go", "tests/it.rs",
-        "pyproject.toml", "setup.cfg", "package.json", "Cargo.toml", "Makefile", "ruff.toml",
-        "vitest.config.ts", ".github/workflows/ci.yml", "x/__snapshots__/a.snap",
-        ".pytest.ini", "pytest.toml", "sitecustomize.py", "vite.config.ts", ".eslintignore",
-        ".gitignore", "./.gitignore", "src/.gitignore", "src/deep/.gitignore",
+        "tests/test_a.py",
+        "test_a.py",
+        "a/b_test.py",
+        "conftest.py",
+        "tests/data/x.json",
+        "src/__tests__/a.js",
+        "a.test.ts",
+        "a.spec.tsx",
+        "pkg/a_test.go",
+        "tests/it.rs",
+        "pyproject.toml",
+        "setup.cfg",
+        "package.json",
+        "Cargo.toml",
+        "Makefile",
+        "ruff.toml",
+        "vitest.config.ts",
+        ".github/workflows/ci.yml",
+        "x/__snapshots__/a.snap",
+        ".pytest.ini",
+        "pytest.toml",
+        "sitecustomize.py",
+        "vite.config.ts",
+        ".eslintignore",
+        ".gitignore",
+        "./.gitignore",
+        "src/.gitignore",
+        "src/deep/.gitignore",
     ],
-)  # fmt: skip
+)
 def test_tests_and_settings_of_checks_are_protected(path: str) -> None:
     assert is_protected(path)
 
@@ -69,10 +91,17 @@ def test_tests_and_settings_of_checks_are_protected(path: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "src/a.py", "contest.py", "latest/a.js", "attest.go", "README.md", ".ruff_cache/.gitignore",
-        "src/.mypy_cache/3.11/.gitignore", "node_modules/x/.gitignore", "src/x.gitignore",
+        "src/a.py",
+        "contest.py",
+        "latest/a.js",
+        "attest.go",
+        "README.md",
+        ".ruff_cache/.gitignore",
+        "src/.mypy_cache/3.11/.gitignore",
+        "node_modules/x/.gitignore",
+        "src/x.gitignore",
     ],
-)  # fmt: skip
+)
 def test_code_is_not_protected(path: str) -> None:
     assert not is_protected(path)
 
@@ -81,12 +110,20 @@ def test_code_is_not_protected(path: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "x = 1  # noqa", "x: int = ''  # type: ignore", "// eslint-disable-next-line",
-        "// @ts-ignore", "#[allow(dead_code)]", "#[ignore]", "pytest.skip('x')",
-        "@unittest.skip('x')", "t.Skip()",
-        "it.skip('x', f)", "import os; os._exit(0)", "//nolint:errcheck",
+        "x = 1  # noqa",
+        "x: int = ''  # type: ignore",
+        "// eslint-disable-next-line",
+        "// @ts-ignore",
+        "#[allow(dead_code)]",
+        "#[ignore]",
+        "pytest.skip('x')",
+        "@unittest.skip('x')",
+        "t.Skip()",
+        "it.skip('x', f)",
+        "import os; os._exit(0)",
+        "//nolint:errcheck",
     ],
-)  # fmt: skip
+)
 def test_silencing_a_check_is_noticed(line: str) -> None:
     assert weakens("a.py", "x = 1\n", f"x = 1\n{line}\n") == "it silences a check"
     assert weakens("a.py", f"{line}\n", f"{line}\ny = 2\n") is None
@@ -96,11 +133,17 @@ def test_silencing_a_check_is_noticed(line: str) -> None:
 @pytest.mark.parametrize(
     ("path", "there"),
     [
-        ("unittest/__main__.py", True), ("pytest.py", True), ("src/json.py", True),
-        ("./_pytest/x.py", True), ("mypy/__init__.py", True),
-        ("shop/types.py", False), ("shop.py", False), ("json/data.txt", False), ("json", False),
+        ("unittest/__main__.py", True),
+        ("pytest.py", True),
+        ("src/json.py", True),
+        ("./_pytest/x.py", True),
+        ("mypy/__init__.py", True),
+        ("shop/types.py", False),
+        ("shop.py", False),
+        ("json/data.txt", False),
+        ("json", False),
     ],
-)  # fmt: skip
+)
 def test_what_takes_the_place_of_a_checker_is_noticed(path: str, there: bool) -> None:
     assert (weakens(path, None, "x = 1\n") is not None) is there
     assert weakens(path, "x = 1\n", "x = 2\n") is None, "a project may have such a file"
@@ -110,10 +153,13 @@ def test_what_takes_the_place_of_a_checker_is_noticed(path: str, there: bool) ->
 @pytest.mark.parametrize(
     "line",
     [
-        "import unittest; unittest.TestCase.assertEqual = print", "from _pytest import python",
-        "    import pytest", "sys.modules['x'] = None", "const t = require('node:test')",
+        "import unittest; unittest.TestCase.assertEqual = print",
+        "from _pytest import python",
+        "    import pytest",
+        "sys.modules['x'] = None",
+        "const t = require('node:test')",
     ],
-)  # fmt: skip
+)
 def test_code_that_reaches_into_a_test_framework_is_noticed(line: str) -> None:
     said = "it reaches into what runs the checks"
     assert weakens("shop.py", "x = 1\n", f"{line}\n") == said

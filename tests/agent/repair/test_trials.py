@@ -24,11 +24,20 @@ def chosen(mutations: tuple[Mutation, ...], *names: str) -> list[Mutation]:
 
 
 PAIRS = [
-    *((SHOP, one) for one in chosen(PYTHON, "missing import", "typo in a definition",
-                                    "circular import", "wrong path", "layout")),
+    *(
+        (SHOP, one)
+        for one in chosen(
+            PYTHON,
+            "missing import",
+            "typo in a definition",
+            "circular import",
+            "wrong path",
+            "layout",
+        )
+    ),
     *((CART_JS, one) for one in chosen(JAVASCRIPT, "missing import", "syntax: bracket")),
     *((BANK_RS, one) for one in chosen(RUST, "missing import")),
-]  # fmt: skip
+]
 
 
 @pytest.fixture(autouse=True)

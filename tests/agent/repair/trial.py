@@ -45,8 +45,9 @@ def lay_out(root: Path, files: dict[str, str]) -> None:
 
 def contents(root: Path, files: dict[str, str]) -> dict[str, str]:
     """The project's files as they are now."""
-    return {name: (root / name).read_text(encoding="utf-8") for name in files
-            if (root / name).is_file()}  # fmt: skip
+    return {
+        name: (root / name).read_text(encoding="utf-8") for name in files if (root / name).is_file()
+    }
 
 
 def flags_of(sample: Sample, mutation: Mutation) -> dict[str, Any]:

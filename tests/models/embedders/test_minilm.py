@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from evercontext.errors import ModelProblem, ModelUnknown
 from evercontext.models.embedded.weights import MINILM, Weights, digest, stored_at
 from evercontext.models.embedders.minilm import MiniLM
-from evercontext.models.embedders.word_pieces import cut
+from evercontext.models.embedders.wordpiece import cut
 
 
 def _small_model(home: Path) -> tuple[Weights, NDArray[np.float32]]:
@@ -41,8 +41,10 @@ def _small_model(home: Path) -> tuple[Weights, NDArray[np.float32]]:
     end = 0
     for name, tensor in tensors.items():
         head[name] = {
-            "dtype": "F32", "shape": list(tensor.shape), "data_offsets": [end, end + tensor.nbytes],
-        }  # fmt: skip
+            "dtype": "F32",
+            "shape": list(tensor.shape),
+            "data_offsets": [end, end + tensor.nbytes],
+        }
         end += tensor.nbytes
     text = json.dumps(head).encode()
     text += b" " * (-len(text) % 8)

@@ -89,8 +89,15 @@ class Stage:
 
         ``by_model``: what else it plays if asked for that model.
         """
-        play = {**self.facts, **facts, "stdout": stdout, "stderr": stderr, "exit": code,
-                "sleep": sleep, "by_model": by_model or {}}  # fmt: skip
+        play = {
+            **self.facts,
+            **facts,
+            "stdout": stdout,
+            "stderr": stderr,
+            "exit": code,
+            "sleep": sleep,
+            "by_model": by_model or {},
+        }
         program = self.bin / self.vendor.program
         text = PLAYER.format(python=sys.executable, play=json.dumps(play), extra=extra)
         program.write_text(text, encoding="utf-8")
@@ -113,8 +120,13 @@ class Stage:
         self, *, sandbox: str = "auto", timeout: float = 60.0, max_output: int = 8_000_000
     ) -> VendorCli:
         """Return the installed program as a model."""
-        environment = {"PATH": f"{self.bin}:{os.defpath}", "HOME": str(self.home),
-                       "GEMINI_API_KEY": "k", "OPENAI_API_KEY": "k", **self.env}  # fmt: skip
+        environment = {
+            "PATH": f"{self.bin}:{os.defpath}",
+            "HOME": str(self.home),
+            "GEMINI_API_KEY": "k",
+            "OPENAI_API_KEY": "k",
+            **self.env,
+        }
         return VendorCli(
             self.vendor,
             env=filtered(environment, extra=variables(self.vendor, environment)),
@@ -134,8 +146,13 @@ def lines(*events: dict[str, Any]) -> str:
 
 
 def gemini_says(text: str) -> str:
-    stats = {"total_tokens": 25113, "input_tokens": 24939, "output_tokens": 20, "cached": 21263,
-             "tool_calls": 0}  # fmt: skip
+    stats = {
+        "total_tokens": 25113,
+        "input_tokens": 24939,
+        "output_tokens": 20,
+        "cached": 21263,
+        "tool_calls": 0,
+    }
     return "Loaded cached credentials.\n" + lines(
         {"type": "init", "session_id": "4f1c", "model": "gemini-3-pro"},
         {"type": "message", "role": "user", "content": "…"},

@@ -119,9 +119,11 @@ def test_the_chat_goes_on_after_an_answer_in_the_console(
     visit: Visit, served: Served, world: World
 ) -> None:
     model = world.script(
-        write("chat-1.py", "x = 1\n"), {"text": "First done."},
-        write("chat-2.py", "x = 2\n"), {"text": "Second done."},
-    )  # fmt: skip
+        write("chat-1.py", "x = 1\n"),
+        {"text": "First done."},
+        write("chat-2.py", "x = 2\n"),
+        {"text": "Second done."},
+    )
     with Person(world.root, "chat", "-m", model, **_place(world)) as person:
         person.sees("agent mode")
         person.says("first")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.workspace.failures import compiled, javascript, linters, python
+from evercontext.workspace.failures import go_and_rust, javascript, linters, python
 from evercontext.workspace.failures.failure import Failure, Hint, inside
-from evercontext.workspace.failures.parse import MOST_FAILURES, opaque, read_failures
+from evercontext.workspace.failures.parse import MOST_FAILURES, read_failures, unreadable_failure
 
 OUTPUTS = Path(__file__).parent / "outputs"
 ROOT = "/srv/shop"
@@ -61,8 +61,10 @@ def test_pytest_that_could_not_collect() -> None:
     ]
     assert all(failure.blocks for failure in read("pytest"))
     assert [frame.file for frame in read("pytest")[1].frames] == [
-        "tests/test_circle.py", "shop/circle_a.py", "shop/circle_b.py",
-    ]  # fmt: skip
+        "tests/test_circle.py",
+        "shop/circle_a.py",
+        "shop/circle_b.py",
+    ]
 
 
 def test_pytest_that_could_not_load_its_conftest() -> None:
@@ -180,8 +182,10 @@ def test_formatters() -> None:
 
 
 def test_a_bare_traceback_and_an_unknown_tool() -> None:
-    text = 'Traceback (most recent call last):\n  File "/srv/shop/a.py", line 3, in f\n    x\n' \
-           "KeyError: 'あ'\n"  # fmt: skip
+    text = (
+        'Traceback (most recent call last):\n  File "/srv/shop/a.py", line 3, in f\n    x\n'
+        "KeyError: 'あ'\n"
+    )
     assert [(f.kind, f.where, f.message) for f in read_failures(text, ROOT)] == [
         ("error", "a.py:3", "KeyError: 'あ'")
     ]
@@ -189,20 +193,36 @@ def test_a_bare_traceback_and_an_unknown_tool() -> None:
         "src/a.ts:3"
     ]
     assert read_failures("all is well\n", ROOT) == ()
-    assert opaque(("/usr/bin/make", "test"), "a\n\nno rule\n").message == "a\nno rule"
+    assert unreadable_failure(("/usr/bin/make", "test"), "a\n\nno rule\n").message == "a\nno rule"
 
 
 def test_places_outside_the_root_are_no_places() -> None:
     assert inside("/srv/shop/a/b.py", ROOT) == "a/b.py"
     assert inside("./a.go", ROOT) == "a.go"
     assert inside("file:///srv/shop/a.js", ROOT) == "a.js"
-    for outside in ("/etc/passwd", "/srv/shopping/a.py", "../a.py", "a/../../b.py", "<string>",
-                    "/srv/shop/.venv/lib/x.py", "node_modules/x/i.js"):  # fmt: skip
+    for outside in (
+        "/etc/passwd",
+        "/srv/shopping/a.py",
+        "../a.py",
+        "a/../../b.py",
+        "<string>",
+        "/srv/shop/.venv/lib/x.py",
+        "node_modules/x/i.js",
+    ):
         assert inside(outside, ROOT) is None
 
 
-@pytest.mark.parametrize("line", ["a" * 300_000, "not ok 1 - \x1b[31m", "--> a:1:1", "E   " * 999,
-                                  "x.py:1:" * 4_000, "error[E0425]: " + "(" * 90_000])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a" * 300_000,
+        "not ok 1 - \x1b[31m",
+        "--> a:1:1",
+        "E   " * 999,
+        "x.py:1:" * 4_000,
+        "error[E0425]: " + "(" * 90_000,
+    ],
+)
 def test_hostile_output_is_read_and_bounded(line: str) -> None:
     found = read_failures("\n".join([line] * 500), ROOT)
     assert len(found) <= MOST_FAILURES
@@ -212,11 +232,20 @@ def test_hostile_output_is_read_and_bounded(line: str) -> None:
 @pytest.mark.parametrize(
     "read_one",
     [
-        python.read_pytest, python.read_unittest, python.read_traceback, javascript.read_node,
-        javascript.read_vitest, javascript.read_crash, compiled.read_go, compiled.read_rust,
-        linters.read_ruff, linters.read_mypy, linters.read_formatters, linters.read_generic,
+        python.read_pytest,
+        python.read_unittest,
+        python.read_traceback,
+        javascript.read_node,
+        javascript.read_vitest,
+        javascript.read_crash,
+        go_and_rust.read_go,
+        go_and_rust.read_rust,
+        linters.read_ruff,
+        linters.read_mypy,
+        linters.read_formatters,
+        linters.read_generic,
     ],
-)  # fmt: skip
+)
 def test_a_reader_finds_nothing_in_prose(read_one: Callable[[str, str], list[Failure]]) -> None:
     said = "Everything is fine.\nエラーはありません。\n0 problems (0 errors)\n"
     assert read_one(said, ROOT) == []

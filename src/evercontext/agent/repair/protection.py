@@ -48,9 +48,22 @@ _FRAMEWORKS = re.compile(
 )
 """What a program has no use for, and what changes how its tests are judged."""
 _RUNNERS = frozenset(
-    ("pytest", "_pytest", "pluggy", "iniconfig", "mypy", "ruff", "coverage", "xdist", "nose",
-     "hypothesis", "tox", "flake8", "pylint")
-)  # fmt: skip
+    (
+        "pytest",
+        "_pytest",
+        "pluggy",
+        "iniconfig",
+        "mypy",
+        "ruff",
+        "coverage",
+        "xdist",
+        "nose",
+        "hypothesis",
+        "tox",
+        "flake8",
+        "pylint",
+    )
+)
 _RUST_TESTS = re.compile(r"^#\[cfg\(test\)\].*", re.MULTILINE | re.DOTALL)
 REASON = "tests and the settings of checks stay as they are during a repair; mend the code"
 

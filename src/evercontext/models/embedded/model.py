@@ -31,8 +31,8 @@ from evercontext.models import json_reply
 from evercontext.models.embedded import assignment, checks, examples, grammar, weights
 from evercontext.models.embedded.assignment import Assignment
 from evercontext.models.embedded.gloss import is_japanese
-from evercontext.models.embedded.own_files import OwnFiles
 from evercontext.models.embedded.runtime import Runtime
+from evercontext.models.embedded.written_files import WrittenFiles
 from evercontext.models.lenient_json import NotJson
 
 WINDOW = 4096
@@ -73,7 +73,7 @@ class EmbeddedModel:
             tiny=True,
             notice=NOTICE,
         )
-        self._own_files = OwnFiles(home)
+        self._own_files = WrittenFiles(home)
         self._runtime = Runtime(weights.stored_at(home, known), window=WINDOW, verify=known.verify)
 
     @property

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urldefrag, urljoin
 
 from evercontext.errors import ModelUnavailable, ProcessProblem, ProgramMissing
-from evercontext.models.reach import unreachable
+from evercontext.models.connection_errors import unreachable
 from evercontext.process.environment import filtered
 from evercontext.process.run import Completed, run
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from evercontext.domain.model import Embedded
 from evercontext.errors import ModelProblem, ModelUnknown
 from evercontext.models.embedded.weights import MINILM, Weights, is_pulled, stored_at
-from evercontext.models.embedders.word_pieces import cut
+from evercontext.models.embedders.wordpiece import cut
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from evercontext.domain.model import Embedded
 from evercontext.errors import ModelUnknown
-from evercontext.models.embedders.wire import EmbeddingWire, Sleep, checked, portions
+from evercontext.models.embedders.batches import EmbeddingWire, Sleep, checked, portions
 from evercontext.models.ollama import address
 from evercontext.models.provider_errors import Provider
 

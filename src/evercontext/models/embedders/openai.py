@@ -8,7 +8,7 @@ from typing import Any
 
 from evercontext.domain.model import Embedded
 from evercontext.errors import BadReply
-from evercontext.models.embedders.wire import EmbeddingWire, Sleep, checked, portions
+from evercontext.models.embedders.batches import EmbeddingWire, Sleep, checked, portions
 from evercontext.models.provider_errors import Provider
 
 BASE = "https://api.openai.com/v1"

@@ -30,16 +30,35 @@ _LIMIT = re.compile(r"usage limit|rate limit|quota", re.IGNORECASE)
 _LOGIN = re.compile(r"not logged in|codex login|log ?in again|refresh token|sign in", re.IGNORECASE)
 
 _MODEL_KEYS = (
-    "model", "model_provider", "model_reasoning_effort", "model_reasoning_summary",
-    "model_verbosity", "model_context_window", "model_max_output_tokens", "service_tier",
-    "openai_base_url", "chatgpt_base_url", "preferred_auth_method", "forced_login_method",
+    "model",
+    "model_provider",
+    "model_reasoning_effort",
+    "model_reasoning_summary",
+    "model_verbosity",
+    "model_context_window",
+    "model_max_output_tokens",
+    "service_tier",
+    "openai_base_url",
+    "chatgpt_base_url",
+    "preferred_auth_method",
+    "forced_login_method",
     "forced_chatgpt_workspace_id",
-)  # fmt: skip
+)
 _PROVIDER_KEYS = (
-    "name", "base_url", "env_key", "env_key_instructions", "experimental_bearer_token", "wire_api",
-    "query_params", "http_headers", "env_http_headers", "request_max_retries",
-    "stream_max_retries", "stream_idle_timeout_ms", "requires_openai_auth",
-)  # fmt: skip
+    "name",
+    "base_url",
+    "env_key",
+    "env_key_instructions",
+    "experimental_bearer_token",
+    "wire_api",
+    "query_params",
+    "http_headers",
+    "env_http_headers",
+    "request_max_retries",
+    "stream_max_retries",
+    "stream_idle_timeout_ms",
+    "requires_openai_auth",
+)
 _OURS = """\
 approval_policy = "never"
 sandbox_mode = "read-only"

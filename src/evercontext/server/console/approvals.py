@@ -12,18 +12,18 @@ from evercontext.access.pending_approvals import (
     PendingQuestion,
 )
 from evercontext.errors import InvalidArguments, NotFound, StoreConflict
-from evercontext.server.console.request import Ask, Route
+from evercontext.server.console.request import ConsoleRequest, ConsoleRoute
 
 LONGEST_FEEDBACK = 4_000
 
 
-def _approvals(ask: Ask) -> Approvals:
-    return Approvals(ask.app.store, ask.app.settings.user)
+def _approvals(request: ConsoleRequest) -> Approvals:
+    return Approvals(request.app.store, request.app.settings.user)
 
 
-async def list_approvals(ask: Ask) -> dict[str, Any]:
+async def list_approvals(request: ConsoleRequest) -> dict[str, Any]:
     """Answer ``GET approvals``: what waits, oldest first, and what was answered."""
-    approvals, project = _approvals(ask), ask.app.memory.path
+    approvals, project = _approvals(request), request.app.memory.path
     waiting = [dataclasses.asdict(one) for one in await approvals.pending(project)]
     settled = [_settled(one) for one in await approvals.settled(project, 30)]
     return {"pending": waiting, "settled": settled}
@@ -42,20 +42,20 @@ def _settled(question: PendingQuestion) -> dict[str, Any]:
     return told
 
 
-async def answer(ask: Ask) -> dict[str, Any]:
+async def answer(request: ConsoleRequest) -> dict[str, Any]:
     """Answer ``POST approvals/*``: the first answer counts, a stale or second one is refused."""
-    approvals, allowed = _approvals(ask), ask.switch("allowed")
-    feedback = ask.body.get("feedback") or None
+    approvals, allowed = _approvals(request), request.switch("allowed")
+    feedback = request.body.get("feedback") or None
     if feedback is not None and (not isinstance(feedback, str) or len(feedback) > LONGEST_FEEDBACK):
         raise InvalidArguments(f"feedback is a text of up to {LONGEST_FEEDBACK:,} characters")
-    nonce = ask.text("nonce", most=100)
-    waiting = {one.id for one in await approvals.pending(ask.app.memory.path)}
-    known = await approvals.get(ask.parts[0])
-    if known is None or known.project_path != ask.app.memory.path:
+    nonce = request.text("nonce", most=100)
+    waiting = {one.id for one in await approvals.pending(request.app.memory.path)}
+    known = await approvals.get(request.parts[0])
+    if known is None or known.project_path != request.app.memory.path:
         raise NotFound("there is no such question")
-    if allowed and ask.text("digest", most=100) != known.question.get("digest"):
+    if allowed and request.text("digest", most=100) != known.question.get("digest"):
         raise StoreConflict("this is not the call that was shown")
-    for_run = allowed and ask.body.get("for_run") is True and not known.question.get("reason")
+    for_run = allowed and request.body.get("for_run") is True and not known.question.get("reason")
     by = BY_CONSOLE_FOR_RUN if for_run else BY_CONSOLE
     given = {"allowed": allowed, "by": by, "feedback": feedback}
     if known.id not in waiting or not await approvals.answer(known.id, nonce, **given):  # type: ignore[arg-type]
@@ -64,6 +64,6 @@ async def answer(ask: Ask) -> dict[str, Any]:
 
 
 ROUTES = (
-    Route("GET", "approvals", list_approvals),
-    Route("POST", "approvals/*", answer),
+    ConsoleRoute("GET", "approvals", list_approvals),
+    ConsoleRoute("POST", "approvals/*", answer),
 )

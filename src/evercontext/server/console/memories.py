@@ -7,43 +7,43 @@ from typing import Any
 from evercontext.domain.memory import MemoryType, RetrievalOptions, SourceType
 from evercontext.errors import InvalidArguments, NotFound
 from evercontext.memory.memory_table import Memory
-from evercontext.server.console.request import Ask, Route
+from evercontext.server.console.request import ConsoleRequest, ConsoleRoute
 
 PAGE = 50
 STATES = ("active", "archived", "superseded")
 LONGEST = 20_000
 
 
-async def list_memories(ask: Ask) -> dict[str, Any]:
+async def list_memories(request: ConsoleRequest) -> dict[str, Any]:
     """Answer ``GET memories``: newest first, or the best for ``q`` with why each is recalled."""
-    memory, words = ask.app.memory, ask.query.get("q", "").strip()[:2_000]
+    memory, words = request.app.memory, request.query.get("q", "").strip()[:2_000]
     if words:
-        wanted = RetrievalOptions(20, _user(ask), memory.project, min_similarity=0.0)
+        wanted = RetrievalOptions(20, _user(request), memory.project, min_similarity=0.0)
         found = await memory.retrieval.retrieve(words, wanted)
-        kept = {one.id: await memory.memories.get(one.id, **_whose(ask)) for one in found}
+        kept = {one.id: await memory.memories.get(one.id, **_whose(request)) for one in found}
         rows = [
             {**shape(full), "similarity": one.similarity, "reasons": dict(one.reasons)}
             for one in found
             if (full := kept[one.id])
         ]
         return {"memories": rows, "next": None}
-    state = ask.query.get("state", "active")
+    state = request.query.get("state", "active")
     if state not in STATES:
         raise InvalidArguments(f"state is one of {', '.join(STATES)}")
-    before = ask.query.get("before") or None
+    before = request.query.get("before") or None
     page = await memory.memories.list(
-        user_id=_user(ask), project=memory.project, state=state, limit=PAGE + 1, before=before
+        user_id=_user(request), project=memory.project, state=state, limit=PAGE + 1, before=before
     )
     more = page[PAGE - 1].id if len(page) > PAGE else None
     return {"memories": [shape(one) for one in page[:PAGE]], "next": more}
 
 
-def _user(ask: Ask) -> str | None:
-    return ask.app.settings.user
+def _user(request: ConsoleRequest) -> str | None:
+    return request.app.settings.user
 
 
-def _whose(ask: Ask) -> dict[str, str | None]:
-    return {"user_id": _user(ask), "project": ask.app.memory.project}
+def _whose(request: ConsoleRequest) -> dict[str, str | None]:
+    return {"user_id": _user(request), "project": request.app.memory.project}
 
 
 def shape(memory: Memory) -> dict[str, Any]:
@@ -51,23 +51,23 @@ def shape(memory: Memory) -> dict[str, Any]:
     return memory.to_json()
 
 
-async def add_memory(ask: Ask) -> dict[str, Any]:
+async def add_memory(request: ConsoleRequest) -> dict[str, Any]:
     """Answer ``POST memories``: remember something."""
-    return shape(await _save(ask, None))
+    return shape(await _save(request, None))
 
 
-async def edit_memory(ask: Ask) -> dict[str, Any]:
+async def edit_memory(request: ConsoleRequest) -> dict[str, Any]:
     """Answer ``POST memories/*``: the new words take the place of the old, which are kept."""
-    memory = ask.app.memory
-    old = await memory.memories.get(ask.parts[0], **_whose(ask))
+    memory = request.app.memory
+    old = await memory.memories.get(request.parts[0], **_whose(request))
     if old is None or old.state != "active":
         raise NotFound("there is no such memory", fix="See `evercontext memory list`")
-    return shape(await _save(ask, old))
+    return shape(await _save(request, old))
 
 
-async def _save(ask: Ask, old: Memory | None) -> Memory:
-    memory = ask.app.memory
-    content = ask.text("content", most=LONGEST)
+async def _save(request: ConsoleRequest, old: Memory | None) -> Memory:
+    memory = request.app.memory
+    content = request.text("content", most=LONGEST)
     if old and content == old.content:
         return old
     return await memory.memories.save_memory(
@@ -75,23 +75,23 @@ async def _save(ask: Ask, old: Memory | None) -> Memory:
         old.memory_type if old else MemoryType.LONGTERM,
         SourceType.CORRECTION if old else SourceType.DECISION,
         # What was everybody's stays everybody's, whoever corrects it.
-        user_id=old.user_id if old else _user(ask),
+        user_id=old.user_id if old else _user(request),
         project=memory.project,
         supersedes=old.id if old else None,
         origin={"door": "console"},
     )
 
 
-async def forget_memory(ask: Ask) -> dict[str, Any]:
+async def forget_memory(request: ConsoleRequest) -> dict[str, Any]:
     """Answer ``POST memories/*/forget``: wipe its words for good."""
-    if not await ask.app.memory.memories.forget(ask.parts[0], **_whose(ask)):
+    if not await request.app.memory.memories.forget(request.parts[0], **_whose(request)):
         raise NotFound("there is no such memory", fix="See `evercontext memory list`")
-    return {"forgotten": ask.parts[0]}
+    return {"forgotten": request.parts[0]}
 
 
 ROUTES = (
-    Route("GET", "memories", list_memories),
-    Route("POST", "memories", add_memory),
-    Route("POST", "memories/*", edit_memory),
-    Route("POST", "memories/*/forget", forget_memory),
+    ConsoleRoute("GET", "memories", list_memories),
+    ConsoleRoute("POST", "memories", add_memory),
+    ConsoleRoute("POST", "memories/*", edit_memory),
+    ConsoleRoute("POST", "memories/*/forget", forget_memory),
 )

@@ -1,4 +1,4 @@
-"""One request of a page, as its handler sees it."""
+"""Define a page's request as its handler gets it, and the routes to handlers."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 from evercontext.app import EverContext
 from evercontext.errors import InvalidArguments
-from evercontext.server.console.watch import Watch
+from evercontext.server.console.event_feed import EventFeed
 
 LONGEST_TEXT = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ConsoleRequest:
     """What a page wants: the parts of its path, its query, its body."""
 
     app: EverContext
-    watch: Watch
+    feed: EventFeed
     trace_id: str
     """Of this request, for what it causes."""
     parts: tuple[str, ...] = ()
@@ -49,11 +49,11 @@ class Ask:
         return value
 
 
-Handler = Callable[[Ask], Awaitable[Any]]
+Handler = Callable[[ConsoleRequest], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class ConsoleRoute:
     """A method, a path of words and ``*``, and who answers."""
 
     method: str

@@ -10,13 +10,25 @@ from typing import Any
 from evercontext.app.undoing import undo_task, undoable
 from evercontext.errors import NotFound
 from evercontext.events.log_index import Ledger, Run
-from evercontext.server.console.request import Ask, Route
+from evercontext.server.console.request import ConsoleRequest, ConsoleRoute
 
 PAGE = 50
 MOST_EVENTS = 500
 MOST_DIFFS = 200
-FRAMING = frozenset({"task", "plan", "task_began", "task_ended", "evidence", "recalled",
-                     "verification", "repair", "rolled_back", "final"})  # fmt: skip
+FRAMING = frozenset(
+    {
+        "task",
+        "plan",
+        "task_began",
+        "task_ended",
+        "evidence",
+        "recalled",
+        "verification",
+        "repair",
+        "rolled_back",
+        "final",
+    }
+)
 _LONGEST = 600
 """Characters of one text in a row of the timeline; the whole is asked for by itself."""
 
@@ -27,12 +39,12 @@ def real_path(root: str) -> str:
     return os.path.realpath(root)
 
 
-async def list_runs(ask: Ask) -> dict[str, Any]:
+async def list_runs(request: ConsoleRequest) -> dict[str, Any]:
     """Answer ``GET runs``: newest first, a page at a time."""
-    everywhere, here = ask.query.get("project") == "all", ask.app.memory.path
-    words = ask.query.get("q", "").casefold()[:200].split()
-    start, limit = ask.number("start", 0, 10**9), ask.number("limit", PAGE, 200)
-    state = ask.query.get("status", "")
+    everywhere, here = request.query.get("project") == "all", request.app.memory.path
+    words = request.query.get("q", "").casefold()[:200].split()
+    start, limit = request.number("start", 0, 10**9), request.number("limit", PAGE, 200)
+    state = request.query.get("status", "")
 
     def read(ledger: Ledger) -> dict[str, Any]:
         found = [
@@ -45,7 +57,7 @@ async def list_runs(ask: Ask) -> dict[str, Any]:
         rows = [summary(ledger, run) for run in found[start : start + limit]]
         return {"runs": rows, "total": len(found), "start": start}
 
-    return await ask.watch.look(read)
+    return await request.feed.look(read)
 
 
 def _group(status: str) -> str:
@@ -65,9 +77,9 @@ def find(ledger: Ledger, trace_id: str) -> Run:
     return run
 
 
-async def show_run(ask: Ask) -> dict[str, Any]:
+async def show_run(request: ConsoleRequest) -> dict[str, Any]:
     """Answer ``GET runs/*``: its summary and what frames it."""
-    trace_id = ask.parts[0]
+    trace_id = request.parts[0]
 
     def read(ledger: Ledger) -> dict[str, Any]:
         run = find(ledger, trace_id)
@@ -76,9 +88,9 @@ async def show_run(ask: Ask) -> dict[str, Any]:
         frame = [event for event in ledger.read(edges) if event["type"] in FRAMING]
         return {"run": summary(ledger, run), "frame": frame}
 
-    told = await ask.watch.look(read)
-    found = await undoable(ask.app, trace_id)
-    told["memories"] = await _recalled(ask, told["frame"])
+    told = await request.feed.look(read)
+    found = await undoable(request.app, trace_id)
+    told["memories"] = await _recalled(request, told["frame"])
     told["undo"] = {
         "possible": bool(found and found.stands),
         "undone": bool(found and found.undone),
@@ -87,47 +99,47 @@ async def show_run(ask: Ask) -> dict[str, Any]:
     return told
 
 
-async def _recalled(ask: Ask, frame: list[dict[str, Any]]) -> dict[str, str]:
+async def _recalled(request: ConsoleRequest, frame: list[dict[str, Any]]) -> dict[str, str]:
     """The words of the memories that the model was shown; what was forgotten has none."""
     shown = [event["data"]["memories"] for event in frame if event["type"] == "recalled"]
     wanted = [id for ids in shown for id in ids]
-    memory = ask.app.memory
+    memory = request.app.memory
     kept = [await memory.memories.get(id, project=memory.project) for id in wanted[:50]]
     return {one.id: one.content[:400] for one in kept if one}
 
 
-async def list_events(ask: Ask) -> dict[str, Any]:
+async def list_events(request: ConsoleRequest) -> dict[str, Any]:
     """Answer ``GET runs/*/events``: a window of the timeline, long texts cut."""
-    start, limit = ask.number("start", 0, 10**9), ask.number("limit", 100, MOST_EVENTS)
+    start, limit = request.number("start", 0, 10**9), request.number("limit", 100, MOST_EVENTS)
 
     def read(ledger: Ledger) -> dict[str, Any]:
-        run = find(ledger, ask.parts[0])
+        run = find(ledger, request.parts[0])
         events = [row(event) for event in ledger.events(run, start, limit)]
         return {"events": events, "start": start, "total": len(run.places)}
 
-    return await ask.watch.look(read)
+    return await request.feed.look(read)
 
 
-async def show_event(ask: Ask) -> dict[str, Any]:
+async def show_event(request: ConsoleRequest) -> dict[str, Any]:
     """Answer ``GET runs/*/events/*``: one event whole, by its position."""
-    place = ask.parts[1]
+    place = request.parts[1]
     if not place.isascii() or not place.isdigit() or len(place) > 12:
         raise NotFound("there is no such event")
 
     def read(ledger: Ledger) -> dict[str, Any]:
-        found = ledger.events(find(ledger, ask.parts[0]), int(place), 1)
+        found = ledger.events(find(ledger, request.parts[0]), int(place), 1)
         if not found:
             raise NotFound("there is no such event")
         return found[0]
 
-    return await ask.watch.look(read)
+    return await request.feed.look(read)
 
 
-async def list_diffs(ask: Ask) -> dict[str, Any]:
+async def list_diffs(request: ConsoleRequest) -> dict[str, Any]:
     """Answer ``GET runs/*/diffs``: what it changed, file by file, in order."""
 
     def read(ledger: Ledger) -> dict[str, Any]:
-        run = find(ledger, ask.parts[0])
+        run = find(ledger, request.parts[0])
         diffs: list[dict[str, Any]] = []
         for start in range(0, len(run.places), MOST_EVENTS):
             if len(diffs) >= min(MOST_DIFFS, run.diffs):
@@ -136,7 +148,7 @@ async def list_diffs(ask: Ask) -> dict[str, Any]:
             diffs += [one["data"] for one in found if one["type"] == "diff"]
         return {"diffs": diffs[:MOST_DIFFS], "total": run.diffs}
 
-    return await ask.watch.look(read)
+    return await request.feed.look(read)
 
 
 def row(event: dict[str, Any]) -> dict[str, Any]:
@@ -154,17 +166,17 @@ def _cut(value: Any) -> Any:
     return value
 
 
-async def undo_run(ask: Ask) -> dict[str, Any]:
+async def undo_run(request: ConsoleRequest) -> dict[str, Any]:
     """Answer ``POST runs/*/undo``: take back what it changed, or say what that would do."""
-    done = await undo_task(ask.app, ask.parts[0], dry_run=ask.switch("dry_run"))
+    done = await undo_task(request.app, request.parts[0], dry_run=request.switch("dry_run"))
     return dataclasses.asdict(done)
 
 
 ROUTES = (
-    Route("GET", "runs", list_runs),
-    Route("GET", "runs/*", show_run),
-    Route("GET", "runs/*/events", list_events),
-    Route("GET", "runs/*/events/*", show_event),
-    Route("GET", "runs/*/diffs", list_diffs),
-    Route("POST", "runs/*/undo", undo_run),
+    ConsoleRoute("GET", "runs", list_runs),
+    ConsoleRoute("GET", "runs/*", show_run),
+    ConsoleRoute("GET", "runs/*/events", list_events),
+    ConsoleRoute("GET", "runs/*/events/*", show_event),
+    ConsoleRoute("GET", "runs/*/diffs", list_diffs),
+    ConsoleRoute("POST", "runs/*/undo", undo_run),
 )

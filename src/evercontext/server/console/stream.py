@@ -17,8 +17,8 @@ from evercontext.app import EverContext
 from evercontext.errors import StoreProblem
 from evercontext.events.log_index import Ledger, moment_of
 from evercontext.server.asgi import Receive, Send
+from evercontext.server.console.event_feed import EventFeed
 from evercontext.server.console.runs import find, row, summary
-from evercontext.server.console.watch import Watch
 from evercontext.server.responses import encode
 
 HEARTBEAT = 15.0
@@ -36,11 +36,11 @@ def frame(kind: str, data: Any, id: str | None = None) -> bytes:
 
 
 @dataclass(slots=True)
-class Reader:
+class StreamReader:
     """One open page: what it follows, and how far it has read."""
 
     app: EverContext
-    watch: Watch
+    feed: EventFeed
     trace: str | None
     last_id: str
     beat: float = HEARTBEAT
@@ -53,9 +53,9 @@ class Reader:
         """Everything new, as it comes; a comment now and then where nothing does."""
         yield b"retry: 2000\n\n"
         silent = 0.0
-        async with self.watch.watching():
-            while not self.watch.closed:
-                before = self.watch.number
+        async with self.feed.watching():
+            while not self.feed.closed:
+                before = self.feed.number
                 new = [*await self._events(), *await self._questions()]
                 for one in new:
                     yield one
@@ -64,26 +64,26 @@ class Reader:
                     silent = 0.0
                     yield b": still here\n\n"
                 if not new:
-                    await self.watch.wait(max(before, self._number), _LOOK_FOR_QUESTIONS)
+                    await self.feed.wait(max(before, self._number), _LOOK_FOR_QUESTIONS)
 
     async def _events(self) -> list[bytes]:
         if self.trace is None:
-            return await self.watch.look(self._runs)
-        return await self.watch.look(self._one_run)
+            return await self.feed.look(self._runs)
+        return await self.feed.look(self._one_run)
 
     def _runs(self, ledger: Ledger) -> list[bytes]:
         """The runs that have something new, each once."""
         if self._first:
             self._first = False
-            self._number = self.watch.number
+            self._number = self.feed.number
             if not self.last_id:
                 return []
             since = moment_of(self.last_id)
             missed = [run for run in ledger.runs.values() if run.moments[-1] > since]
             touched = [run.trace_id for run in missed]
         else:
-            found = self.watch.touched_since(self._number)
-            self._number = self.watch.number
+            found = self.feed.touched_since(self._number)
+            self._number = self.feed.number
             touched = [] if found is None else found
             if found is None:
                 return [frame("reset", {})]
@@ -125,7 +125,7 @@ class Reader:
         return []
 
 
-async def send_frames(reader: Reader, receive: Receive, send: Send) -> None:
+async def send_frames(reader: StreamReader, receive: Receive, send: Send) -> None:
     """Send until the page goes away or the server ends."""
     sending = asyncio.create_task(_send(reader, send))
     leaving = asyncio.create_task(_gone(receive))
@@ -137,7 +137,7 @@ async def send_frames(reader: Reader, receive: Receive, send: Send) -> None:
         await asyncio.gather(sending, leaving, return_exceptions=True)
 
 
-async def _send(reader: Reader, send: Send) -> None:
+async def _send(reader: StreamReader, send: Send) -> None:
     async for one in reader.frames():
         await send({"type": "http.response.body", "body": one, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -33,7 +33,7 @@ _KINDS: dict[str, Kind] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CodeLine:
     """A line of a file of the project."""
 
     file: str
@@ -63,7 +63,7 @@ class Failure:
     test: str | None = None
     code: str | None = None
     """The rule of a linter, the error number of a compiler, the class of an exception."""
-    frames: tuple[Place, ...] = ()
+    frames: tuple[CodeLine, ...] = ()
     """The way to it through the project's own files, innermost last."""
     hints: tuple[Hint, ...] = ()
     blocks: bool = False
@@ -88,7 +88,7 @@ class Failure:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Failure:
         """Read what ``to_json`` wrote."""
-        frames = tuple(Place(**frame) for frame in data.get("frames", ()))
+        frames = tuple(CodeLine(**frame) for frame in data.get("frames", ()))
         hints = tuple(Hint(**hint) for hint in data.get("hints", ()))
         return cls(**{**data, "frames": frames, "hints": hints})
 
@@ -117,7 +117,7 @@ def inside(path: str, root: str) -> str | None:
 
 def located(failure: Failure, frames: Iterable[tuple[str, int]], root: str) -> Failure:
     """Give a failure its frames; it lies where the innermost of the project's own is."""
-    places = [Place(file, line) for path, line in frames if (file := inside(path, root))]
+    places = [CodeLine(file, line) for path, line in frames if (file := inside(path, root))]
     places = places[-MOST_FRAMES:]
     if not places:
         return failure

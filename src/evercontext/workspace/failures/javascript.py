@@ -91,8 +91,9 @@ def _tap_failure(
     raised = fields.get("name") or "Error"
     where = fields.get("location", "").rsplit(":", 2)[0]
     message = f"{raised}: {fields.get('error', '').strip()}"
-    made = Failure("node", _kind(raised, message), cut(message), test=_id(where, path, root),
-                   code=raised)  # fmt: skip
+    made = Failure(
+        "node", _kind(raised, message), cut(message), test=_id(where, path, root), code=raised
+    )
     return _placed(made, fields.get("stack", "").splitlines(), where, root)
 
 
@@ -192,8 +193,9 @@ def _vitest_failure(lines: Sequence[str], root: str) -> Failure:
     message = f"{raised}: {error[3]}" if error else "\n".join(lines[1:4])
     test = f"{head[1]} > {head[2]}" if head[2] else head[1]
     loading = head[2] is None
-    made = Failure("vitest", _kind(raised, message), cut(message), test=test, code=raised,
-                   blocks=loading)  # fmt: skip
+    made = Failure(
+        "vitest", _kind(raised, message), cut(message), test=test, code=raised, blocks=loading
+    )
     named = next((m for line in lines if (m := re.match(r"^\s*File: (\S+?):(\d+):", line))), None)
     if named and (file := inside(named[1], root)):
         return replace(made, file=file, line=int(named[2]))

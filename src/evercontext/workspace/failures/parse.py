@@ -1,4 +1,4 @@
-"""One entry for every tool's output."""
+"""Parse the output of any check into failures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 
 from evercontext.workspace.check_counts import plain
-from evercontext.workspace.failures import compiled, javascript, linters, python
+from evercontext.workspace.failures import go_and_rust, javascript, linters, python
 from evercontext.workspace.failures.failure import Failure, cut
 
 MOST_FAILURES = 200
@@ -27,14 +27,16 @@ _READERS: tuple[tuple[re.Pattern[str], Read], ...] = (
     (re.compile(r"^ FAIL {2}\S+", re.M), javascript.read_vitest),
     (
         re.compile(r"^\s*--> \S+:\d+:\d+$|^test \S+ \.\.\. FAILED$", re.M),
-        compiled.read_rust,
+        go_and_rust.read_rust,
     ),
-    (re.compile(r"\.go:\d+:|^\s*--- FAIL: ", re.M), compiled.read_go),
+    (re.compile(r"\.go:\d+:|^\s*--- FAIL: ", re.M), go_and_rust.read_go),
     (re.compile(r": error: ", re.M), linters.read_mypy),
     (re.compile(r'^\S+:\d+:\d+: \S+ |^\s*--> \S+:\d+:\d+$|"filename"', re.M), linters.read_ruff),
-    (re.compile(r"would reformat|^Diff in |^\[warn\] |^\S+\.go$", re.M | re.I),
-     linters.read_formatters),
-)  # fmt: skip
+    (
+        re.compile(r"would reformat|^Diff in |^\[warn\] |^\S+\.go$", re.M | re.I),
+        linters.read_formatters,
+    ),
+)
 _LAST: tuple[Read, ...] = (python.read_traceback, javascript.read_crash, linters.read_generic)
 
 
@@ -55,8 +57,8 @@ def read_failures(output: str | bytes, root: str) -> tuple[Failure, ...]:
     return tuple(found[:MOST_FAILURES])
 
 
-def opaque(command: Sequence[str], output: str) -> Failure:
-    """The failure of a check whose words nobody here can read."""
+def unreadable_failure(command: Sequence[str], output: str) -> Failure:
+    """Return the failure of a check whose output has no known format."""
     name = PurePosixPath(command[0]).name if command else "check"
     lines = [line for line in output.strip().splitlines() if line.strip()]
     said = "\n".join(lines[-12:]) or "it failed and said nothing"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from evercontext.agent.repair.edits import Proposal
-from evercontext.agent.repair.fixers.source import (
+from evercontext.agent.repair.fixers.python_source import (
     classes,
     members,
     module_of,
@@ -18,7 +18,7 @@ from evercontext.agent.repair.fixers.source import (
     top_level,
 )
 from evercontext.agent.repair.fixers.spelling import nearest
-from evercontext.agent.repair.project import ProjectView
+from evercontext.agent.repair.project_view import ProjectView
 from evercontext.agent.repair.protection import is_protected
 from evercontext.workspace.failures.failure import Failure, inside
 
@@ -28,15 +28,38 @@ _MODULE = re.compile(r"module '([\w.]+)' has no attribute '(\w+)'")
 _MYPY = re.compile(r'"(?:type\[)?"?(\w+)"?\]?" has no attribute "(\w+)"')
 _NAME = re.compile(r"cannot import name '(\w+)' from '([\w.]+)' \((.+)\)")
 _KEYWORD = re.compile(r"(?<![\w.])([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
-_PLAIN_MODULES = ("math", "json", "string", "random", "itertools", "functools", "collections", "re",
-                  "datetime", "statistics", "operator", "os", "os.path", "shutil", "textwrap",
-                  "hashlib", "base64", "time", "sys", "csv", "copy", "enum", "decimal")  # fmt: skip
+_PLAIN_MODULES = (
+    "math",
+    "json",
+    "string",
+    "random",
+    "itertools",
+    "functools",
+    "collections",
+    "re",
+    "datetime",
+    "statistics",
+    "operator",
+    "os",
+    "os.path",
+    "shutil",
+    "textwrap",
+    "hashlib",
+    "base64",
+    "time",
+    "sys",
+    "csv",
+    "copy",
+    "enum",
+    "decimal",
+)
 
 
 async def misspelt_attribute(failure: Failure, project: ProjectView) -> list[Proposal]:
     """Propose the attribute that the class or module really has."""
-    match = next((m for one in (_OBJECT, _TYPE, _MODULE, _MYPY)
-                  if (m := one.search(failure.message))), None)  # fmt: skip
+    match = next(
+        (m for one in (_OBJECT, _TYPE, _MODULE, _MYPY) if (m := one.search(failure.message))), None
+    )
     if match is None or not failure.file or not failure.line:
         return []
     owner, wrong = match[1].rpartition(".")[2], match[2]
@@ -135,8 +158,9 @@ def _functions(tree: ast.Module, name: str, owner: str) -> Iterator[ast.Function
         if isinstance(node, ast.FunctionDef) and node.name == name:
             yield node
         elif isinstance(node, ast.ClassDef) and node.name == owner:
-            yield from (m for m in node.body if isinstance(m, ast.FunctionDef)
-                        and m.name == "__init__")  # fmt: skip
+            yield from (
+                m for m in node.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"
+            )
 
 
 def _arguments(function: ast.FunctionDef) -> list[str]:

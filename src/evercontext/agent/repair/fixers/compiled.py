@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from evercontext.agent.repair.edits import Proposal
 from evercontext.agent.repair.fixers.spelling import nearest
-from evercontext.agent.repair.project import ProjectView
+from evercontext.agent.repair.project_view import ProjectView
 from evercontext.agent.repair.protection import is_protected
 from evercontext.workspace.failures.failure import Failure, Hint
 
@@ -107,8 +107,11 @@ async def go_name(failure: Failure, project: ProjectView) -> list[Proposal]:
     if match is None or path is None or text is None:
         return []
     folder = path.rpartition("/")[0]
-    beside = [one for one in await project.files()
-              if one.endswith(".go") and one.rpartition("/")[0] == folder]  # fmt: skip
+    beside = [
+        one
+        for one in await project.files()
+        if one.endswith(".go") and one.rpartition("/")[0] == folder
+    ]
     known = set(_GO_BUILTIN.split())
     for one in beside[:50]:
         known |= _declared(await project.read(one) or "")
@@ -119,8 +122,11 @@ async def go_name(failure: Failure, project: ProjectView) -> list[Proposal]:
     if not is_protected(path):
         mended = re.sub(rf"\b{match[1]}\b", near, text)
         return [Proposal("typo", said, {path: mended})]
-    made = {one: re.sub(rf"\b{near}\b", match[1], await project.read(one) or "")
-            for one in beside if not is_protected(one)}  # fmt: skip
+    made = {
+        one: re.sub(rf"\b{near}\b", match[1], await project.read(one) or "")
+        for one in beside
+        if not is_protected(one)
+    }
     return [Proposal("typo", f"{said}; renamed", made)]
 
 

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from evercontext.agent.repair.edits import Proposal
 from evercontext.agent.repair.fixers.spelling import distance, nearest
-from evercontext.agent.repair.project import ProjectView
+from evercontext.agent.repair.project_view import ProjectView
 from evercontext.agent.repair.protection import is_protected
 from evercontext.workspace.failures.failure import Failure
 

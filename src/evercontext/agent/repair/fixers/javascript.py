@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from evercontext.agent.repair.edits import Proposal
 from evercontext.agent.repair.fixers.spelling import nearest
-from evercontext.agent.repair.project import ProjectView
+from evercontext.agent.repair.project_view import ProjectView
 from evercontext.agent.repair.protection import is_protected
 from evercontext.workspace.failures.failure import Failure, inside
 
@@ -84,17 +84,23 @@ async def missing_import(failure: Failure, project: ProjectView) -> list[Proposa
     if match is None or path is None or text is None:
         return []
     name = match[1]
-    origins = [(_relative(path, other), False)
-               for other in await project.mentions(name, *SUFFIXES)
-               if other != path and not is_protected(other)
-               and name in exported(await project.read(other) or "")]  # fmt: skip
+    origins = [
+        (_relative(path, other), False)
+        for other in await project.mentions(name, *SUFFIXES)
+        if other != path
+        and not is_protected(other)
+        and name in exported(await project.read(other) or "")
+    ]
     origins += [(_ORIGIN[name], False)] if name in _ORIGIN else []
     origins += [(f"node:{name}", True)] if name in _MODULES else []
     return [
-        Proposal("missing import", f"{name} is used and not imported, {origin} has it",
-                 {path: _imported(text, name, origin, whole)})
+        Proposal(
+            "missing import",
+            f"{name} is used and not imported, {origin} has it",
+            {path: _imported(text, name, origin, whole)},
+        )
         for origin, whole in origins
-    ]  # fmt: skip
+    ]
 
 
 def exported(text: str) -> set[str]:
@@ -140,8 +146,13 @@ async def misspelt_name(failure: Failure, project: ProjectView) -> list[Proposal
     near = nearest(match[1], _declared(text) | set(_GLOBALS.split()))
     if near is None:
         return []
-    return [Proposal("typo", f"{match[1]} is nowhere defined, {near} is",
-                     {path: _replace(text, match[1], near)})]  # fmt: skip
+    return [
+        Proposal(
+            "typo",
+            f"{match[1]} is nowhere defined, {near} is",
+            {path: _replace(text, match[1], near)},
+        )
+    ]
 
 
 def _declared(text: str) -> set[str]:

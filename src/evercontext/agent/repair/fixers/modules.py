@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from evercontext.agent.repair.edits import Proposal
-from evercontext.agent.repair.fixers.source import module_of, parsed, replace_word, top_level
+from evercontext.agent.repair.fixers.python_source import module_of, parsed, replace_word, top_level
 from evercontext.agent.repair.fixers.spelling import nearest
-from evercontext.agent.repair.project import ProjectView
+from evercontext.agent.repair.project_view import ProjectView
 from evercontext.agent.repair.protection import is_protected
 from evercontext.workspace.failures.failure import Failure
 
@@ -56,8 +56,11 @@ def _absolute(node: Statement, path: str) -> str:
 
 async def _meant(lost: str, path: str, project: ProjectView) -> list[str]:
     """The modules that could have been meant, likeliest first."""
-    known = {module_of(one): one for one in await project.files()
-             if one.endswith(".py") and not is_protected(one)}  # fmt: skip
+    known = {
+        module_of(one): one
+        for one in await project.files()
+        if one.endswith(".py") and not is_protected(one)
+    }
     known.pop(module_of(path), None)
     last = lost.split(".")[-1]
     same = [module for module in known if module.split(".")[-1] == last and module != lost]
@@ -122,8 +125,12 @@ async def moved_name(failure: Failure, project: ProjectView) -> list[Proposal]:
         if there is None or match[1] not in top_level(there) or is_protected(other):
             continue
         for node in tree.body:
-            if (isinstance(node, ast.ImportFrom) and len(node.names) == 1
-                    and node.names[0].name == match[1] and other != path):  # fmt: skip
+            if (
+                isinstance(node, ast.ImportFrom)
+                and len(node.names) == 1
+                and node.names[0].name == match[1]
+                and other != path
+            ):
                 said = f"{match[1]} is in {module_of(other)}, not in {match[2]}"
                 mended = _pointed(text, node, module_of(other), path, tree)
                 found.append(Proposal("wrong import", said, {path: mended}))

@@ -9,8 +9,8 @@ import sys
 from collections import Counter
 
 from evercontext.agent.repair.edits import Proposal
-from evercontext.agent.repair.fixers.importing import add_import
-from evercontext.agent.repair.fixers.source import (
+from evercontext.agent.repair.fixers.imports import add_import
+from evercontext.agent.repair.fixers.python_source import (
     bound,
     imports_of,
     module_of,
@@ -19,7 +19,7 @@ from evercontext.agent.repair.fixers.source import (
     top_level,
 )
 from evercontext.agent.repair.fixers.spelling import nearest
-from evercontext.agent.repair.project import ProjectView
+from evercontext.agent.repair.project_view import ProjectView
 from evercontext.agent.repair.protection import is_protected
 from evercontext.workspace.failures.failure import Failure
 
@@ -45,14 +45,14 @@ _KNOWN = {
     "threading": "Thread",
     "types": "SimpleNamespace MappingProxyType",
     "typing": "Any ClassVar Final Generic Literal NamedTuple Optional Protocol TypeVar Union "
-              "TYPE_CHECKING TypedDict cast overload NoReturn",
+    "TYPE_CHECKING TypedDict cast overload NoReturn",
     "urllib.parse": "urlparse urlencode quote unquote urljoin",
     "uuid": "uuid4 UUID",
     "math": "sqrt ceil floor",
     "json": "JSONDecodeError",
     "copy": "deepcopy",
     "time": "perf_counter",
-}  # fmt: skip
+}
 _ORIGIN = {name: module for module, names in _KNOWN.items() for name in names.split()}
 _ALIASES = {
     "np": "import numpy as np",
@@ -80,10 +80,13 @@ async def missing_import(failure: Failure, project: ProjectView) -> list[Proposa
         return []
     own = frozenset(module_of(one).split(".")[0] for one in await project.files())
     return [
-        Proposal("missing import", f"{name} is used and not imported: {statement}",
-                 {path: add_import(text, statement, own)})
+        Proposal(
+            "missing import",
+            f"{name} is used and not imported: {statement}",
+            {path: add_import(text, statement, own)},
+        )
         for statement in await _statements(name, path, project)
-    ]  # fmt: skip
+    ]
 
 
 async def _statements(name: str, path: str, project: ProjectView) -> list[str]:
@@ -145,16 +148,26 @@ async def missing_self(failure: Failure, project: ProjectView) -> list[Proposal]
 
 
 def _enclosing(tree: ast.Module | None, line: int) -> ast.FunctionDef | None:
-    methods = [m for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
-               for m in node.body if isinstance(m, ast.FunctionDef)] if tree else []  # fmt: skip
+    methods = (
+        [
+            m
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ClassDef)
+            for m in node.body
+            if isinstance(m, ast.FunctionDef)
+        ]
+        if tree
+        else []
+    )
     return next((m for m in methods if m.lineno <= line <= (m.end_lineno or 0)), None)
 
 
 def _method(tree: ast.Module, owner: str, name: str) -> ast.FunctionDef | None:
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and node.name == owner:
-            return next((m for m in node.body if isinstance(m, ast.FunctionDef)
-                         and m.name == name), None)  # fmt: skip
+            return next(
+                (m for m in node.body if isinstance(m, ast.FunctionDef) and m.name == name), None
+            )
     return None
 
 
@@ -178,5 +191,10 @@ async def _with_self(
 
 def _has_arguments(method: ast.FunctionDef) -> bool:
     arguments = method.args
-    return bool(arguments.posonlyargs or arguments.args or arguments.vararg
-                or arguments.kwonlyargs or arguments.kwarg)  # fmt: skip
+    return bool(
+        arguments.posonlyargs
+        or arguments.args
+        or arguments.vararg
+        or arguments.kwonlyargs
+        or arguments.kwarg
+    )

@@ -6,8 +6,8 @@ import re
 import shlex
 
 from evercontext.agent.repair.edits import Proposal
-from evercontext.agent.repair.fixers.importing import remove_import
-from evercontext.agent.repair.project import ProjectView
+from evercontext.agent.repair.fixers.imports import remove_import
+from evercontext.agent.repair.project_view import ProjectView
 from evercontext.workspace.failures.failure import Failure
 
 _UNUSED = re.compile(r"[`']([\w.]+(?: as \w+)?)[`'] imported but unused")
@@ -35,8 +35,15 @@ async def linter_fix(failure: Failure, project: ProjectView) -> list[Proposal]:
     if ruff is None:
         return []
     line = shlex.join([ruff, "check", "--fix", "--quiet", failure.file])
-    return [Proposal("linter's own fix", f"ruff --fix for {failure.code}", tool="run.lint",
-                     arguments={"command": line}, touches=(failure.file,))]  # fmt: skip
+    return [
+        Proposal(
+            "linter's own fix",
+            f"ruff --fix for {failure.code}",
+            tool="run.lint",
+            arguments={"command": line},
+            touches=(failure.file,),
+        )
+    ]
 
 
 async def formatter(failure: Failure, project: ProjectView) -> list[Proposal]:

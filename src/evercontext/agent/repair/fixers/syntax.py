@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from evercontext.agent.repair.edits import Proposal
 from evercontext.agent.repair.fixers.spelling import nearest, ranked_nearest
-from evercontext.agent.repair.project import ProjectView
+from evercontext.agent.repair.project_view import ProjectView
 from evercontext.agent.repair.protection import is_protected
 from evercontext.workspace.failures.failure import Failure
 
@@ -26,10 +26,10 @@ async def broken_syntax(failure: Failure, project: ProjectView) -> list[Proposal
     if text is None or len(text) > _LONGEST:
         return []
     said = failure.message.splitlines()[0]
-    return [Proposal("syntax", said, {path: mended}) for mended in mend(text)]
+    return [Proposal("syntax", said, {path: mended}) for mended in repaired_sources(text)]
 
 
-def mend(text: str) -> list[str]:
+def repaired_sources(text: str) -> list[str]:
     """Return sources that parse, one or two slips away from one that does not."""
     error = _error(text)
     current, found = text, []
@@ -148,8 +148,10 @@ def _by_block(lines: list[str], number: int, said: str) -> Iterator[str]:
         head = lines[int(above[1]) - 1]
         inner = _indent(head) + "    "
         for count in (1, 2, 3, 4):
-            block = [inner + line.lstrip() if line.strip() else line
-                     for line in lines[number - 1 : number - 1 + count]]  # fmt: skip
+            block = [
+                inner + line.lstrip() if line.strip() else line
+                for line in lines[number - 1 : number - 1 + count]
+            ]
             yield "".join([*lines[: number - 1], *block, *lines[number - 1 + count :]])
     if "unexpected indent" in said or "unindent does not match" in said:
         levels = {_indent(line) for line in lines[: number - 1] if line.strip()}

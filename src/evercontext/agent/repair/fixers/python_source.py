@@ -1,0 +1,127 @@
+"""Python source as fixers look at it: names, definitions, imports, and exact replacements."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+
+def parsed(text: str | None) -> ast.Module | None:
+    """Return the tree of a source, or ``None`` if it has none."""
+    try:
+        return ast.parse(text) if text is not None else None
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def module_of(path: str) -> str:
+    """``src/shop/cart.py`` → ``shop.cart``: how the project imports this file."""
+    parts = list(PurePosixPath(path).with_suffix("").parts)
+    if parts and parts[0] in ("src", "lib") and len(parts) > 1:
+        parts = parts[1:]
+    if parts and parts[-1] == "__init__":
+        parts = parts[:-1]
+    return ".".join(parts)
+
+
+def top_level(tree: ast.Module) -> set[str]:
+    """Return the names that a module defines itself, not those it imports."""
+    found: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {
+                n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)
+            }
+    return found
+
+
+def bound(tree: ast.Module) -> set[str]:
+    """Return every name that is bound anywhere in a module."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                found.add(node.name)
+            case ast.arg():
+                found.add(node.arg)
+            case ast.Name(ctx=ast.Store()):
+                found.add(node.id)
+            case ast.alias():
+                found.add((node.asname or node.name).split(".")[0])
+            case ast.ExceptHandler(name=str(name)):
+                found.add(name)
+    return found
+
+
+def imports_of(tree: ast.Module, name: str, module: str) -> Iterator[str]:
+    """Yield the statements by which a module imports ``name``, made absolute."""
+    package = module.split(".")[:-1]
+    for node in ast.walk(tree):
+        for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
+            if (alias.asname or alias.name) != name:
+                continue
+            tail = f" as {alias.asname}" if alias.asname else ""
+            if isinstance(node, ast.Import):
+                yield f"import {alias.name}{tail}"
+            elif isinstance(node, ast.ImportFrom):
+                base = package[: len(package) - node.level + 1] if node.level else []
+                origin = ".".join([*base, *([node.module] if node.module else [])])
+                if origin:
+                    yield f"from {origin} import {alias.name}{tail}"
+
+
+def classes(tree: ast.Module, name: str) -> Iterator[ast.ClassDef]:
+    """Yield the classes of a name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            yield node
+
+
+def members(node: ast.ClassDef) -> set[str]:
+    """Return the attributes that a class gives itself."""
+    found: set[str] = set()
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
+            found.add(inner.name)
+        elif isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store):
+            found.add(inner.attr)
+    for inner in node.body:
+        if isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name):
+            found.add(inner.target.id)
+        elif isinstance(inner, ast.Assign):
+            found |= {target.id for target in inner.targets if isinstance(target, ast.Name)}
+    return found
+
+
+def replace_word(text: str, old: str, new: str, line: int | None = None) -> str:
+    """Replace a name wherever it is a name, not inside strings or comments; on one line if given.
+
+    A file that cannot be tokenised is taken as it stands, word by word.
+    """
+    lines = text.splitlines(keepends=True)
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return _replace_bare(lines, old, new, line)
+    hits = [t for t in tokens if t.type == tokenize.NAME and t.string == old]
+    for hit in reversed([t for t in hits if line is None or t.start[0] == line]):
+        row, column = hit.start
+        at = lines[row - 1]
+        lines[row - 1] = at[:column] + new + at[column + len(old) :]
+    return "".join(lines)
+
+
+def _replace_bare(lines: list[str], old: str, new: str, line: int | None) -> str:
+    word = re.compile(rf"(?<!\w){re.escape(old)}(?!\w)")
+    made = [
+        word.sub(new, text) if line in (None, number) else text
+        for number, text in enumerate(lines, 1)
+    ]
+    return "".join(made)
