@@ -160,6 +160,11 @@ async def test_a_kind_it_cannot_write_is_an_honest_refusal(model: Model) -> None
         await ask(model, "Create src/lib.rs with a function that adds two numbers")
 
 
+async def test_a_function_is_asked_for_in_english(model: Model) -> None:
+    with pytest.raises(ModelRefused, match="only in English"):
+        await ask(model, "ops.py に 2つの数を引く関数 sub を作って")
+
+
 async def test_without_a_tool_to_write_with_nothing_is_called(model: Model) -> None:
     with pytest.raises(ModelRefused, match="only writes small new files"):
         await complete(model, Request([user("Say Hello")], TOOLS[:3], hints={}))

@@ -1,8 +1,8 @@
 """The embedded model behind the same interface as every other one.
 
-It is a text model: with tools in the request it answers in Hermes JSON, which ``JsonProtocol``
-reads. The parts it must get right are generated one by one (which file, then its content, in the
-fenced form small models were trained on), checked, and put into that JSON.
+It has one purpose: the first try of a newcomer without a key, which ends in one small new file.
+With tools in the request it answers in Hermes JSON, which ``JsonProtocol`` reads: the content is
+generated in the fenced form that small models were trained on, checked, and put into that JSON.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from evercontext.domain.model import (
 )
 from evercontext.errors import BadReply, ModelRefused
 from evercontext.models import json_reply
-from evercontext.models.embedded import assignment, checks, examples, grammar, weights
-from evercontext.models.embedded.assignment import Assignment
-from evercontext.models.embedded.gloss import is_japanese
+from evercontext.models.embedded import file_forms, weights
+from evercontext.models.embedded.file_forms import FileForm
 from evercontext.models.embedded.runtime import Runtime
+from evercontext.models.embedded.task import FileTask, read_task
 from evercontext.models.embedded.written_files import WrittenFiles
 from evercontext.models.lenient_json import NotJson
 
@@ -73,7 +73,7 @@ class EmbeddedModel:
             tiny=True,
             notice=NOTICE,
         )
-        self._own_files = WrittenFiles(home)
+        self._written = WrittenFiles(home)
         self._runtime = Runtime(weights.stored_at(home, known), window=WINDOW, verify=known.verify)
 
     @property
@@ -110,97 +110,91 @@ class EmbeddedModel:
             yield TextDelta(text)
 
     async def _act(self, request: Request, spent: _Spent) -> AsyncGenerator[Delta, None]:
-        made = _calls_made(request.messages)
-        hints = request.hints
-        asked = str(hints.get("task") or _last_user(request.messages))
+        calls, hints = _finished_calls(request.messages), request.hints
         tree = tuple(hints.get("tree") or ())
-        task = assignment.read(asked, tree, str(hints.get("root") or ""))
-        if made and (not made[-1].ok or made[-1].name in _WRITERS):
-            answer = await self._conclude(asked, task, made[-1], tree)
+        text = str(hints.get("task") or _last_user(request.messages))
+        task = read_task(text, tree, str(hints.get("root") or ""))
+        if calls and (not calls[-1].ok or calls[-1].name in _WRITERS):
+            answer = await self._conclude(task, calls[-1], tree)
             yield TextDelta(json_reply.render("", (), answer))
             return
         writer = _find_tool(request.tools, _WRITERS)
         if writer is None or not task.wants_file:
-            # What it says of a project is invented (V2).
+            # Its answers about a project are invented (V2).
             raise ModelRefused(
                 "the small model cannot answer questions about a project, it only writes small "
                 "new files",
                 fix=STRONGER,
             )
-        path = await self._choose_path(task, spent)
-        exists = path in tree
-        call = await self._look_first(path, made, request.tools) if exists else None
+        exists = task.path in tree
+        call = await self._look_first(task.path, calls, request.tools) if exists else None
         if call is None:
-            async with aclosing(self._write(task, path, spent)) as deltas:
+            async with aclosing(self._write(task, spent)) as deltas:
                 async for delta in deltas:
                     if isinstance(delta, str):
-                        call = _writing(writer, path, delta, exists)
+                        call = _write_call(writer, task.path, delta, exists)
                     else:
                         yield delta
         if call is not None:
             yield TextDelta(json_reply.render("", (call,), ""))
 
     async def _look_first(
-        self, path: str, made: Sequence[_Made], tools: Sequence[ToolSpec]
+        self, path: str, calls: Sequence[_FinishedCall], tools: Sequence[ToolSpec]
     ) -> ToolCall | None:
-        """A file that exists is read first: only what this model wrote itself is replaced."""
-        reads = [m for m in made if m.name in _READERS and m.arguments.get("path") == path]
+        """Read a file that exists: only what this model wrote itself is replaced."""
+        reads = [c for c in calls if c.name in _READERS and c.arguments.get("path") == path]
         reader = _find_tool(tools, _READERS)
         if not reads and reader is not None:
             return ToolCall("", reader.name, {"path": path})
-        if not reads or not await asyncio.to_thread(self._own_files.holds, path, reads[0].text):
+        if not reads or not await asyncio.to_thread(self._written.holds, path, reads[0].text):
             raise ModelRefused(
                 f"{path} was not written by the small model, which changes no file of others",
                 fix=STRONGER,
             )
         return None
 
-    async def _choose_path(self, task: Assignment, spent: _Spent) -> str:
-        if len(task.writable) == 1:
-            return task.writable[0]
-        prompt = examples.path_prompt(task.english)
-        body = _body(prompt, grammar.one_of(task.writable), 40)
-        return await self._whole(body, spent)
-
     async def _write(
-        self, task: Assignment, path: str, spent: _Spent
+        self, task: FileTask, spent: _Spent
     ) -> AsyncGenerator[NoticeDelta | str, None]:
         """Yield the content once it passes its check; one notice before the second try."""
-        kind = assignment.kind_of(path)
-        if kind is None:
-            endings = ", ".join(assignment.KINDS)
+        form = task.form
+        if form is None:
+            endings = ", ".join(dict.fromkeys(form.ending for form in file_forms.FORMS))
             raise ModelRefused(
-                f"the embedded model cannot write {path}: only {endings}", fix=STRONGER
+                f"the embedded model cannot write {task.path}: only {endings}", fix=STRONGER
+            )
+        if form.english_only and task.japanese:
+            raise ModelRefused(
+                "the embedded model understands a task for a function only in English",
+                fix=f"Say it in English, or: {STRONGER}",
             )
         if not task.phrases:
             raise ModelRefused(
-                f"the task does not say what {path} should hold", fix="Say it in a few words"
+                f"the task does not say what {task.path} should hold", fix="Say it in a few words"
             )
         for attempt in range(2):
-            prompt = examples.content_prompt(task, path, kind, attempt)
-            body = _body(prompt, grammar.content(kind, task), _MOST_CONTENT, attempt)
-            content = await self._whole(body, spent)
-            problem = checks.problem_with(content, kind, task)
+            content = await self._complete(_body(task, form, attempt), spent)
+            problem = file_forms.problem_with(content, form)
             if problem is None:
                 yield content
                 return
             if attempt == 0:
-                yield NoticeDelta(f"What it wrote for {path} was not accepted: {problem}. Again")
+                yield NoticeDelta(
+                    f"What it wrote for {task.path} was not accepted: {problem}. Again"
+                )
         raise BadReply(
-            f"the embedded model failed twice at {path}: of what it wrote last, {problem}",
+            f"the embedded model failed twice at {task.path}: of what it wrote last, {problem}",
             fix=STRONGER,
         )
 
-    async def _conclude(
-        self, asked: str, task: Assignment, made: _Made, tree: Sequence[str]
-    ) -> str:
-        if not made.ok:
-            return f"{made.name} failed: {made.text}"
-        path, content = str(made.arguments["path"]), str(made.arguments["content"])
-        await asyncio.to_thread(self._own_files.note, path, content)
-        return _wrote(path, asked, task, tree)
+    async def _conclude(self, task: FileTask, call: _FinishedCall, tree: Sequence[str]) -> str:
+        if not call.ok:
+            return f"{call.name} failed: {call.text}"
+        path, content = str(call.arguments["path"]), str(call.arguments["content"])
+        await asyncio.to_thread(self._written.note, path, content)
+        return _summary(path, task, tree)
 
-    async def _whole(self, body: Mapping[str, Any], spent: _Spent) -> str:
+    async def _complete(self, body: Mapping[str, Any], spent: _Spent) -> str:
         return "".join([text async for text in self._generate(body, spent)])
 
     async def _generate(self, body: Mapping[str, Any], spent: _Spent) -> AsyncGenerator[str, None]:
@@ -213,20 +207,20 @@ class EmbeddedModel:
                     yield piece.text
 
 
-def _body(prompt: str, form: str, most: int, attempt: int = 0) -> dict[str, Any]:
-    """A greedy first attempt; the second one must differ to be worth its time."""
+def _body(task: FileTask, form: FileForm, attempt: int) -> dict[str, Any]:
+    """Return a greedy first attempt; the second one must differ to be worth its time."""
     return {
-        "prompt": prompt,
-        "grammar": form,
-        "stop": [grammar.FENCE],
-        "max_tokens": most,
+        "prompt": file_forms.prompt(form, task.text, task.path, reverse=attempt > 0),
+        "grammar": file_forms.grammar(form, task.phrases),
+        "stop": [file_forms.FENCE],
+        "max_tokens": _MOST_CONTENT,
         "temperature": 0.0 if attempt == 0 else 0.4,
         "seed": _SEED + attempt,
     }
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _FinishedCall:
     """A call of this task and its result."""
 
     name: str
@@ -235,19 +229,19 @@ class _Made:
     text: str
 
 
-def _calls_made(messages: Sequence[Message]) -> list[_Made]:
+def _finished_calls(messages: Sequence[Message]) -> list[_FinishedCall]:
     """Return the calls since the user last spoke, oldest first."""
-    made: list[_Made] = []
+    finished: list[_FinishedCall] = []
     calls: list[ToolCall] = []
     for message in messages:
         if calls and _is_result(message):
             call = calls.pop(0)
-            made.append(_Made(call.name, call.arguments, *_outcome(message.content)))
+            finished.append(_FinishedCall(call.name, call.arguments, *_outcome(message.content)))
         elif message.role == "user":
-            made, calls = [], []
+            finished, calls = [], []
         elif message.role == "assistant":
             calls = list(message.tool_calls or _calls_in(message.content))
-    return made
+    return finished
 
 
 def _is_result(message: Message) -> bool:
@@ -285,7 +279,7 @@ def _find_tool(tools: Sequence[ToolSpec], names: frozenset[str]) -> ToolSpec | N
     return next((tool for tool in tools if tool.name in names), None)
 
 
-def _writing(tool: ToolSpec, path: str, content: str, exists: bool) -> ToolCall:
+def _write_call(tool: ToolSpec, path: str, content: str, exists: bool) -> ToolCall:
     arguments = {"path": path, "content": content}
     if "mode" in tool.arguments.get("properties", {}):
         # The same task a second time replaces what the first one wrote (E55). A file that the
@@ -294,10 +288,10 @@ def _writing(tool: ToolSpec, path: str, content: str, exists: bool) -> ToolCall:
     return ToolCall("", tool.name, arguments)
 
 
-def _wrote(path: str, asked: str, task: Assignment, tree: Sequence[str]) -> str:
-    left = [name for name in task.named if name != path and name not in tree]
-    if is_japanese(asked):
-        rest = f" {'、'.join(left)} はまだ書いていません。" if left else ""
+def _summary(path: str, task: FileTask, tree: Sequence[str]) -> str:
+    missing = [name for name in task.other_files if name not in tree]
+    if task.japanese:
+        rest = f" {'、'.join(missing)} はまだ書いていません。" if missing else ""
         return f"{path} を書きました。{rest}"
-    rest = f" Not written: {', '.join(left)}." if left else ""
+    rest = f" Not written: {', '.join(missing)}." if missing else ""
     return f"Wrote {path}.{rest}"
