@@ -93,6 +93,33 @@ def test_files_behind_a_gateway_have_their_records_there_alone(
     assert not [line for line in audits() if line["method"] == "write_file"]
 
 
+@pytest.mark.contract("E25", "E54")
+def test_what_an_undo_restores_removes_and_leaves_alone_is_recorded(
+    project: Path, tmp_path: Path
+) -> None:
+    paths = ("a.py", "new.py", "mine.py")
+    writes = [call("write_file", path=path, content=TEXT, mode="overwrite") for path in paths]
+    reads = call("read_file", path="a.py")
+    turns = ({"tool_calls": [one]} for one in (reads, *writes))
+    used = script(tmp_path / "w.jsonl", *turns, {"text": "Done."})
+    assert evercontext("run", "-t", "x", "-m", used, "--no-auto-test", cwd=project).code == 0
+    (project / "mine.py").write_text("mine\n")
+    assert evercontext("undo", "--dry-run", cwd=project).code == 0
+    before = len(audits())
+    assert evercontext("undo", cwd=project).code == 0
+    lines = audits()[before:]
+    assert told(lines) == [("undo", "a.py", len("x = 1\n"), 200), ("undo", "new.py", 0, 200),
+                           ("undo", "mine.py", 0, 409)]  # fmt: skip
+
+
+@pytest.mark.contract("E25", "E54")
+def test_a_rollback_is_recorded_below_its_task(project: Path, tmp_path: Path) -> None:
+    used = script(tmp_path / "w.jsonl", {"tool_calls": [CALLS[0]]}, {"error": "model_refused"})
+    asked = ("run", "-t", "x", "-m", used, "--no-auto-test", "--rollback-on-failure")
+    assert evercontext(*asked, cwd=project).code != 0
+    assert told(audits())[-1] == ("undo", "new.py", 0, 200)
+
+
 @pytest.mark.contract("E25")
 def test_the_chat_leaves_them_too(project: Path, tmp_path: Path) -> None:
     ended = evercontext("chat", "-m", model(tmp_path), "--yes", cwd=project, stdin="make it\n")

@@ -44,7 +44,7 @@ from evercontext.storage.opener import open_or_wait
 from evercontext.storage.store import Store
 from evercontext.tools.approval_gate import Gate, nobody
 from evercontext.tools.toolbox import Toolbox
-from evercontext.workspace.checkpoints import undo
+from evercontext.workspace.checkpoints import audit_lines, undo
 from evercontext.workspace.command_marks import settle
 from evercontext.workspace.project_commands import packages
 from evercontext.workspace.workspace import LocalWorkspace, Workspace
@@ -264,6 +264,8 @@ class EverContext:
             if not isinstance(self.workspace, LocalWorkspace):
                 raise ConfigError("the files are behind EC_MCP_URL", fix="Undo it there")
             done = await undo(self.workspace.journal, trace_id)
+            for line in audit_lines(self.workspace.journal, done, Door.RUN):
+                self.events.note(line, trace_id=trace_id, needed=False)
             await self.memory.follow_undo(self.workspace.journal, trace_id, done)
             kept = tuple({"path": one.path, "reason": one.reason} for one in done.kept)
             return RolledBack(

@@ -6,9 +6,17 @@ from dataclasses import replace
 
 from evercontext.app.house import EverContext
 from evercontext.domain.event import Notice
+from evercontext.domain.tool import Door
 from evercontext.errors import ConfigError
 from evercontext.files.journal import Journal
-from evercontext.workspace.checkpoints import Trace, Undone, latest, list_traces, undo
+from evercontext.workspace.checkpoints import (
+    Trace,
+    Undone,
+    audit_lines,
+    latest,
+    list_traces,
+    undo,
+)
 from evercontext.workspace.workspace import LocalWorkspace
 
 
@@ -31,7 +39,12 @@ async def undoable(app: EverContext, trace_id: str) -> Trace | None:
 
 
 async def undo_task(
-    app: EverContext, trace_id: str | None, *, dry_run: bool = False, everything: bool = False
+    app: EverContext,
+    trace_id: str | None,
+    *,
+    dry_run: bool = False,
+    everything: bool = False,
+    door: Door = Door.RUN,
 ) -> Undone:
     """Take back one task's changes and say so in the log; without an id, the latest one's.
 
@@ -40,6 +53,8 @@ async def undo_task(
     journal = journal_of(app)
     trace_id = trace_id or await latest(journal)
     done = await undo(journal, trace_id, dry_run=dry_run, everything=everything)
+    for line in () if dry_run else audit_lines(journal, done, door):
+        app.events.note(line, trace_id=done.trace_id, needed=False)
     if not dry_run and (done.restored or done.removed):
         changed = await app.memory.follow_undo(journal, trace_id, done)
         done = replace(done, memories=changed)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from evercontext.domain.event import Audit
 from evercontext.errors import NotFound
 from evercontext.files import traces as journal_traces
 from evercontext.files import undo as journal_undo
 from evercontext.files.journal import Journal
 from evercontext.files.traces import Trace
 from evercontext.files.undo import Kept, Undone
+from evercontext.tools.audit_line import printable
 
 __all__ = [
-    "Checkpoint", "Kept", "Trace", "Undone", "checkpoint", "latest", "list_traces", "rewind",
-    "taken_back", "undo",
+    "Checkpoint", "Kept", "Trace", "Undone", "audit_lines", "checkpoint", "latest", "list_traces",
+    "rewind", "taken_back", "undo",
 ]  # fmt: skip
 
 
@@ -57,6 +60,25 @@ async def undo(
     return await asyncio.to_thread(
         journal_undo.undo, journal, [trace_id], dry_run=dry_run, everything=everything
     )
+
+
+def audit_lines(journal: Journal, done: Undone, door: str) -> Iterator[Audit]:
+    """Return the audit lines of an undo, one for each file, those that it left alone too (E25)."""
+    for path in (*done.restored, *done.removed):
+        yield _audit_line(path, 200, door, _size(journal.root.path / path))
+    for kept in done.kept:
+        yield _audit_line(kept.path, 409, door)
+
+
+def _audit_line(path: str, status: int, door: str, size: int = 0) -> Audit:
+    return Audit(method="undo", path=printable(path, 1024), size=size, status=status, door=door)
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.lstat().st_size
+    except OSError:
+        return 0
 
 
 async def checkpoint(journal: Journal, name: str) -> Checkpoint:

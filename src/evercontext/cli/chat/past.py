@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from evercontext.cli.terminal import clip, counted, local_time, one_line, visible
-from evercontext.domain.tool import Mode
+from evercontext.domain.tool import Door, Mode
 from evercontext.errors import ModeRefused, StoreGone, UsageError
 from evercontext.tools.approval_gate import Gate
 
@@ -171,7 +171,7 @@ async def _restore(dialogue: Dialogue, traces: list[str]) -> None:
     if not wanted:
         dialogue.say("no file to restore", "dim")
     for trace_id in wanted:
-        done = await undo_task(dialogue.app, trace_id)
+        done = await undo_task(dialogue.app, trace_id, door=Door.CHAT)
         for word, paths in (("restored", done.restored), ("removed", done.removed)):
             for path in paths:
                 dialogue.say(f"  {word}  {path}", "green")

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from evercontext.app.undoing import undo_task, undoable
+from evercontext.domain.tool import Door
 from evercontext.errors import NotFound
 from evercontext.events.log_index import Ledger, Run
 from evercontext.server.console.request import ConsoleRequest, ConsoleRoute
@@ -168,7 +169,8 @@ def _cut(value: Any) -> Any:
 
 async def undo_run(request: ConsoleRequest) -> dict[str, Any]:
     """Answer ``POST runs/*/undo``: take back what it changed, or say what that would do."""
-    done = await undo_task(request.app, request.parts[0], dry_run=request.switch("dry_run"))
+    dry = request.switch("dry_run")
+    done = await undo_task(request.app, request.parts[0], dry_run=dry, door=Door.REST)
     return dataclasses.asdict(done)
 
 
