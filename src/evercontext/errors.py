@@ -332,6 +332,10 @@ class InvalidPlan(EverContextError):
     """A plan that does not match the schema, or that can never finish."""
 
     code = "invalid_plan"
+    replies: int = 0
+    """How often a model was asked for it, in vain, and the tokens that took."""
+    input_tokens: int = 0
+    output_tokens: int = 0
 
 
 class JudgeProblem(EverContextError):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +11,9 @@ from click.testing import CliRunner
 
 from evercontext import testing
 from evercontext.cli.kpi import command, start_of
+from evercontext.domain.event import Body, Final, Task
 from evercontext.errors import UsageError
+from evercontext.events.log import EventLog
 from tests.cli.command import home
 
 NOW = datetime(2026, 5, 10, 12, tzinfo=UTC)
@@ -32,6 +35,34 @@ async def test_figures_of_a_real_run(tmp_path: Path, monkeypatch: pytest.MonkeyP
         command, ["--all", "--since", "2099-01-01", "--json"], standalone_mode=False
     )
     assert json.loads(later.stdout)["tasks"] == 0
+
+
+@pytest.mark.contract("E48")
+def test_a_killed_task_counts_as_cut_off_and_a_running_one_not_at_all() -> None:
+    """No success, no latency: the process that ran it could not say how it ended."""
+    begin = Task(text="x", root="r", model="m", mode="agent", door="run")
+    done = Final(status="done", text="", exit_code=0, duration_ms=100)
+    logs: list[tuple[int, str, list[Body]]] = [
+        (4194305, "killed", [begin]),
+        (4194305, "ended", [begin, done]),
+        (4194305, "taken up and killed", [begin, done, begin]),
+        (os.getpid(), "running", [begin]),
+    ]
+    for pid, trace, bodies in logs:
+        log = EventLog(home() / "traces")
+        for body in bodies:
+            log.emit(body, trace_id=trace)
+        assert log.segment
+        log.segment.rename(log.segment.with_name(f"2026-11-01-{pid}-{len(trace)}.jsonl"))
+        log.close()
+    shown = CliRunner().invoke(command, ["--all"], standalone_mode=False).stdout.splitlines()
+    assert shown[:2] == [
+        "tasks                 3 (2 cut off)",
+        "task success          33% (1 of 3)",
+    ]
+    json_out = CliRunner().invoke(command, ["--all", "--json"], standalone_mode=False).stdout
+    told = json.loads(json_out)
+    assert (told["tasks"], told["cut_off"], told["latency_p95_ms"]) == (3, 2, 100)
 
 
 RECORDED = Path(__file__).parent.parent / "events" / "recorded.jsonl"

@@ -13,6 +13,7 @@ from evercontext.cli.plan_file import LONGEST_PLAN, read_plan
 from evercontext.cli.task_text import whole_task
 from evercontext.domain.event import Evidence, Final, Plan, Recalled
 from evercontext.errors import InvalidPlan
+from evercontext.events.log_index import Ledger
 from evercontext.events.log_reader import read, segments
 from evercontext.models.vendors.gemini import Gemini
 from tests.cli.command import Ended, evercontext, home
@@ -79,6 +80,25 @@ def test_evidence_and_memory_go_into_the_plan_and_into_the_trace(
     assert len(recalled.memories) == 1
     kinds = [type(body).__name__ for body in bodies]
     assert kinds.index("Evidence") < kinds.index("Plan") < kinds.index("Final")
+
+
+@pytest.mark.contract("E48", "E52")
+def test_the_end_of_planning_counts_the_tasks_and_the_replies(
+    project: Path, tmp_path: Path
+) -> None:
+    """Three tasks of which none is done, after two replies; a plan that never came has none."""
+    bad, good = {"text": "no plan"}, {"text": json.dumps(PLAN)}
+    assert plan(project, planner(tmp_path, bad, good)).code == 0
+    assert plan(project, planner(tmp_path, good)).code == 0, "from the cache"
+    assert plan(project, planner(tmp_path, bad, bad), "--no-cache").code == 1
+    bodies = [event.body for place in segments(home() / "traces") for event in read(place)]
+    finals = [body for body in bodies if isinstance(body, Final)]
+    counts = sorted((body.exit_code, body.turns, body.tasks, body.tasks_done) for body in finals)
+    assert counts == [(0, 0, 3, 0), (0, 2, 3, 0), (1, 2, 0, 0)]
+    ledger = Ledger(home() / "traces")
+    ledger.refresh()
+    shown = sorted((run.exit_code, run.turns, run.input_tokens) for run in ledger.tasks())
+    assert shown == sorted((body.exit_code, body.turns, body.input_tokens) for body in finals)
 
 
 @pytest.mark.slow

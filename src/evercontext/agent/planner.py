@@ -59,6 +59,8 @@ class Planned:
     """``implicit``, ``cache``, ``file``, ``edited``, ``resume`` or the planner's name."""
     usage: Usage = Usage()
     cost: float | None = None
+    replies: int = 0
+    """How often a model was asked for it."""
     finished: frozenset[str] = frozenset()
     """Tasks that were done before and are not done again."""
     interrupted: frozenset[str] = frozenset()
@@ -126,15 +128,19 @@ class Planner:
         asked = f"{task}\n\nThe last plan failed here:\n{failure}" if failure else task
         messages = [brief(surroundings, "planner"), *evidence, user(asked)]
         usage = Usage()
-        for last_try in (False, True):
+        for replies, last_try in ((1, False), (2, True)):
             request = Request(messages, temperature=0.0, seed=0, response_schema=SCHEMA,
                               hints={"role": "planner"})  # fmt: skip
             reply = await complete(self.model, request, hear)
             usage += reply.usage
             try:
-                return Planned(plans.parse(reply.text), self.model.info.name, usage)
+                return Planned(
+                    plans.parse(reply.text), self.model.info.name, usage, replies=replies
+                )
             except InvalidPlan as error:
                 if last_try:
+                    error.replies, error.input_tokens = replies, usage.input_tokens
+                    error.output_tokens = usage.output_tokens
                     raise
                 shown = assistant(reply.text[:_SHOWN_BACK] or "(empty)")
                 messages += [shown, user(f"{error}. Answer again with the JSON object alone.")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 from evercontext.agent.planner import Planned
 from evercontext.agent.task import new_trace_id
@@ -14,7 +15,7 @@ from evercontext.app.setup import missing_model
 from evercontext.domain.event import Body, Final, Plan, Task
 from evercontext.domain.outcome import Outcome, outcome_of
 from evercontext.domain.tool import Caller, Door, Mode
-from evercontext.errors import EverContextError
+from evercontext.errors import EverContextError, InvalidPlan
 
 
 async def plan_task(
@@ -38,18 +39,9 @@ async def plan_task(
     began = app.events.emit(task, trace_id=trace_id).id
     caller = Caller(trace_id, Door.RUN, Mode.PLAN, caller.principal, parent=began)
 
-    def end(outcome: Outcome, planned: Planned | None, error: str | None) -> None:
-        final = Final(
-            status=outcome.word,
-            text="",
-            exit_code=int(outcome),
-            duration_ms=round((time.monotonic() - started) * 1000),
-            input_tokens=planned.usage.input_tokens if planned else 0,
-            output_tokens=planned.usage.output_tokens if planned else 0,
-            cost_usd=planned.cost if planned else None,
-            error=error,
-        )
-        _emit(app, final, trace_id, began)
+    def end(final: Final) -> None:
+        duration = round((time.monotonic() - started) * 1000)
+        _emit(app, replace(final, duration_ms=duration), trace_id, began)
 
     try:
         async with AsyncExitStack() as stack:
@@ -58,13 +50,42 @@ async def plan_task(
             make_plan = edited(planning, edit, app.events) if edit else planning
             planned = await make_plan(text, "", caller)
     except EverContextError as error:
-        end(outcome_of(error), None, str(error))
+        end(_failed(error))
         raise
     tasks = tuple(task.to_json() for task in planned.plan.tasks)
     body = Plan(tasks=tasks, source=planned.source, tree=planned.tree)
     _emit(app, body, trace_id, began)
-    end(Outcome.DONE, planned, None)
+    end(_made(planned))
     return planned
+
+
+def _made(planned: Planned) -> Final:
+    """Say what was made: so many tasks, of which none is done."""
+    return Final(
+        status=Outcome.DONE.word,
+        text="",
+        exit_code=int(Outcome.DONE),
+        turns=planned.replies,
+        input_tokens=planned.usage.input_tokens,
+        output_tokens=planned.usage.output_tokens,
+        cost_usd=planned.cost,
+        tasks=len(planned.plan.tasks),
+    )
+
+
+def _failed(error: EverContextError) -> Final:
+    outcome = outcome_of(error)
+    invalid = error if isinstance(error, InvalidPlan) else InvalidPlan("")
+    return Final(
+        status=outcome.word,
+        text="",
+        exit_code=int(outcome),
+        turns=invalid.replies,
+        input_tokens=invalid.input_tokens,
+        output_tokens=invalid.output_tokens,
+        error=str(error),
+        tasks=0,
+    )
 
 
 def _emit(app: EverContext, body: Body, trace_id: str, began: str) -> None:

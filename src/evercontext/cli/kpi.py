@@ -12,10 +12,10 @@ import click
 
 from evercontext.cli.options import all_option, json_option, root_option, settings_of
 from evercontext.cli.terminal import Screen
-from evercontext.cli.traces import Foreign
 from evercontext.errors import UsageError
 from evercontext.events import log_reader
 from evercontext.events.kpi import EVIDENCE_AT, KINDS, Kpis, Share, compute, is_telling
+from evercontext.events.projects import Foreign
 
 _AGO = re.compile(r"(\d+)\s*([dhw])")
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
@@ -43,7 +43,7 @@ def command(since: str | None, at: int, everywhere: bool, as_json: bool, **place
     if not everywhere:
         read = (event for event in read if not foreign.holds(event))
     events = (event for event in read if event.at >= begin and is_telling(event))
-    kpis = compute(events, at)
+    kpis = compute(events, at, log_reader.running_traces(settings.traces))
     if as_json:
         print(json.dumps(kpis.to_json(), indent=2))
         return
@@ -72,7 +72,7 @@ def lines(kpis: Kpis, at: int) -> list[str]:
     latency = "-" if kpis.latency_p95_ms is None else f"{kpis.latency_p95_ms / 1000:.1f} s"
     steps = "-" if kpis.mean_recovery_steps is None else f"{kpis.mean_recovery_steps:.1f}"
     rows = [
-        ("tasks", str(kpis.tasks)),
+        ("tasks", f"{kpis.tasks}{f' ({kpis.cut_off} cut off)' if kpis.cut_off else ''}"),
         ("task success", _share(kpis.task_success)),
         ("latency p95", latency),
         ("policy refusals", str(kpis.policy_refusals)),

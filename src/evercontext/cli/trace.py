@@ -17,6 +17,7 @@ from evercontext.cli.terminal import Screen, clip, local_time, one_line, pad
 from evercontext.cli.tree import event_line, tree_lines
 from evercontext.domain.tool import Mode
 from evercontext.events.log_reader import follow
+from evercontext.events.projects import Foreign
 from evercontext.settings import Settings
 
 _STATUS_COLOURS = {"done": "green", "running": "cyan", "cancelled": "yellow", "limit": "yellow"}
@@ -91,7 +92,7 @@ def tail(everywhere: bool, as_json: bool, **place: Any) -> None:
 
 
 async def _tail(settings: Settings, everywhere: bool, as_json: bool) -> None:
-    foreign = traces.Foreign(settings.root, settings.traces)
+    foreign = Foreign(settings.root, settings.traces)
     screen = Screen(sys.stdout, no_color=settings.no_color)
     print(f"following {settings.traces}, Ctrl-C ends", file=sys.stderr, flush=True)
     async for event in follow(settings.traces):

@@ -13,12 +13,11 @@ from typing import Any
 from evercontext.domain.event import EvaluationState, Event, Final, Task
 from evercontext.domain.tool import Mode
 from evercontext.errors import NotFound, UsageError
-from evercontext.events.log_reader import read, read_trace, segments
+from evercontext.events.log_reader import is_written, read, read_trace, segments
 
 EVALUATION = "evaluation"
 """The mode of a trace that is no task, but the judgement of a document."""
 _ENDED = {"done": "done", "needs improvement": "not passed", "failed": "failed"}
-_BEGINNINGS = (Task.type, EvaluationState.type)
 _LOOKED_AT = 200
 _TICK = 2.0
 """Seconds by which the time of a file may lie behind that of the last event in it."""
@@ -97,10 +96,10 @@ def _summaries(segment: Path, later: dict[str, Final]) -> dict[str, Summary]:
     for trace_id, summary in tasks.items():
         if ended := later.pop(trace_id, None):
             _end(summary, ended)
-        elif not _is_written(segment):
+        elif not is_written(segment):
             summary.status = "cut off"
     for summary in judged.values():
-        if summary.status == "running" and not _is_written(segment):
+        if summary.status == "running" and not is_written(segment):
             summary.status = "cut off"
     # What a task had judged is part of that task.
     return judged | tasks
@@ -128,17 +127,6 @@ def count_written(found: Iterable[Summary], home: Path) -> None:
     known = {root: written(home, Path(root).resolve()) for root in roots}
     for one in open_tasks:
         one.changed = len(known[one.root].get(one.trace_id, ()))
-
-
-def _is_written(segment: Path) -> bool:
-    """True if the process that writes this segment is still there; its number is in the name."""
-    try:
-        os.kill(int(segment.stem.split("-")[3]), 0)
-    except (IndexError, ValueError, ProcessLookupError):
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _begun(event: Event, task: Task) -> Summary:
@@ -184,39 +172,3 @@ def only(found: set[str], prefix: str) -> str:
         some = ", ".join(sorted(found)[:4])
         raise UsageError(f"{prefix[:64]!r} fits {len(found)} traces", fix=f"One of: {some}")
     return found.pop()
-
-
-class Foreign:
-    """The traces of other projects, known by how they began.
-
-    ``log`` is where that is looked up, for who does not read from the beginning.
-    """
-
-    def __init__(self, root: Path, log: Path | None = None) -> None:
-        self._log = log
-        self._here = str(root.resolve())
-        self._traces: dict[str, bool] = {}
-
-    def holds(self, event: Event) -> bool:
-        """True for an event of another project; what says nowhere where it began is nobody's."""
-        if _root_of(event):
-            self._note(event)
-        elif event.trace_id not in self._traces:
-            self._look_up(event.trace_id)
-        return self._traces[event.trace_id]
-
-    def _note(self, event: Event) -> None:
-        self._traces[event.trace_id] = os.path.realpath(_root_of(event)) != self._here
-
-    def _look_up(self, trace_id: str) -> None:
-        """It began before anybody followed: only the log knows where."""
-        self._traces[trace_id] = False
-        places = segments(self._log) if self._log else []
-        for segment in reversed(places):
-            for event in read(segment, *_BEGINNINGS):
-                if event.trace_id == trace_id and _root_of(event):
-                    return self._note(event)
-
-
-def _root_of(event: Event) -> str:
-    return getattr(event.body, "root", "") if event.body.type in _BEGINNINGS else ""

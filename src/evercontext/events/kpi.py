@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -73,6 +73,9 @@ class Kpis:
     """The contract's figures (E48-E51)."""
 
     tasks: int
+    """Those that ended, and those that were cut off."""
+    cut_off: int
+    """Tasks whose process was killed before it could say how they ended."""
     task_success: Share
     latency_p95_ms: int | None
     policy_refusals: int
@@ -94,9 +97,16 @@ class Kpis:
         return told
 
 
-def compute(events: Iterable[Event], at: int = EVIDENCE_AT) -> Kpis:
-    """Fold a log, in any order, into its figures; ``at`` is the k of evidence match@k."""
+def compute(
+    events: Iterable[Event], at: int = EVIDENCE_AT, running: Container[str] | None = None
+) -> Kpis:
+    """Fold a log, in any order, into its figures; ``at`` is the k of evidence match@k.
+
+    A task without an end counts as cut off unless it is among the ``running``; where those are not
+    known, it is left out.
+    """
     traces, renames = _gather(events)
+    cut_off = [] if running is None else [*_cut_off(traces, running)]
     whole = [trace for trace in traces.values() if trace.task and trace.final]
     ended = [trace for trace in whole if not trace.only_planned]
     finals = [trace.final for trace in ended if trace.final]
@@ -107,8 +117,11 @@ def compute(events: Iterable[Event], at: int = EVIDENCE_AT) -> Kpis:
     shown = [trace for trace in ended if trace.shown and trace.final and trace.final.changed]
     reproduced, cached = _plans(whole)
     return Kpis(
-        tasks=len(ended),
-        task_success=Share(len(finals), sum(final.exit_code == 0 for final in finals)),
+        tasks=len(ended) + len(cut_off),
+        cut_off=len(cut_off),
+        task_success=Share(
+            len(finals) + len(cut_off), sum(final.exit_code == 0 for final in finals)
+        ),
         latency_p95_ms=_p95([final.duration_ms for final in finals]),
         policy_refusals=sum(trace.refusals for trace in traces.values()),
         plan_reproduction=reproduced,
@@ -119,6 +132,13 @@ def compute(events: Iterable[Event], at: int = EVIDENCE_AT) -> Kpis:
         auto_recovery=Share(len(repaired), len(recovered)),
         mean_recovery_steps=sum(steps) / len(steps) if steps else None,
     )
+
+
+def _cut_off(traces: Mapping[str, _Trace], running: Container[str]) -> Iterator[_Trace]:
+    for trace_id, trace in traces.items():
+        begun = trace.task is not None and trace.final is None
+        if begun and not trace.only_planned and trace_id not in running:
+            yield trace
 
 
 def _gather(events: Iterable[Event]) -> tuple[dict[str, _Trace], list[Renamed]]:
@@ -135,7 +155,8 @@ def _gather(events: Iterable[Event]) -> tuple[dict[str, _Trace], list[Renamed]]:
 def _take(trace: _Trace, body: Body) -> None:
     match body:
         case Task():
-            trace.task = body
+            # A task that is taken up again has not ended.
+            trace.task, trace.final = body, None
         case Final():
             trace.final = body
         case Plan():

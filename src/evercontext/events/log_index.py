@@ -7,7 +7,6 @@ only what was added since it last looked. Nothing here is kept; a new process re
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from array import array
@@ -20,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from evercontext.events.log_reader import segments
+from evercontext.events.log_reader import is_written, segments
 
 _HEAD = re.compile(
     rb'\{"id":"([0-9a-f]{16})[0-9a-f]{8}","at":"([^"]{10,40})","trace_id":"([^"\\]{1,200})",'
@@ -31,6 +30,7 @@ _TOLD = frozenset({"task", "final", "model_reply", "spent", "approval", "audit",
 _TICK = 2_000_000_000
 _BITS = 40
 """A place is one number: the segment's above, the offset's below."""
+_COUNTS = ("turns", "input_tokens", "output_tokens", "cost_usd")
 MOST_AUDITS = 5_000
 MOST_LOOSE = 5_000
 """Traces without a task, such as single requests, that are remembered."""
@@ -69,12 +69,14 @@ class Run:
     duration_ms: int | None = None
     changed: tuple[str, ...] = ()
     verified: str | None = None
+    before: tuple[float, ...] = (0, 0, 0, 0)
+    """Turns, tokens and cost of earlier beginnings, where a task was taken up again."""
     plan: int = 0
     """Tasks of its plan, where it has one of several."""
 
     def to_json(self) -> dict[str, Any]:
         """The summary as one JSON object."""
-        left_out = ("moments", "places", "place")
+        left_out = ("moments", "places", "place", "before")
         told = {name: getattr(self, name) for name in self.__slots__ if name not in left_out}
         return {**told, "events": len(self.places), "changed": list(self.changed)}
 
@@ -138,7 +140,7 @@ class Ledger:
 
     def status_of(self, run: Run) -> str:
         """How a task stands; one whose process is gone was cut off."""
-        if run.status != "running" or _is_written(self._paths[run.place]):
+        if run.status != "running" or is_written(self._paths[run.place]):
             return run.status
         return "cut off"
 
@@ -238,6 +240,7 @@ class Ledger:
         for name in ("root", "model", "mode", "door"):
             setattr(run, name, str(data.get(name) or ""))
         run.session = data.get("session")
+        run.before = tuple(getattr(run, name) or 0 for name in _COUNTS)
         run.status, run.ended, run.exit_code = "running", None, None
 
 
@@ -248,7 +251,16 @@ def _spend(run: Run, data: dict[str, Any]) -> None:
         run.cost_usd = (run.cost_usd or 0.0) + float(data["cost_usd"])
 
 
+def _count_unreplied(run: Run, data: dict[str, Any]) -> None:
+    """Count what only the ending tells: a planner's calls are no replies of their own."""
+    for name, before in zip(_COUNTS, run.before, strict=True):
+        counted, ended = getattr(run, name) or 0, before + (data.get(name) or 0)
+        if ended > counted:
+            setattr(run, name, ended)
+
+
 def _end(run: Run, data: dict[str, Any]) -> None:
+    _count_unreplied(run, data)
     run.status, run.exit_code = str(data.get("status")), data.get("exit_code")
     run.ended, run.duration_ms = run.last_at, data.get("duration_ms")
     run.changed = tuple(dict.fromkeys([*run.changed, *map(str, data.get("changed") or ())]))
@@ -261,14 +273,3 @@ def moment_of(event_id: str) -> int:
         return int(event_id[:16], 16) if len(event_id) == 24 else 0
     except ValueError:
         return 0
-
-
-def _is_written(segment: Path) -> bool:
-    """True if the process that writes this segment is still there; its number is in the name."""
-    try:
-        os.kill(int(segment.stem.split("-")[3]), 0)
-    except PermissionError:
-        return True
-    except (IndexError, ValueError, OSError, OverflowError):
-        return False
-    return True

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import stat
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from evercontext.domain.event import Event
+from evercontext.domain.event import Event, Task
 
 _PAUSE = 0.2
 
@@ -51,6 +52,26 @@ def read_trace(directory: Path, trace_id: str, segment: Path | None = None) -> l
             continue
         found += [event for event in read(place) if event.trace_id.startswith(trace_id)]
     return sorted(found, key=lambda event: event.id)
+
+
+def is_written(segment: Path) -> bool:
+    """True if the process that writes this segment is still there; its number is in the name."""
+    try:
+        os.kill(int(segment.stem.split("-")[3]), 0)
+    except PermissionError:
+        return True
+    except (IndexError, ValueError, OSError, OverflowError):
+        return False
+    return True
+
+
+def running_traces(directory: Path) -> set[str]:
+    """Return the tasks that were begun by processes that are still there."""
+    traces: set[str] = set()
+    for segment in filter(is_written, segments(directory)):
+        with suppress(FileNotFoundError):
+            traces.update(event.trace_id for event in read(segment, Task.type))
+    return traces
 
 
 async def follow(directory: Path) -> AsyncIterator[Event]:

@@ -30,8 +30,9 @@ class LogFigures:
         """Return the figures in the Prometheus text format."""
         if not self._text or time.monotonic() - self._made > self.fresh:
             events = list(self._events())
+            kpis = compute(events, running=log_reader.running_traces(self.directory))
             contexts = context_statistics.compute(events)
-            self._text = "\n".join([*_lines(compute(events)), *_contexts(contexts)]) + "\n"
+            self._text = "\n".join([*_lines(kpis), *_contexts(contexts)]) + "\n"
             self._made = time.monotonic()
         return self._text
 
@@ -89,6 +90,7 @@ def _metric(name: str, value: float | None, labels: str = "") -> Iterator[str]:
 def _lines(kpis: Kpis) -> Iterator[str]:
     latency = None if kpis.latency_p95_ms is None else kpis.latency_p95_ms / 1000
     yield from _gauge("tasks", kpis.tasks)
+    yield from _gauge("tasks_cut_off", kpis.cut_off)
     yield from _gauge("task_latency_p95_seconds", latency)
     yield from _gauge("policy_refusals", kpis.policy_refusals)
     yield from _gauge("plan_cache_hits", kpis.plan_cache_hits)

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from evercontext.domain.event import Final, Task
+from evercontext.events.log import EventLog
 from tests.server.console.visit import Visit
 from tests.server.console.world import Served, World
 
@@ -166,6 +168,20 @@ def test_figures_of_each_day(visit: Visit) -> None:
     assert told["total"]["policy_refusals"] >= 1
     assert sum(day["tasks"] for day in told["by_day"]) == told["total"]["tasks"]
     assert told["by_day"][-1]["input_tokens"] > 10_000
+
+
+def test_figures_are_those_of_this_project_unless_all_are_asked_for(
+    visit: Visit, world: World
+) -> None:
+    """F9: the same tasks that the list of runs shows."""
+    here, everywhere = (visit.get("kpis", project=name) for name in ("", "all"))
+    log = EventLog(world.home / "traces")
+    begin = Task(text="x", root="/elsewhere", model="m", mode="agent", door="run")
+    log.emit(begin, trace_id="else")
+    log.emit(Final(status="failed", text="", exit_code=1), trace_id="else")
+    log.close()
+    assert visit.get("kpis")["total"] == here["total"]
+    assert visit.get("kpis", project="all")["total"]["tasks"] == everywhere["total"]["tasks"] + 1
 
 
 def test_settings_with_their_origin(visit: Visit, world: World) -> None:

@@ -6,12 +6,15 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from evercontext.domain.event import Audit, Event
 from evercontext.errors import NotFound
 from evercontext.evaluation.history import Record
 from evercontext.events.kpi import compute
+from evercontext.events.log_reader import running_traces
+from evercontext.events.projects import Foreign
 from evercontext.server.console.kpi_history import REFUSED, KpiHistory
 from evercontext.server.console.request import ConsoleRequest, ConsoleRoute
 from evercontext.settings import rows
@@ -22,12 +25,16 @@ MOST_DAYS = 365
 async def show_kpis(request: ConsoleRequest) -> dict[str, Any]:
     """Answer ``GET kpis``: the figures in all, and of each day that had a task."""
     days = max(1, request.number("days", 30, MOST_DAYS))
-    return await asyncio.to_thread(_fold, request.feed.history, days)
+    here = None if request.query.get("project") == "all" else Path(request.app.memory.path)
+    return await asyncio.to_thread(_fold, request.feed.history, days, here)
 
 
-def _fold(history: KpiHistory, days: int) -> dict[str, Any]:
+def _fold(history: KpiHistory, days: int, here: Path | None) -> dict[str, Any]:
     begin = f"{datetime.now(UTC) - timedelta(days=days):%Y-%m-%d}"
-    events = history.since(begin)
+    events, running = history.since(begin), running_traces(history.directory)
+    if here is not None:
+        foreign = Foreign(here)
+        events = [event for event in events if not foreign.holds(event)]
     by_day: dict[str, list[Event]] = defaultdict(list)
     # A task counts on the day it began, even if it ended after midnight.
     begun = {e.trace_id: e.at[:10] for e in events if e.body.type == "task"}
@@ -35,9 +42,9 @@ def _fold(history: KpiHistory, days: int) -> dict[str, Any]:
         by_day[begun.get(event.trace_id, event.at[:10])].append(event)
     return {
         "days": days,
-        "total": compute(events).to_json(),
+        "total": compute(events, running=running).to_json(),
         "by_day": [
-            {"day": day, **compute(by_day[day]).to_json(), **_spent(by_day[day])}
+            {"day": day, **compute(by_day[day], running=running).to_json(), **_spent(by_day[day])}
             for day in sorted(by_day)
         ],
     }
