@@ -394,11 +394,6 @@ JAVASCRIPT = (
         "javascript",
         _pattern(".js", r"^import \{([^}]+)\} from .*\n", _without_one),
     ),
-    Mutation(
-        "typo in a name",
-        "javascript",
-        _pattern(".js", r"(?<=[(\s])(?<!function )(?<!const )(\w{5,})(?=\()", _slip),
-    ),
     Mutation("wrong module", "javascript", _pattern(".js", r"(?<=from \"\./)(\w+)", _slip)),
     Mutation(
         "missing export",
@@ -409,11 +404,6 @@ JAVASCRIPT = (
         "typo in an export", "javascript", _pattern(".js", r"(?<=^export function )(\w{5,})", _slip)
     ),
     Mutation("syntax: bracket", "javascript", _pattern(".js", r"\)(?=;$)", lambda m, r: "")),
-    Mutation(
-        "typo in a method",
-        "javascript",
-        _pattern(".js", r"(?<=\.)(push|shift|sort|map|reduce|insert|append)(?=\()", _slip),
-    ),
 )
 RUST = (
     Mutation("missing import", "rust", _pattern(".rs", r"^use .*\n", lambda m, r: "")),
@@ -443,4 +433,16 @@ BY_MODEL = (
     Mutation("missing file", "python", delete_module, needs_model=True),
     Mutation("failing assert", "javascript", flip_operator, needs_model=True),
     Mutation("failing assert", "rust", flip_operator, needs_model=True),
+    Mutation(
+        "typo in a name",
+        "javascript",
+        _pattern(".js", r"(?<=[(\s])(?<!function )(?<!const )(\w{5,})(?=\()", _slip),
+        needs_model=True,
+    ),
+    Mutation(
+        "typo in a method",
+        "javascript",
+        _pattern(".js", r"(?<=\.)(push|shift|sort|map|reduce|insert|append)(?=\()", _slip),
+        needs_model=True,
+    ),
 )

@@ -11,11 +11,11 @@ import pytest
 from evercontext import testing
 from evercontext.agent.repair.fixers import (
     attributes,
-    compiled,
     files,
     javascript,
     modules,
     names,
+    rust,
     style,
 )
 from evercontext.agent.repair.fixers.registry import FIXERS, Fixer, propose
@@ -215,30 +215,6 @@ async def test_a_file_is_opened_under_its_name(tmp_path: Path) -> None:
             'const fs = require("node:fs")',
         ),
         (
-            "const total = 1;\nconsole.log(totl);\n",
-            "ReferenceError: totl is not defined",
-            javascript.misspelt_name,
-            "console.log(total)",
-        ),
-        (
-            "const a = [];\na.psuh(1);\n",
-            "TypeError: a.psuh is not a function",
-            javascript.misspelt_method,
-            "a.push(1)",
-        ),
-        (
-            "class A {\n  constuctor() {\n    this.items = [];\n  }\n}\n",
-            "TypeError: Cannot read properties of undefined (reading 'push')",
-            javascript.misspelt_property,
-            "  constructor() {",
-        ),
-        (
-            "class A {\n  f() { return this.itmes.x; }\n  g() { this.items = {}; }\n}\n",
-            "TypeError: Cannot read properties of undefined (reading 'x')",
-            javascript.misspelt_property,
-            "this.items.x",
-        ),
-        (
             'import x from "./bb.js";\n',
             "Cannot find module './bb.js'",
             javascript.wrong_module,
@@ -258,24 +234,42 @@ async def test_what_rustc_proposes_is_done_only_where_it_fits(tmp_path: Path) ->
     hint = (Hint(2, "    found", "    fuond"),)
     failure = Failure("rust", "name", "cannot find value", "src/a.rs", 2, hints=hint)
     good = {"src/a.rs": "fn f() {\n    fuond\n}\n"}
-    made = await mended(tmp_path, good, compiled.compiler_hint, failure)
+    made = await mended(tmp_path, good, rust.compiler_hint, failure)
     assert made == {"src/a.rs": "fn f() {\n    found\n}\n"}
-    assert compiled.applied("fn f() {\n    other\n}\n", hint) is None
+    assert rust.applied("fn f() {\n    other\n}\n", hint) is None
 
 
-GO = 'package shop\n\nimport (\n\t"os"\n)\n\nfunc Sum() int {\n\tsum := 1\n\treturn smu\n}\n'
-
-
-async def test_slips_in_go(tmp_path: Path) -> None:
-    failure = Failure("go", "import", '"os" imported and not used', "a.go", 4)
-    made = await mended(tmp_path, {"a.go": GO}, compiled.go_import, failure)
-    assert made["a.go"].startswith("package shop\n\nfunc Sum")
-    failure = Failure("go", "name", "undefined: smu", "a.go", 9)
-    assert "return sum" in (await mended(tmp_path, {"a.go": GO}, compiled.go_name, failure))["a.go"]
-    source = "package shop\n\nfunc Up(s string) string { return strings.ToUpper(s) }\n"
-    failure = Failure("go", "name", "undefined: strings", "a.go", 3)
-    made = await mended(tmp_path, {"a.go": source}, compiled.go_import, failure)
-    assert made["a.go"].startswith('package shop\n\nimport "strings"\n\nfunc Up')
+@pytest.mark.parametrize(
+    ("failure", "command"),
+    [
+        (
+            Failure("go", "import", '"os" imported and not used', "shop/a.go", 4),
+            "goimports -w shop/a.go",
+        ),
+        (Failure("go", "name", "undefined: strings", "a.go", 3), "goimports -w a.go"),
+        (Failure("check", "error", "Missing semicolon", "a.ts", 3), "eslint --fix --quiet a.ts"),
+        (
+            Failure("rust", "lint", "unused import", "src/a.rs", 3),
+            "cargo fix --quiet --allow-dirty --allow-no-vcs",
+        ),
+        (Failure("go", "assertion", "want 2", "a_test.go", 3), None),
+        (Failure("node", "error", "Error: no", "a.js", 3), None),
+    ],
+)
+async def test_the_languages_own_fixer_is_run_where_it_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Failure, command: str | None
+) -> None:
+    programs = tmp_path / "bin"
+    async with project(tmp_path, {"go.mod": "module shop\n"}) as view:
+        monkeypatch.setenv("PATH", str(programs))
+        assert await style.ecosystem_fix(failure, view) == []
+        programs.mkdir()
+        for name in ("goimports", "eslint", "cargo"):
+            (programs / name).write_text("#!/bin/sh\n")
+            (programs / name).chmod(0o755)
+        proposals = await style.ecosystem_fix(failure, view)
+    expected = [] if command is None else [{"command": f"{programs}/{command}"}]
+    assert [dict(proposal.arguments) for proposal in proposals] == expected
 
 
 async def test_every_failure_is_given_its_ways_once(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""JavaScript and TypeScript: missing imports, misspelt names, paths and exports, open brackets."""
+"""Propose JavaScript and TypeScript imports, exports, module paths and closing brackets."""
 
 from __future__ import annotations
 
@@ -17,34 +17,15 @@ SUFFIXES = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx")
 _UNDEFINED = re.compile(r"(?:ReferenceError: )?(?<![\w$])([A-Za-z_$][\w$]*) is not defined")
 _NO_EXPORT = re.compile(r"module '([^']+)' does not provide an export named '([\w$]+)'")
 _NO_MODULE = re.compile(r"Cannot find module '([^']+)'")
-_NO_METHOD = re.compile(r"\.([A-Za-z_$][\w$]*) is not a function")
-_UNSET = re.compile(r"Cannot (?:read|set) properties of undefined|is not iterable")
-_METHOD = re.compile(r"^\s+(?:async\s+|static\s+|get\s+)?([\w$]+)\s*\([^)]*\)\s*\{", re.MULTILINE)
-_WORD = re.compile(r"[A-Za-z_$][\w$]*")
 _EXPORTED = re.compile(
     r"^export\s+(?:default\s+)?(?:async\s+)?(?:function\*?|class|const|let|var)\s+([\w$]+)"
     r"|^(?:module\.)?exports\.([\w$]+)\s*=",
     re.MULTILINE,
 )
 _LISTED = re.compile(r"(?:^export|module\.exports\s*=)\s*\{([^}]*)\}", re.MULTILINE)
-_DECLARED = re.compile(
-    r"(?:function\*?|class|const|let|var|import)\s+\{?\s*([\w$,\s]+)|\(([\w$,\s]+)\)"
-)
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 _BLANKED = re.compile(r"([\"'`])(?:\\.|(?!\1).)*\1|//.*|/\*.*?\*/")
 _HEAD = re.compile(r"import\b|(?:const|let|var) .*\brequire\(|[\"']use strict")
-_METHODS = """
-    at concat copyWithin entries every fill filter find findIndex findLast flat flatMap forEach
-    includes indexOf join keys lastIndexOf map pop push reduce reduceRight reverse shift slice some
-    sort splice toSorted toString unshift values charAt charCodeAt codePointAt endsWith match
-    matchAll normalize padEnd padStart repeat replace replaceAll search split startsWith substring
-    toLowerCase toUpperCase trim trimEnd trimStart has get set delete clear add then catch finally
-"""
-_GLOBALS = """
-    console process Buffer setTimeout setInterval clearTimeout Promise Object Array String Number
-    Boolean Math JSON Date RegExp Map Set WeakMap Symbol Error TypeError parseInt parseFloat isNaN
-    structuredClone undefined require module exports URL fetch globalThis
-"""
 _BUILTIN = {
     "node:fs": "readFileSync writeFileSync existsSync mkdirSync readdirSync statSync rmSync",
     "node:path": "join resolve dirname basename extname relative",
@@ -137,79 +118,12 @@ def _imported(text: str, name: str, origin: str, whole: bool) -> str:
     return "".join([*lines[:at], line, *gap, *lines[at:]])
 
 
-async def misspelt_name(failure: Failure, project: ProjectView) -> list[Proposal]:
-    """Propose the declared name that an undefined one is nearest to."""
-    match, path = _UNDEFINED.search(failure.message), _ours(failure)
-    text = await project.read(path) if path else None
-    if match is None or path is None or text is None:
-        return []
-    near = nearest(match[1], _declared(text) | set(_GLOBALS.split()))
-    if near is None:
-        return []
-    return [
-        Proposal(
-            "typo",
-            f"{match[1]} is nowhere defined, {near} is",
-            {path: _replace(text, match[1], near)},
-        )
-    ]
-
-
-def _declared(text: str) -> set[str]:
-    lists = (m[1] or m[2] or "" for m in _DECLARED.finditer(text))
-    arrows = re.findall(r"([A-Za-z_$][\w$]*)\s*=>", text)
-    return {word for part in lists for word in _WORD.findall(part)} | set(arrows)
-
-
 def _replace(text: str, old: str, new: str, line: int | None = None) -> str:
     word = re.compile(rf"(?<![\w$]){re.escape(old)}(?![\w$])")
     lines = text.splitlines(keepends=True)
     return "".join(
         word.sub(new, one) if line in (None, number) else one for number, one in enumerate(lines, 1)
     )
-
-
-async def misspelt_method(failure: Failure, project: ProjectView) -> list[Proposal]:
-    """Propose the method that is nearest to one that nothing has."""
-    match = _NO_METHOD.search(failure.message)
-    if match is None or not failure.file or not failure.line:
-        return []
-    wrong, known = match[1], set(_METHODS.split())
-    scripts = [path for path in await project.files() if path.endswith(SUFFIXES)]
-    sources = [path for path in scripts if not is_protected(path)][:300]
-    for path in sources:
-        known |= set(_METHOD.findall(await project.read(path) or ""))
-    near = nearest(wrong, known - {"if", "for", "while", "switch", "catch", "function"})
-    if near is None:
-        return []
-    said = f"nothing has a method {wrong}, there is {near}"
-    ours = _ours(failure)
-    if ours:
-        text = await project.read(ours) or ""
-        return [Proposal("typo", said, {ours: _replace(text, wrong, near, failure.line)})]
-    return await _renamed(near, wrong, said, project)
-
-
-async def misspelt_property(failure: Failure, project: ProjectView) -> list[Proposal]:
-    """Propose the property that an object was given, or the constructor that gives it."""
-    match, path = _UNSET.search(failure.message), _ours(failure)
-    text = await project.read(path) if path else None
-    if match is None or path is None or text is None or not failure.line:
-        return []
-    given = set(re.findall(r"\bthis\.([\w$]+)\s*=(?!=)", text))
-    methods = set(_METHOD.findall(text))
-    found = []
-    near = None if "constructor" in methods else nearest("constructor", methods)
-    if near:
-        said = f"{near} was meant to be the constructor"
-        found.append(Proposal("typo", said, {path: _replace(text, near, "constructor")}))
-    line = (text.splitlines() or [""])[min(failure.line, text.count("\n")) - 1]
-    for wrong in dict.fromkeys(re.findall(r"\bthis\.([\w$]+)", line)):
-        right = nearest(wrong, given | methods) if wrong not in given | methods else None
-        if right:
-            said = f"this.{wrong} is never set, this.{right} is"
-            found.append(Proposal("typo", said, {path: _replace(text, wrong, right)}))
-    return found
 
 
 async def _renamed(old: str, new: str, said: str, project: ProjectView) -> list[Proposal]:

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from evercontext.agent.repair.edits import Proposal
 from evercontext.agent.repair.fixers import (
     attributes,
-    compiled,
     files,
     javascript,
     modules,
     names,
+    rust,
     style,
     syntax,
 )
@@ -34,18 +34,13 @@ FIXERS: tuple[Fixer, ...] = (
     modules.missing_package,
     files.wrong_path,
     style.unused_import,
-    style.linter_fix,
+    style.ecosystem_fix,
     style.formatter,
     javascript.missing_import,
-    javascript.misspelt_name,
-    javascript.misspelt_method,
-    javascript.misspelt_property,
     javascript.wrong_export,
     javascript.wrong_module,
     javascript.open_bracket,
-    compiled.compiler_hint,
-    compiled.go_import,
-    compiled.go_name,
+    rust.compiler_hint,
 )
 MOST_FAILURES = 40
 MOST_WAYS = 4

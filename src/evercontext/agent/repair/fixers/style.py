@@ -1,12 +1,14 @@
-"""Lint and layout: unused imports, the linter's own safe fixes, the project's own formatter."""
+"""Propose fixes of lint and layout: unused imports, the language's own fixer and formatter."""
 
 from __future__ import annotations
 
 import re
 import shlex
+from pathlib import PurePosixPath
 
 from evercontext.agent.repair.edits import Proposal
 from evercontext.agent.repair.fixers.imports import remove_import
+from evercontext.agent.repair.fixers.javascript import SUFFIXES
 from evercontext.agent.repair.project_view import ProjectView
 from evercontext.workspace.failures.failure import Failure
 
@@ -27,23 +29,37 @@ async def unused_import(failure: Failure, project: ProjectView) -> list[Proposal
     return [Proposal("unused import", said, {path: mended})] if mended != text else []
 
 
-async def linter_fix(failure: Failure, project: ProjectView) -> list[Proposal]:
-    """Propose what ruff itself calls a safe fix."""
-    if failure.tool != "ruff" or failure.kind != "lint" or not failure.file:
+async def ecosystem_fix(failure: Failure, project: ProjectView) -> list[Proposal]:
+    """Propose to run the language's own fixer, where the project or the machine has it."""
+    path, command = failure.file, _fix_command(failure)
+    program = project.program(command[0]) if command else None
+    if not path or program is None:
         return []
-    ruff = project.program("ruff")
-    if ruff is None:
-        return []
-    line = shlex.join([ruff, "check", "--fix", "--quiet", failure.file])
+    # cargo works on a crate, not on a file
+    touches = () if command[0] == "cargo" else (path,)
     return [
         Proposal(
             "linter's own fix",
-            f"ruff --fix for {failure.code}",
+            f"{' '.join(command[:2])} for {failure.code or failure.message}",
             tool="run.lint",
-            arguments={"command": line},
-            touches=(failure.file,),
+            arguments={"command": shlex.join([program, *command[1:], *touches])},
+            touches=touches,
         )
     ]
+
+
+def _fix_command(failure: Failure) -> tuple[str, ...]:
+    """Return the program and options that may fix a failure; empty if there are none."""
+    ending = PurePosixPath(failure.file or "").suffix
+    if failure.tool == "ruff" and failure.kind == "lint":
+        return ("ruff", "check", "--fix", "--quiet")
+    if ending == ".go" and failure.kind in ("name", "import"):
+        return ("goimports", "-w")
+    if ending in SUFFIXES and failure.tool == "check":
+        return ("eslint", "--fix", "--quiet")
+    if ending == ".rs" and failure.kind == "lint":
+        return ("cargo", "fix", "--quiet", "--allow-dirty", "--allow-no-vcs")
+    return ()
 
 
 async def formatter(failure: Failure, project: ProjectView) -> list[Proposal]:
