@@ -168,6 +168,7 @@ OPENERS = {
     """,
     "the record of how we were installed": "settings/installation.py",
     "directories only, by descriptor; and a list in the quarantine": "workspace/planted_files.py",
+    "directories only, of a command's own temporary directory": "process/scratch.py",
     "our own index folder, which index/location.py has looked at": """
         index/remote_ingest.py index/worker_pool.py index/lease.py index/snapshot.py
     """,

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -119,6 +120,17 @@ async def test_depth_hides_nothing(runner: CommandRunner) -> None:
     assert outcome.completed.exit_code == 0, outcome.completed
     assert outcome.put_away.places == ("d/" * 1500 + ".vscode",)
     remove_deep(runner.root)
+
+
+async def test_depth_in_the_temporary_directory_of_a_command_is_no_error(
+    runner: CommandRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratches"))
+    (tmp_path / "scratches").mkdir()
+    line = 'cd "$TMPDIR" && i=0; while [ $i -lt 1500 ]; do mkdir d && cd d || exit 9; i=$((i+1)); '
+    outcome = await runner.run(("sh", "-c", line + "done; echo made $i"), CALLER, timeout=60)
+    assert outcome.completed.text == "made 1500\n"
+    assert list((tmp_path / "scratches").iterdir()) == []
 
 
 async def test_a_repository_that_a_command_makes_is_none_afterwards(runner: CommandRunner) -> None:

@@ -155,7 +155,8 @@ class Child:
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd = None
-        self._stack.close()
+        # Among this is the command's temporary directory, with as much in it as it liked to make.
+        await asyncio.to_thread(self._stack.close)
         await asyncio.sleep(0)
 
     async def open_pipes(self) -> None:

@@ -26,6 +26,7 @@ from evercontext.errors import NoSandbox, ProgramMissing
 from evercontext.process import bubblewrap, landlock, mounts, seccomp, supervisor, system_paths
 from evercontext.process.child import Launch
 from evercontext.process.limits import Limits
+from evercontext.process.scratch import remove_folder
 
 PROBE_SECONDS = 10
 NO_NEW_ENTRIES = "nothing can be created in a directory that holds .git or another protected name"
@@ -367,18 +368,4 @@ def _scratch() -> Iterator[Path]:
         (path / "home").mkdir()
         yield path
     finally:
-        _remove(path)
-
-
-def _remove(path: Path) -> None:
-    """Remove what a command left, whatever modes it gave it."""
-    _open_up(path)
-    shutil.rmtree(path, ignore_errors=True)
-
-
-def _open_up(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        path.chmod(0o700)
-        for entry in os.scandir(path):
-            if entry.is_dir(follow_symlinks=False):
-                _open_up(Path(entry.path))
+        remove_folder(str(path))

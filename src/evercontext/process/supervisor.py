@@ -27,6 +27,7 @@ from evercontext.process.confinement import (
 from evercontext.process.metadata_proxy import Answers
 from evercontext.process.mounts import enclose
 from evercontext.process.process_tree import end_all, excess, killed_for_memory
+from evercontext.process.scratch import remove_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing costs as much as the interpreter
@@ -99,13 +100,6 @@ def hear(plan: Plan, ours: socket.socket) -> Answers | None:
     return Answers(descriptors[0], plan["writable"], plan["asked"]) if descriptors else None
 
 
-def sweep(scratch: str) -> None:
-    """Remove the command's temporary directory: whoever would have is dead."""
-    import shutil
-
-    shutil.rmtree(scratch, ignore_errors=True)
-
-
 def main(plan_fd: int, control_fd: int) -> None:
     """Supervise one command and report how it ended."""
     control, parent = socket.socket(fileno=control_fd), os.getppid()
@@ -126,7 +120,7 @@ def main(plan_fd: int, control_fd: int) -> None:
     end_all()
     remove_groups(plan)
     if os.getppid() != parent:
-        sweep(plan["scratch"])
+        remove_folder(plan["scratch"])
     with open(errors, "rb") as file:
         said = file.read().decode("utf-8", "replace")
     report = "\n".join((str(-9 if code is None else code), reached or "", said))
@@ -134,4 +128,4 @@ def main(plan_fd: int, control_fd: int) -> None:
         control.sendall(report.encode())
     except OSError:
         # A dying parent closes its sockets before it gives us away: only now is it certain.
-        sweep(plan["scratch"])
+        remove_folder(plan["scratch"])
