@@ -80,6 +80,16 @@ def test_a_vendors_program_is_named_with_its_version(
     assert words in checks["codex"]["text"]
 
 
+@pytest.mark.parametrize(("layer", "shown"), [("landlock", True), ("bubblewrap", False)])
+def test_it_is_said_where_commands_see_other_processes(
+    tmp_path: Path, quiet: dict[str, str], layer: str, shown: bool
+) -> None:
+    if not any(entry.works for entry in available() if entry.layer == layer):
+        pytest.skip(f"{layer} does not work here")
+    _, checks = examined(cwd=tmp_path, env=quiet | {"EC_SANDBOX": layer})
+    assert ("commands see which processes run" in checks["sandbox"]["text"]) is shown
+
+
 def test_text_says_how_to_fix(tmp_path: Path, quiet: dict[str, str]) -> None:
     ended = evercontext("doctor", cwd=tmp_path, env=quiet)
     lines = ended.out.splitlines()

@@ -30,6 +30,7 @@ from evercontext.process.scratch import remove_folder
 
 PROBE_SECONDS = 10
 NO_NEW_ENTRIES = "nothing can be created in a directory that holds .git or another protected name"
+SHOWN_PROCESSES = "commands see which processes run, with their command lines"
 MOST_NAMED = 3
 _SCRATCH = "evercontext-"
 _PACKAGE = Path(__file__).parents[1]
@@ -301,8 +302,9 @@ def _landlock() -> Finding:
         return Finding(layer, False, why, bubblewrap.FIX)
     refused = mounts_refused()
     if refused is None:
-        return Finding(layer, True, "Landlock, a mount namespace and seccomp; no sockets")
-    why = f"Landlock and seccomp; no sockets; {NO_NEW_ENTRIES} ({refused})"
+        why = f"Landlock, a mount namespace and seccomp; no sockets; {SHOWN_PROCESSES}"
+        return Finding(layer, True, why)
+    why = f"Landlock and seccomp; no sockets; {SHOWN_PROCESSES}; {NO_NEW_ENTRIES} ({refused})"
     return Finding(layer, True, why, MOUNTS_FIX)
 
 
