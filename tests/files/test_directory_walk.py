@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import shutil
 import stat
@@ -33,6 +34,8 @@ def as_ordinary_user(work: Callable[[], None]) -> None:
     if os.geteuid() != 0:
         work()
         return
+    # That user may not be allowed into the folder Python lies in, and this is loaded at first use.
+    codecs.lookup("ascii")
     child = os.fork()
     if child == 0:
         try:

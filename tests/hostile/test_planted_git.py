@@ -57,7 +57,10 @@ def nested_hooks_path(root: Path) -> None:
     git(root / "parts" / "one", "config", "core.hooksPath", "../../shared")
 
 
-EXECUTES = '[core]\n\tfsmonitor = "touch {canary}; false"\n\tbare = false\n'
+EXECUTES = (
+    '[core]\n\trepositoryformatversion = 0\n\tfsmonitor = "touch {canary}; false"\n\tbare = false\n'
+)
+"""Without the version, git takes no work tree from such a folder, and runs nothing there."""
 CASES: dict[str, tuple[Shape, str]] = {
     "separate": (separate, "storage/notes.md"),
     "bare": (worktree_of_a_bare_repository, ".bare/notes.md"),
