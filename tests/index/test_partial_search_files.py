@@ -4,7 +4,7 @@ from pathlib import Path
 
 from evercontext.files.paths import Root
 from evercontext.files.policy import agent_policy
-from evercontext.index.partial_search import MOST_BYTES, plain_hits
+from evercontext.index.partial_search import MOST_BYTES, unindexed_hits
 from evercontext.index.source_reader import Reader
 from evercontext.index.walker import Found, Walker
 from tests.index.world import write
@@ -22,7 +22,7 @@ async def test_lines_around_the_best_one_are_shown_without_secrets(tmp_path: Pat
     lines[20] = f"def refund(payment): return '{KEY}'"
     tree = write(tmp_path, {"pay.py": "\n".join(lines), "other.py": "y = 1\n"})
     reader, files = await _found(tree)
-    (hit,) = plain_hits(reader, files, "refund a payment", 5)
+    (hit,) = unindexed_hits(reader, files, "refund a payment", 5)
     assert (hit.path, hit.start_line, hit.end_line) == ("pay.py", 15, 27)
     assert "def refund" in hit.text
     assert KEY not in hit.text
@@ -31,7 +31,7 @@ async def test_lines_around_the_best_one_are_shown_without_secrets(tmp_path: Pat
 async def test_what_is_too_much_to_read_is_found_by_its_name_alone(tmp_path: Path) -> None:
     tree = write(tmp_path, {"refund.py": "x = 1\n"})
     reader, _ = await _found(tree)
-    (hit,) = plain_hits(reader, [Found("refund.py", MOST_BYTES + 1, 0, 0)], "refund", 5)
+    (hit,) = unindexed_hits(reader, [Found("refund.py", MOST_BYTES + 1, 0, 0)], "refund", 5)
     assert (hit.path, hit.reasons, hit.text) == ("refund.py", ("file name",), "")
 
 
@@ -39,5 +39,5 @@ async def test_files_that_may_not_be_read_and_words_that_say_nothing(tmp_path: P
     tree = write(tmp_path, {"a.py": "refund\n"})
     (tree / "b.py").write_bytes(b"refund \xff")
     reader, files = await _found(tree)
-    assert [hit.path for hit in plain_hits(reader, files, "refund", 5)] == ["a.py"]
-    assert plain_hits(reader, files, "?", 5) == []
+    assert [hit.path for hit in unindexed_hits(reader, files, "refund", 5)] == ["a.py"]
+    assert unindexed_hits(reader, files, "?", 5) == []

@@ -10,7 +10,7 @@ from evercontext.files.policy import agent_policy
 from evercontext.index.git_hook import SPOOL, TAKEN
 from evercontext.index.location import prepare_folder
 from evercontext.index.remote import RemoteIndex
-from evercontext.index.remote_ingest import TOLD, announce
+from evercontext.index.remote_ingest import SENT, announce
 from evercontext.index.walker import Walker
 from evercontext.testing import git, tiny_repository
 from tests.index.world import write
@@ -65,6 +65,6 @@ async def test_a_server_that_is_away_is_told_later(tmp_path: Path, server: Liste
     with pytest.raises(GatewayUnreachable):
         await _announce(tree, folder, 9)
     assert (folder / TAKEN).exists()
-    assert not (folder / TOLD).exists()
+    assert not (folder / SENT).exists()
     assert await _announce(tree, folder, server.server_port) == 1
     assert not (folder / TAKEN).exists()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -198,3 +200,35 @@ async def test_one_wrong_letter_finds_what_the_right_one_does(tmp_path: Path, qu
     write(tmp_path, SHOP)
     async with opened(tmp_path) as index:
         assert (await index.search(query, 1)).hits[0].path == "shop/payment.py"
+
+
+_LOADED = """
+import asyncio, pathlib, sys
+from evercontext.index.partial_search import ask
+from evercontext.index.search import CodeIndex
+
+async def search(tree, folder):
+    index = await CodeIndex.open(tree, folder=folder)
+    hits = (await ask(index, "total price")).hits
+    await index.close()
+    return hits
+
+assert asyncio.run(search(*map(pathlib.Path, sys.argv[1:])))
+print(*(name for name in sys.modules if name.startswith("evercontext.")))
+"""
+NEEDED = {"domain", "errors", "events", "files", "index", "process", "renamed", "retrieval"}
+NEEDED |= {"settings", "storage"}
+
+
+def test_a_search_loads_no_package_that_it_does_not_need(tmp_path: Path) -> None:
+    tree = write(tmp_path / "tree", SHOP)
+    (tmp_path / "index").mkdir()
+    ended = subprocess.run(
+        [sys.executable, "-c", _LOADED, tree, tmp_path / "index"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = ended.stdout.split()
+    assert {name.split(".")[1] for name in loaded} <= NEEDED
+    assert len(loaded) <= 105

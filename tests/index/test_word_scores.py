@@ -8,7 +8,7 @@ import pytest
 from evercontext.index.analysis import analyse
 from evercontext.index.corpus import Corpus
 from evercontext.index.question import understand
-from evercontext.index.word_scores import Words
+from evercontext.index.word_scores import QuestionScores
 from evercontext.retrieval.tokens import stem
 
 FILES = {
@@ -24,23 +24,25 @@ def _corpus(files: dict[str, str] = FILES) -> Corpus:
 
 def test_files_that_hold_a_word_score_and_others_do_not() -> None:
     corpus = _corpus()
-    scores = dict(zip(corpus.paths(), Words(corpus, understand("cart")).bm25f(), strict=True))
+    scores = dict(
+        zip(corpus.paths(), QuestionScores(corpus, understand("cart")).bm25f(), strict=True)
+    )
     assert scores["cart.py"] > scores["shop/cart_item.py"] > 0
     assert scores["card.py"] == 0
 
 
 def test_words_that_no_file_holds_lower_the_share_of_the_others() -> None:
     corpus = _corpus()
-    known, more = (Words(corpus, understand(text)) for text in ("cart", "cart zebra"))
+    known, more = (QuestionScores(corpus, understand(text)) for text in ("cart", "cart zebra"))
     assert len(known.weights) == len(more.weights) == 1
     assert more.total == pytest.approx(known.total + 0.5 * math.log(2 * 3 + 2))
-    assert len(Words(corpus, understand("zebra")).weights) == 0
-    assert not Words(corpus, understand("zebra")).bm25f().any()
+    assert len(QuestionScores(corpus, understand("zebra")).weights) == 0
+    assert not QuestionScores(corpus, understand("zebra")).bm25f().any()
 
 
 def test_chunks_and_fields_are_counted_in_the_candidates_alone() -> None:
     corpus = _corpus()
-    words = Words(corpus, understand("cart price"))
+    words = QuestionScores(corpus, understand("cart price"))
     slots = np.array([0, 2], np.int32)
     chunks, counts = words.in_candidates(slots)
     assert len(chunks) == int(corpus.values("chunk_count")[slots].sum())
@@ -58,7 +60,9 @@ def test_a_replaced_file_is_counted_as_it_is_now() -> None:
     question = understand("cart price")
     for path in FILES:
         values = [
-            Words(each, question).bm25f()[max(i for i, p in enumerate(each.paths()) if p == path)]
+            QuestionScores(each, question).bm25f()[
+                max(i for i, p in enumerate(each.paths()) if p == path)
+            ]
             for each in (corpus, built)
         ]
         assert values[0] == pytest.approx(values[1], abs=1e-6)
@@ -66,7 +70,7 @@ def test_a_replaced_file_is_counted_as_it_is_now() -> None:
 
 def test_what_a_name_may_share_with_the_question() -> None:
     corpus = _corpus()
-    words = Words(corpus, understand("cart price zebra"))
+    words = QuestionScores(corpus, understand("cart price zebra"))
     assert set(words.asked) == {corpus.term(stem("cart")), corpus.term(stem("price"))}
     assert 0 < sum(words.asked.values()) < 1
     assert words.word_weights["zebra"] > words.word_weights["cart"]

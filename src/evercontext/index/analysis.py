@@ -195,14 +195,14 @@ def read_names(text: str) -> tuple[Named, ...]:
 
 def header(lines: Sequence[str]) -> list[str]:
     """Return the words a file says about itself at its top, without legal text."""
-    kept: list[str] = []
+    comments: list[str] = []
     inside = False
     for line in lines[:_HEADER_LINES]:
         quotes = line.count('"""') + line.count("'''")
         if inside or _COMMENT.match(line):
             if not _LEGAL.search(line):
-                kept.append(line)
-        elif kept and line.strip():
+                comments.append(line)
+        elif comments and line.strip():
             break
         if quotes % 2:
             inside = not inside
@@ -210,7 +210,7 @@ def header(lines: Sequence[str]) -> list[str]:
             inside = True
         elif "*/" in line:
             inside = False
-    return kept[:_HEADER_KEPT]
+    return comments[:_HEADER_KEPT]
 
 
 def pack(analysis: Analysis) -> bytes:
@@ -265,9 +265,9 @@ class _Tape:
         self._at = 0
 
     def next(self, dtype: str, count: int) -> NDArray[Any]:
-        found: NDArray[Any] = np.frombuffer(self._data, dtype, count, self._at)
-        self._at += found.nbytes
-        return found
+        part: NDArray[Any] = np.frombuffer(self._data, dtype, count, self._at)
+        self._at += part.nbytes
+        return part
 
     def text(self, size: int) -> bytes:
         self._at += size

@@ -85,15 +85,15 @@ class ChunkTable:
 
     async def claim(self, maker: str) -> None:
         """Make sure that every row was made by ``maker``."""
-        wanted = f"{FORMAT} {maker}"
+        expected = f"{FORMAT} {maker}"
         row = await self.store.fetch_one("SELECT value FROM facts WHERE name = 'maker'")
-        if row is not None and row["value"] == wanted:
+        if row is not None and row["value"] == expected:
             return
         await self.forget()
         await self.store.execute_many(
             "INSERT INTO facts VALUES (?, ?) "
             "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            [("maker", wanted), ("identity", uuid.uuid4().hex)],
+            [("maker", expected), ("identity", uuid.uuid4().hex)],
         )
 
     async def forget(self) -> None:
@@ -113,17 +113,17 @@ class ChunkTable:
 
     async def rows(self) -> dict[str, FileRow]:
         """Return every path that is in the tree as far as the index knows."""
-        found = await self.store.fetch_all(
+        rows = await self.store.fetch_all(
             "SELECT path, content, size, modified, reason FROM files "
             "WHERE reason IS NULL OR reason <> ?",
             (GONE,),
         )
-        return {row["path"]: FileRow(**row) for row in found}
+        return {row["path"]: FileRow(**row) for row in rows}
 
     async def rows_at(self, paths: Iterable[str]) -> dict[str, FileRow]:
         """Return what is known of some paths."""
-        wanted = list(paths)
-        return await self.store.look(lambda t: self._rows_at(t, wanted))
+        names = list(paths)
+        return await self.store.look(lambda t: self._rows_at(t, names))
 
     async def _rows_at(self, t: Queries, paths: list[str]) -> dict[str, FileRow]:
         rows: dict[str, FileRow] = {}
@@ -180,13 +180,13 @@ class ChunkTable:
 
     async def analyses(self, hashes: Iterable[str]) -> dict[str, bytes]:
         """Return the packed analyses of contents."""
-        found: dict[str, bytes] = {}
+        packed: dict[str, bytes] = {}
         for part in _parts(list(hashes)):
             marks = ",".join("?" * len(part))
             sql = f"SELECT hash, analysis FROM contents WHERE hash IN ({marks})"  # noqa: S608
             for row in await self.store.fetch_all(sql, part):
-                found[row["hash"]] = row["analysis"]
-        return found
+                packed[row["hash"]] = row["analysis"]
+        return packed
 
     async def apply(self, batch: Batch) -> int:
         """Make a batch real, whole or not at all; return its generation."""
@@ -254,18 +254,18 @@ class ChunkTable:
 
     async def state(self) -> tuple[str, int]:
         """Return identity and generation: what is the same while nothing changed."""
-        found = await self.store.fetch_all(
+        rows = await self.store.fetch_all(
             "SELECT name, value FROM facts WHERE name IN ('identity', 'generation')"
         )
-        facts = {str(row["name"]): str(row["value"]) for row in found}
+        facts = {str(row["name"]): str(row["value"]) for row in rows}
         return facts.get("identity", ""), int(facts.get("generation", "0"))
 
     async def changes_since(self, generation: int) -> list[tuple[str, str | None]]:
         """Return (path, content or ``None``) of what changed after a generation."""
-        found = await self.store.fetch_all(
+        rows = await self.store.fetch_all(
             "SELECT path, content FROM files WHERE generation > ? ORDER BY path", (generation,)
         )
-        return [(row["path"], row["content"]) for row in found]
+        return [(row["path"], row["content"]) for row in rows]
 
     async def fingerprint(self) -> str:
         """Return a hash of everything searchable: equal indexes have equal ones."""
@@ -294,12 +294,12 @@ class ChunkTable:
         return int(row["value"])
 
     async def _contents_of(self, t: Queries, paths: list[str]) -> list[str]:
-        found: set[str] = set()
+        rows: set[str] = set()
         for part in _parts(paths):
             marks = ",".join("?" * len(part))
             sql = f"SELECT content FROM files WHERE path IN ({marks})"  # noqa: S608 - marks only
-            found.update(r["content"] for r in await t.fetch_all(sql, part) if r["content"])
-        return sorted(found)
+            rows.update(r["content"] for r in await t.fetch_all(sql, part) if r["content"])
+        return sorted(rows)
 
 
 def _parts(items: list[str]) -> Iterable[list[str]]:
@@ -341,8 +341,8 @@ async def name_of_commit(t: Queries) -> str | None:
 
 async def committed(t: Queries) -> dict[str, CommittedRow]:
     """Return the rows of the last commit."""
-    found = await t.fetch_all("SELECT path, blob, content FROM committed ORDER BY path")
-    return {row["path"]: CommittedRow(**row) for row in found}
+    rows = await t.fetch_all("SELECT path, blob, content FROM committed ORDER BY path")
+    return {row["path"]: CommittedRow(**row) for row in rows}
 
 
 async def write_commit(t: Queries, rows: CommitRows) -> list[str]:

@@ -108,14 +108,14 @@ def shown_symbol(names: Sequence[Named], asked: Collection[str] = ()) -> str | N
 
     What lies inside another definition of the chunk is not named beside it.
     """
-    wanted = [named.name for named in names if named.begins and named.short_name in asked]
-    if not wanted:
+    asked_names = [named.name for named in names if named.begins and named.short_name in asked]
+    if not asked_names:
         all_names = {named.name for named in names}
         outer = [n for n in names if n.name.rpartition(".")[0] not in all_names] or list(names)
-        wanted = [n.name for n in outer if n.kind != "other"] or [n.name for n in outer]
-    wanted = list(dict.fromkeys(wanted))
-    more = ", …" if len(wanted) > _MOST_SHOWN else ""
-    return ", ".join(wanted[:_MOST_SHOWN]) + more or None
+        asked_names = [n.name for n in outer if n.kind != "other"] or [n.name for n in outer]
+    asked_names = list(dict.fromkeys(asked_names))
+    more = ", …" if len(asked_names) > _MOST_SHOWN else ""
+    return ", ".join(asked_names[:_MOST_SHOWN]) + more or None
 
 
 def find_definitions(text: str, language: str) -> list[Definition]:
@@ -160,30 +160,30 @@ def _types_by_line(text: str) -> Iterable[Definition]:
     """Yield the types that a line begins: one behind a macro is none to the parser."""
     breaks: list[int] = []
     closed: dict[str, int] = {}
-    for found in _TYPE_LINE.finditer(text):
+    for types in _TYPE_LINE.finditer(text):
         breaks = breaks or [place for place, letter in enumerate(text) if letter == "\n"]
-        indent = found[1]
+        indent = types[1]
         # The next brace at this depth is looked for once, however many types stand before it.
-        if closed.get(indent, 0) < found.end():
-            end = text.find(f"\n{indent}}}", found.end())
+        if closed.get(indent, 0) < types.end():
+            end = text.find(f"\n{indent}}}", types.end())
             closed[indent] = end if end >= 0 else len(text)
-        first = bisect_left(breaks, found.start()) + 1
-        yield Definition(found[2], "type", first, bisect_left(breaks, closed[indent] + 1) + 1)
+        first = bisect_left(breaks, types.start()) + 1
+        yield Definition(types[2], "type", first, bisect_left(breaks, closed[indent] + 1) + 1)
 
 
 def _definition(captures: dict[str, list[Node]], data: bytes) -> Definition | None:
-    whole = captures["def"][0]
+    full_name = captures["def"][0]
     for kind in ("type", "function", "other", "impl"):
         if kind in captures:
             node = captures[kind][0]
             name = data[node.start_byte : node.end_byte]
             if not name:
                 return None  # the parser supposes a name where none is written
-            end = whole.end_point
+            end = full_name.end_point
             return Definition(
                 name.decode("utf-8", "replace")[:200],
                 kind,
-                whole.start_point[0] + 1,
+                full_name.start_point[0] + 1,
                 end[0] + (1 if end[1] else 0),
             )
     return None
@@ -309,11 +309,11 @@ class _Names:
         """Return the names for the next span; spans must come in order."""
         names: list[Named] = []
         while self._next < len(self._definitions) and self._definitions[self._next].start <= last:
-            found = self._definitions[self._next]
+            matches = self._definitions[self._next]
             self._next += 1
-            self._around = [d for d in self._around if d.end >= found.start]
-            names.append(Named(self._qualified(found), found.kind))
-            self._around.append(found)
+            self._around = [d for d in self._around if d.end >= matches.start]
+            names.append(Named(self._qualified(matches), matches.kind))
+            self._around.append(matches)
         self._around = [d for d in self._around if d.end >= first]
         if not names and self._around:
             inner = self._around.pop()

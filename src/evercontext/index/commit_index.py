@@ -59,8 +59,8 @@ class CommitIndexer:
             known = await name_of_commit(indexer.table.store)
             if head is None or head == known:
                 return Report()
-            staged, whole = await self._staged(known, head)
-            done = _Pass(CommitRows(head, whole))
+            staged, is_complete = await self._staged(known, head)
+            done = _Pass(CommitRows(head, is_complete))
             for start in range(0, len(staged), BATCH):
                 part = staged[start : start + BATCH]
                 await self._gather(part, done, more=start + BATCH < len(staged))
@@ -74,25 +74,25 @@ class CommitIndexer:
     async def _staged(self, known: str | None, head: str) -> tuple[list[Staged], bool]:
         wants = self._indexer.walker.wants
         changes = await self._commits.changes(known, head) if known else None
-        whole = changes is None
+        is_complete = changes is None
         if changes is None:
             changes = await self._commits.tree(head) or []
             rows = await committed(self._indexer.table.store)
             there = {staged.path for staged in changes}
             changes += [Staged(path, None) for path in rows if path not in there]
-        return [staged for staged in changes if wants(staged.path)], whole
+        return [staged for staged in changes if wants(staged.path)], is_complete
 
     async def _gather(self, part: Sequence[Staged], done: _Pass, *, more: bool) -> None:
         """Read, compare and analyse some paths; their rows wait for the others."""
         indexer = self._indexer
-        kept = set(await indexer.walker.belongs([staged.path for staged in part]))
-        part = [staged for staged in part if staged.path in kept or staged.blob is None]
-        found = {p: f for p in kept if (f := indexer.walker.look(p)) is not None}
-        there = [staged for staged in part if staged.path in found]
+        indexed = set(await indexer.walker.belongs([staged.path for staged in part]))
+        part = [staged for staged in part if staged.path in indexed or staged.blob is None]
+        files = {p: f for p in indexed if (f := indexer.walker.look(p)) is not None}
+        there = [staged for staged in part if staged.path in files]
         now, same = await asyncio.to_thread(self._read_tree, there)
         then = await self._read_blobs(part, now, same)
-        wanted = {s.content for s in (*now.values(), *then.values()) if isinstance(s, Source)}
-        known = await indexer.table.known_contents(wanted)
+        contents = {s.content for s in (*now.values(), *then.values()) if isinstance(s, Source)}
+        known = await indexer.table.known_contents(contents)
         fresh = await indexer.analyse(now, known)
         fresh |= await indexer.analyse(then, known | set(fresh))
         packed = {content: pack(analysis) for content, analysis in fresh.items()}
@@ -102,7 +102,7 @@ class CommitIndexer:
             done.batch.contents.update(packed)
         if indexer.vectors:
             done.report.embedded += sum(len(analysis.chunks) for analysis in fresh.values())
-        await self._note_tree(found, part, now, set(fresh), done)
+        await self._note_tree(files, part, now, set(fresh), done)
         self._note_commit(part, then, done)
 
     def _read_tree(self, part: Sequence[Staged]) -> tuple[Sources, set[str]]:
@@ -138,7 +138,7 @@ class CommitIndexer:
 
     async def _note_tree(
         self,
-        found: dict[str, Found],
+        files: dict[str, Found],
         part: Sequence[Staged],
         now: Sources,
         fresh: set[str],
@@ -149,12 +149,12 @@ class CommitIndexer:
         moved: dict[str, str] = {}
         for path in dict.fromkeys(staged.path for staged in part):
             old = before.get(path)
-            if path not in found:
+            if path not in files:
                 if old is not None:
                     done.batch.gone.append(path)
                     report.deleted += 1
                 continue
-            row = row_of(found[path], now[path])
+            row = row_of(files[path], now[path])
             done.batch.files.append(row)
             if old is not None and old.content == row.content and row.content is not None:
                 report.unchanged += 1
@@ -194,10 +194,10 @@ class CommittedTree:
     async def corpus(self, vectors: VectorSpace | None) -> Corpus:
         """Return the commit, ready to be ranked."""
         self._rows = await committed(self._table.store)
-        wanted = [(row.path, row.content) for row in self._rows.values() if row.content]
+        contents = [(row.path, row.content) for row in self._rows.values() if row.content]
         stored: list[tuple[str, Analysis]] = []
-        for start in range(0, len(wanted), _AT_ONCE):
-            part = wanted[start : start + _AT_ONCE]
+        for start in range(0, len(contents), _AT_ONCE):
+            part = contents[start : start + _AT_ONCE]
             packed = await self._table.analyses({content for _, content in part})
             stored += [(path, unpack(packed[key])) for path, key in part if key in packed]
         return await asyncio.to_thread(Corpus.build, stored, vectors)
@@ -205,10 +205,10 @@ class CommittedTree:
     async def fetch(self, paths: Iterable[str], largest: int) -> None:
         """Bring the texts of some paths, without secrets."""
         blobs = {path: self._rows[path].blob for path in paths}
-        found = await self._commits.read(list(blobs.values()), largest)
+        contents = await self._commits.read(list(blobs.values()), largest)
         for path, blob in blobs.items():
-            if blob in found:
-                self._texts[path] = self._reader.source(path, found[blob]).text
+            if blob in contents:
+                self._texts[path] = self._reader.source(path, contents[blob]).text
 
     def show(self, path: str, first: int, last: int) -> str:
         """Return some lines of a file as it was committed."""

@@ -46,19 +46,19 @@ class Difference:
 
     def limited_to(self, wants: Callable[[str], bool]) -> Difference:
         """Return what concerns wanted paths; a rename into or out of them is half of one."""
-        kept = Difference(
+        limited = Difference(
             added=[path for path in self.added if wants(path)],
             modified=[path for path in self.modified if wants(path)],
             deleted=[path for path in self.deleted if wants(path)],
         )
         for old, new in self.renamed:
             if wants(old) and wants(new):
-                kept.renamed.append((old, new))
+                limited.renamed.append((old, new))
             elif wants(old):
-                kept.deleted.append(old)
+                limited.deleted.append(old)
             elif wants(new):
-                kept.added.append(new)
-        return kept
+                limited.added.append(new)
+        return limited
 
     def as_json(self) -> dict[str, Any]:
         """Return it as the route takes it."""
@@ -97,12 +97,12 @@ class Commits:
     async def difference(self, since: str | None, until: str) -> Difference:
         """Return what differs, renames as such; without a known ``since`` everything is new."""
         arguments = ("diff-tree", "-r", "-z", "-M", "--name-status", "--relative")
-        told = None
+        listing = None
         if since:
-            told = await ask_git(self._root, *arguments, "--end-of-options", since, until, "--")
-        if told is None or told.exit_code != 0:
+            listing = await ask_git(self._root, *arguments, "--end-of-options", since, until, "--")
+        if listing is None or listing.exit_code != 0:
             return Difference(added=[staged.path for staged in await self.tree(until) or ()])
-        return _named(told.stdout.split(b"\0"))
+        return _named(listing.stdout.split(b"\0"))
 
     async def tree(self, commit: str) -> list[Staged] | None:
         """Return every file of a commit below the root."""
@@ -116,13 +116,13 @@ class Commits:
         names = "\n".join(dict.fromkeys(blobs)).encode() + b"\n"
         most = _LINE * (len(blobs) + 1)
         done = await ask_git(self._root, "cat-file", "--batch-check", stdin=names, most=most)
-        found: dict[str, bytes] = {}
+        contents: dict[str, bytes] = {}
         for part in _parts(_sizes(done.stdout if done else b""), largest):
             asked = "\n".join(name for name, _ in part).encode() + b"\n"
             most = sum(size + _LINE for _, size in part)
             answer = await ask_git(self._root, "cat-file", "--batch", stdin=asked, most=most)
-            found.update(_contents(answer.stdout if answer else b""))
-        return found
+            contents.update(_contents(answer.stdout if answer else b""))
+        return contents
 
 
 def _differences(heads: Iterable[bytes], paths: Iterable[bytes]) -> Iterator[Staged]:
@@ -136,18 +136,18 @@ def _differences(heads: Iterable[bytes], paths: Iterable[bytes]) -> Iterator[Sta
 
 
 def _named(parts: list[bytes]) -> Difference:
-    found = Difference()
-    lists = {b"A": found.added, b"D": found.deleted}
+    difference = Difference()
+    lists = {b"A": difference.added, b"D": difference.deleted}
     rest = iter(parts)
     for status in rest:
         path = _decoded(next(rest, b""))
         if status[:1] == b"R":
             new = _decoded(next(rest, b""))
             if path and new:
-                found.renamed.append((path, new))
+                difference.renamed.append((path, new))
         elif path:
-            lists.get(status[:1], found.modified).append(path)
-    return found
+            lists.get(status[:1], difference.modified).append(path)
+    return difference
 
 
 def _entries(lines: Iterable[bytes]) -> Iterator[Staged]:

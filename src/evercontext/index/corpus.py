@@ -190,13 +190,13 @@ class Corpus:
         """Return the numbers of terms, each ``None`` if no file ever had it."""
         return self._numbers(np.array([term_key(term) for term in terms], np.uint64))
 
-    def _numbers(self, wanted: Keys) -> list[int | None]:
-        keys = wanted.tolist()
+    def _numbers(self, terms: Keys) -> list[int | None]:
+        keys = terms.tolist()
         later = self._later_terms.get
         if not len(self.terms):
             return [later(key) for key in keys]
-        at = np.minimum(np.searchsorted(self.terms, wanted), len(self.terms) - 1)
-        known = (self.terms[at] == wanted).tolist()
+        at = np.minimum(np.searchsorted(self.terms, terms), len(self.terms) - 1)
+        known = (self.terms[at] == terms).tolist()
         return [
             number if is_known else later(key)
             for number, is_known, key in zip(at.tolist(), known, keys, strict=True)
@@ -205,8 +205,8 @@ class Corpus:
     def frequencies(self, terms: Sequence[str]) -> list[int]:
         """Return how many files hold each of many terms that are not asked for again."""
         held = self.values("frequency")
-        found = self._numbers(term_keys(terms))
-        return [0 if number is None else int(held[number]) for number in found]
+        numbers = self._numbers(term_keys(terms))
+        return [0 if number is None else int(held[number]) for number in numbers]
 
     def definers_of(self, name: str) -> list[int]:
         """Return the files that define a name, whatever its case."""
@@ -273,20 +273,20 @@ class Corpus:
 
     def text(self, start: int, size: int) -> str:
         """Return a piece of the texts that the columns point into."""
-        found = self.values("text")[start : start + size].tobytes()
-        return found.decode("utf-8", "surrogateescape")
+        encoded = self.values("text")[start : start + size].tobytes()
+        return encoded.decode("utf-8", "surrogateescape")
 
     def terms_of(self, slot: int) -> Ints:
         """Return the terms of a file, each once."""
         start = int(self.values("first_term")[slot])
-        found: Ints = self.values("file_term")[start : start + self.values("term_count")[slot]]
-        return found
+        terms: Ints = self.values("file_term")[start : start + self.values("term_count")[slot]]
+        return terms
 
     def names_of(self, slot: int) -> Ints:
         """Return the whole terms of the names that a file defines."""
         start = int(self.values("first_name")[slot])
-        found: Ints = self.values("name_term")[start : start + self.values("defined")[slot]]
-        return found
+        names: Ints = self.values("name_term")[start : start + self.values("defined")[slot]]
+        return names
 
     def chunks_of(self, slots: Ints) -> tuple[Long, Ints]:
         """Return the chunks of files, one file after another, and whose each is."""

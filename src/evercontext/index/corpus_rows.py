@@ -1,4 +1,4 @@
-"""Files on their way into the corpus: their analyses laid end to end, and worked on at once.
+"""Turn the analyses of files into rows of the corpus, all files at once.
 
 One changed file and a whole tree go the same way; with a whole tree, numpy does in a few steps
 what would otherwise be done file by file.
@@ -97,11 +97,11 @@ class CorpusRows:
 
     def numbered(self, ids: Callable[[Keys], Ints]) -> Numbers:
         """Return the numbers of all keys."""
-        found = ids(self.all_keys())
+        numbers = ids(self.all_keys())
         a = len(self.term_keys)
         b = a + len(self.path_terms[0])
         c = b + len(self.name_keys)
-        return Numbers(found[:a], found[a:b], found[b:c], found[c:])
+        return Numbers(numbers[:a], numbers[a:b], numbers[b:c], numbers[c:])
 
     def rows(self, numbers: Numbers, files: int, chunks: int, names: int) -> dict[str, Any]:
         """Return the rows of the plain columns, given how many rows there are already."""
@@ -129,8 +129,8 @@ class CorpusRows:
         }
 
     def _is_chunk(self) -> NDArray[np.bool_]:
-        found: NDArray[np.bool_] = self.row_number < self.chunk_counts[self.row_file]
-        return found
+        is_chunk: NDArray[np.bool_] = self.row_number < self.chunk_counts[self.row_file]
+        return is_chunk
 
     def _row_lengths(self) -> NDArray[Any]:
         return np.bincount(self.entry_row, self.entry_count, len(self.row_file))
@@ -138,9 +138,9 @@ class CorpusRows:
     def file_terms(self, numbers: Numbers) -> tuple[Ints, Long]:
         """Return each file's terms, each once, and how many they are."""
         file = np.concatenate([self.term_file, self.path_terms[1]])
-        found = np.unique(file << 32 | np.concatenate([numbers.terms, numbers.paths]))
-        sizes = np.bincount(found >> 32, minlength=len(self.paths))
-        return (found & 0xFFFFFFFF).astype(np.int32), sizes
+        pairs = np.unique(file << 32 | np.concatenate([numbers.terms, numbers.paths]))
+        sizes = np.bincount(pairs >> 32, minlength=len(self.paths))
+        return (pairs & 0xFFFFFFFF).astype(np.int32), sizes
 
     def _is_defined(self) -> tuple[NDArray[np.bool_], Long]:
         file = np.repeat(np.arange(len(self.paths)), self.name_counts)
@@ -149,14 +149,14 @@ class CorpusRows:
 
     def defined_terms(self, numbers: Numbers) -> Ints:
         """Return the whole terms of defined names, once for each file."""
-        kept, file = self._is_defined()
-        found = np.unique(file[kept] << 32 | numbers.names[kept])
-        return (found & 0xFFFFFFFF).astype(np.int32)
+        is_defined, file = self._is_defined()
+        pairs = np.unique(file[is_defined] << 32 | numbers.names[is_defined])
+        return (pairs & 0xFFFFFFFF).astype(np.int32)
 
     def symbols(self, files: int) -> tuple[Keys, Ints]:
         """Return the lower-case keys of defined names, in order, and whose they are, each once."""
-        kept, file = self._is_defined()
-        lower, file = self.name_keys[kept, 1], file[kept]
+        is_defined, file = self._is_defined()
+        lower, file = self.name_keys[is_defined, 1], file[is_defined]
         order = np.lexsort((file, lower))
         lower, file = lower[order], file[order]
         new = np.ones(len(file), np.bool_)
@@ -167,68 +167,68 @@ class CorpusRows:
         """Return (term, chunk, how often) of the texts."""
         is_chunk = self._is_chunk()
         place = np.cumsum(is_chunk) - 1
-        kept = is_chunk[self.entry_row]
-        documents = (chunks + place[self.entry_row[kept]]).astype(np.int32)
-        return numbers.terms[self.entry_term[kept]], documents, self.entry_count[kept]
+        in_chunk = is_chunk[self.entry_row]
+        documents = (chunks + place[self.entry_row[in_chunk]]).astype(np.int32)
+        return numbers.terms[self.entry_term[in_chunk]], documents, self.entry_count[in_chunk]
 
     def field_postings(self, numbers: Numbers, files: int) -> Posts:
         """Return (term, file and field, how often) of names, headers and paths."""
-        kept = ~self._is_chunk()[self.entry_row]
-        row = self.entry_row[kept]
+        in_field = ~self._is_chunk()[self.entry_row]
+        row = self.entry_row[in_field]
         file = self.row_file[row]
         field = self.row_number[row] - self.chunk_counts[file] + len(PATH_FIELDS)
         _, path_file, path_field, path_count = self.path_terms
         return (
-            np.concatenate([numbers.terms[self.entry_term[kept]], numbers.paths]),
+            np.concatenate([numbers.terms[self.entry_term[in_field]], numbers.paths]),
             np.concatenate(
                 [(files + file) * SLOTS + field, (files + path_file) * SLOTS + path_field]
             ).astype(np.int32),
-            np.concatenate([self.entry_count[kept], path_count.astype(np.uint16)]),
+            np.concatenate([self.entry_count[in_field], path_count.astype(np.uint16)]),
         )
 
 
 def collect(files: Iterable[tuple[str, Analysis]], vectors: VectorSpace | None) -> CorpusRows:
     """Lay files end to end."""
     paths: list[str] = []
-    found: list[Analysis] = []
+    analyses: list[Analysis] = []
     for path, analysis in files:
         paths.append(path)
-        found.append(analysis)
+        analyses.append(analysis)
     facts = [facts_of(path) for path in paths]
-    chunk_counts = _array(len(a.chunks) for a in found)
+    chunk_counts = _array(len(a.chunks) for a in analyses)
     row_counts = chunk_counts + len(FIELDS)
-    row_file = np.repeat(np.arange(len(found)), row_counts)
+    row_file = np.repeat(np.arange(len(analyses)), row_counts)
     row_number = np.arange(len(row_file)) - np.repeat(
         np.cumsum(row_counts) - row_counts, row_counts
     )
-    row_sizes = _joined([np.diff(a.counts.offsets) for a in found], np.int64)
+    row_sizes = _joined([np.diff(a.counts.offsets) for a in analyses], np.int64)
     entry_row = np.repeat(np.arange(len(row_file)), row_sizes)
-    term_counts = _array(len(a.terms) for a in found)
+    term_counts = _array(len(a.terms) for a in analyses)
     first_term = np.cumsum(term_counts) - term_counts
-    positions = _joined([a.counts.positions for a in found], np.int64)
-    counts = _joined([a.counts.counts for a in found], np.uint16)
-    name_counts = _array(len(a.names.keys) for a in found)
+    positions = _joined([a.counts.positions for a in analyses], np.int64)
+    counts = _joined([a.counts.counts for a in analyses], np.uint16)
+    name_counts = _array(len(a.names.keys) for a in analyses)
     path_terms = _path_terms(facts)
     row_lengths = np.bincount(entry_row, counts, len(row_file))
     return CorpusRows(
         paths=paths,
-        priors=_priors(facts, found),
-        cards=_cards(facts, found, vectors),
+        priors=_priors(facts, analyses),
+        cards=_cards(facts, analyses, vectors),
         chunk_counts=chunk_counts,
-        chunk_file=np.repeat(np.arange(len(found)), chunk_counts),
-        chunk_lines=_joined([a.chunks.lines for a in found], np.int32).reshape(-1, 2),
-        chunk_names=_joined([a.chunks.names for a in found], np.int32),
-        chunk_kinds=_joined([a.chunks.kinds for a in found], np.uint8),
-        symbol_sizes=_joined([a.chunks.symbol_sizes for a in found], np.uint16),
-        symbol_texts=[a.chunks.symbols for a in found],
-        vectors=_chunk_vectors(found, vectors),
+        chunk_file=np.repeat(np.arange(len(analyses)), chunk_counts),
+        chunk_lines=_joined([a.chunks.lines for a in analyses], np.int32).reshape(-1, 2),
+        chunk_names=_joined([a.chunks.names for a in analyses], np.int32),
+        chunk_kinds=_joined([a.chunks.kinds for a in analyses], np.uint8),
+        symbol_sizes=_joined([a.chunks.symbol_sizes for a in analyses], np.uint16),
+        symbol_texts=[a.chunks.symbols for a in analyses],
+        vectors=_chunk_vectors(analyses, vectors),
         name_counts=name_counts,
-        defined=_array(a.names.defined for a in found),
-        name_keys=_joined([a.names.keys for a in found], np.uint64).reshape(-1, 3),
-        part_sizes=_joined([a.names.part_sizes for a in found], np.uint8),
-        part_keys=_joined([a.names.parts for a in found], np.uint64),
-        term_keys=_joined([a.terms for a in found], np.uint64),
-        term_file=np.repeat(np.arange(len(found)), term_counts),
+        defined=_array(a.names.defined for a in analyses),
+        name_keys=_joined([a.names.keys for a in analyses], np.uint64).reshape(-1, 3),
+        part_sizes=_joined([a.names.part_sizes for a in analyses], np.uint8),
+        part_keys=_joined([a.names.parts for a in analyses], np.uint64),
+        term_keys=_joined([a.terms for a in analyses], np.uint64),
+        term_file=np.repeat(np.arange(len(analyses)), term_counts),
         entry_term=positions + first_term[row_file[entry_row]],
         entry_row=entry_row,
         entry_count=counts,
@@ -276,7 +276,7 @@ def _lengths(
     return out
 
 
-def _priors(facts: Sequence[PathFacts], found: Sequence[Analysis]) -> Floats:
+def _priors(facts: Sequence[PathFacts], analyses: Sequence[Analysis]) -> Floats:
     rows = [
         (
             np.log1p(a.lines),
@@ -292,7 +292,7 @@ def _priors(facts: Sequence[PathFacts], found: Sequence[Analysis]) -> Floats:
             fact.data,
             len(fact.words.stem_words),
         )
-        for fact, a in zip(facts, found, strict=True)
+        for fact, a in zip(facts, analyses, strict=True)
     ]
     return np.array(rows, np.float32).reshape(-1, len(PRIORS))
 
@@ -301,26 +301,26 @@ def _fits(analysis: Analysis, vectors: VectorSpace) -> bool:
     return analysis.vectors is not None and analysis.vectors.shape[1] == vectors.dimensions
 
 
-def _chunk_vectors(found: Sequence[Analysis], vectors: VectorSpace | None) -> NDArray[np.int8]:
+def _chunk_vectors(analyses: Sequence[Analysis], vectors: VectorSpace | None) -> NDArray[np.int8]:
     if vectors is None:
-        return np.zeros((sum(len(a.chunks) for a in found), 0), np.int8)
+        return np.zeros((sum(len(a.chunks) for a in analyses), 0), np.int8)
     parts = [
         a.vectors[:-1]
         if a.vectors is not None and _fits(a, vectors)
         else np.zeros((len(a.chunks), vectors.dimensions), np.int8)
-        for a in found
+        for a in analyses
     ]
     return _joined(parts, np.int8).reshape(-1, vectors.dimensions)
 
 
 def _cards(
-    facts: Sequence[PathFacts], found: Sequence[Analysis], vectors: VectorSpace | None
+    facts: Sequence[PathFacts], analyses: Sequence[Analysis], vectors: VectorSpace | None
 ) -> Floats:
     """Return the meaning of each file's path and of the names it defines."""
     if vectors is None:
-        return np.zeros((len(found), 0), np.float32)
-    out = np.zeros((len(found), vectors.dimensions), np.float32)
-    for i, (fact, analysis) in enumerate(zip(facts, found, strict=True)):
+        return np.zeros((len(analyses), 0), np.float32)
+    out = np.zeros((len(analyses), vectors.dimensions), np.float32)
+    for i, (fact, analysis) in enumerate(zip(facts, analyses, strict=True)):
         words: dict[str, float] = {}
         for word in fact.words.stem_words:
             words[word] = words.get(word, 0.0) + 3.0

@@ -1,4 +1,4 @@
-"""The corpus of a table, as new as the table: mapped, built, or followed change by change."""
+"""Keep the corpus of an index as new as its table: map it, build it, or apply each change."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ class CurrentCorpus:
 
     async def _first(self, space: VectorSpace | None, identity: str, generation: int) -> Corpus:
         """Return the corpus from its snapshot if that is nearly new, else from all rows."""
-        found = await asyncio.to_thread(snapshot.load, self._folder, identity, space)
-        if found is not None and found[1] <= generation:
-            corpus, since = found
+        snapshot_state = await asyncio.to_thread(snapshot.load, self._folder, identity, space)
+        if snapshot_state is not None and snapshot_state[1] <= generation:
+            corpus, since = snapshot_state
             changed = await self._table.changes_since(since)
             if len(changed) <= 50 + corpus.file_count // 20:
                 await self._follow(corpus, changed)
@@ -105,9 +105,9 @@ class CurrentCorpus:
         self, rows: Sequence[tuple[str, str | None]], space: VectorSpace | None
     ) -> AsyncIterator[tuple[str, Analysis]]:
         """Yield what the table holds of paths, those without content left out."""
-        wanted = [(path, content) for path, content in rows if content is not None]
-        for start in range(0, len(wanted), _LOAD_AT_ONCE):
-            part = wanted[start : start + _LOAD_AT_ONCE]
+        contents = [(path, content) for path, content in rows if content is not None]
+        for start in range(0, len(contents), _LOAD_AT_ONCE):
+            part = contents[start : start + _LOAD_AT_ONCE]
             packed = await self._table.analyses({content for _, content in part})
             known = {content: unpack(data) for content, data in packed.items()}
             if (

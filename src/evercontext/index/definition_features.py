@@ -1,4 +1,4 @@
-"""What the names that files define say about a question."""
+"""Compute the ranking signals of the names that files define."""
 
 from __future__ import annotations
 

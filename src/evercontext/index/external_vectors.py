@@ -118,17 +118,17 @@ class VectorTable:
         self, analyses: Mapping[str, Analysis], dimensions: int
     ) -> dict[str, Analysis]:
         """Return the analyses with the embedder's vectors; without any where it made none."""
-        wanted = sorted(analyses)
-        found: dict[str, ByteVector] = {}
-        for start in range(0, len(wanted), 500):
-            part = wanted[start : start + 500]
+        hashes = sorted(analyses)
+        stored: dict[str, ByteVector] = {}
+        for start in range(0, len(hashes), 500):
+            part = hashes[start : start + 500]
             marks = ",".join("?" * len(part))
             sql = f"SELECT hash, numbers FROM vectors WHERE maker = ? AND hash IN ({marks})"  # noqa: S608 - marks only
             for row in await self._store.fetch_all(sql, (self.embedder.name, *part)):
                 numbers = np.frombuffer(row["numbers"], np.int8)
                 if len(numbers) == (len(analyses[row["hash"]].chunks) + 1) * dimensions:
-                    found[row["hash"]] = numbers.reshape(-1, dimensions)
-        return {key: replace(a, vectors=found.get(key)) for key, a in analyses.items()}
+                    stored[row["hash"]] = numbers.reshape(-1, dimensions)
+        return {key: replace(a, vectors=stored.get(key)) for key, a in analyses.items()}
 
     async def fill(self, spent: EmbeddingCost, progress: OnChunks | None = None) -> None:
         """Embed every chunk of the tree that has no vector; what is done stays done."""
@@ -199,14 +199,14 @@ class VectorTable:
     async def _embed(
         self, group: Sequence[_Waiting], known: dict[bytes, ByteVector], spent: EmbeddingCost
     ) -> None:
-        wanted = {
+        texts = {
             key: text
             for waiting in group
             for key, text in zip(waiting.keys, waiting.texts, strict=True)
             if text.strip()
         }
-        fresh = {key: text for key, text in wanted.items() if key not in known}
-        spent.reused += len(wanted) - len(fresh)
+        fresh = {key: text for key, text in texts.items() if key not in known}
+        spent.reused += len(texts) - len(fresh)
         if fresh:
             answer = await self.embedder.embed(list(fresh.values()))
             spent.chunks += len(fresh)
@@ -285,10 +285,10 @@ class EmbedderVectors:
         """Return the space to rank in; ``None``: the packaged vectors have to do."""
         if time.monotonic() < self._away_until:
             return None
-        found = await self._table.space()
+        space = await self._table.space()
         name = self._table.embedder.name
-        self.note = None if found else f"nothing is embedded by {name} yet: run evercontext index"
-        return found
+        self.note = None if space else f"nothing is embedded by {name} yet: run evercontext index"
+        return space
 
     async def with_vectors(
         self, analyses: dict[str, Analysis], dimensions: int

@@ -22,7 +22,7 @@ from evercontext.index.filename_features import FilenameMatcher
 from evercontext.index.mentions import Mentions
 from evercontext.index.paths import PathWords
 from evercontext.index.question import Question
-from evercontext.index.word_scores import Words
+from evercontext.index.word_scores import QuestionScores
 from evercontext.retrieval.bm25f import length_norm, saturate
 from evercontext.retrieval.postings import Floats, Ints
 from evercontext.retrieval.ragged import Long, gather, spread
@@ -86,13 +86,13 @@ class Candidates:
     lines: Mapping[int, Set[int]] = field(default_factory=dict)
     """For files that the question names by their path: the lines that it names with them."""
 
-    def narrowed(self, kept: Long) -> Candidates:
+    def narrowed(self, places_kept: Long) -> Candidates:
         """Return some of the candidates, in the order given."""
-        counts = self.chunk_counts[kept]
-        places = spread((self.chunk_counts.cumsum() - self.chunk_counts)[kept], counts)
+        counts = self.chunk_counts[places_kept]
+        places = spread((self.chunk_counts.cumsum() - self.chunk_counts)[places_kept], counts)
         return Candidates(
-            self.slots[kept],
-            self.features[kept],
+            self.slots[places_kept],
+            self.features[places_kept],
             counts,
             self.chunk_words[places],
             self.chunk_meaning[places],
@@ -112,7 +112,7 @@ class Scorer:
         self.corpus = corpus
         self.question = question
         self.vector = vector if corpus.vectors is not None else None
-        self._words = Words(corpus, question)
+        self._words = QuestionScores(corpus, question)
         details = question.details
         self._mentions = Mentions(corpus, details) if details.terms or details.paths else None
 
@@ -129,10 +129,10 @@ class Scorer:
         words, counts = self._words.in_candidates(slots)
         sizes = self.corpus.values("chunk_count")[slots]
         out = np.zeros((len(slots), len(NAMES)), np.float32)
-        found = Candidates(slots, out, sizes, words, np.zeros_like(words), self._words.asked)
-        found.lines = self._mentions.lines if self._mentions else {}
+        candidates = Candidates(slots, out, sizes, words, np.zeros_like(words), self._words.asked)
+        candidates.lines = self._mentions.lines if self._mentions else {}
         if not len(slots):
-            return found
+            return candidates
         self._lexical(out, slots, counts, bm25f[slots])
         self._chunk_signals(out, words, sizes)
         paths = [self.corpus.path_words(slot) for slot in slots.tolist()]
@@ -143,12 +143,12 @@ class Scorer:
         if cards is not None:
             out[:, COLUMN["meaning_card"]] = cards[slots]
         if allowed is not None:
-            found = found.narrowed(allowed[slots].nonzero()[0])
-        if choice is not None and len(found.slots):
-            found = found.narrowed(choice(found))
-        self._name_signals(found)
-        self._meaning(found)
-        return found
+            candidates = candidates.narrowed(allowed[slots].nonzero()[0])
+        if choice is not None and len(candidates.slots):
+            candidates = candidates.narrowed(choice(candidates))
+        self._name_signals(candidates)
+        self._meaning(candidates)
+        return candidates
 
     def _choose(
         self, bm25f: Floats, allowed: NDArray[np.bool_] | None
@@ -201,21 +201,23 @@ class Scorer:
         if question.symbol:
             target = whole(question.symbol)
             out[:, COLUMN["symbol_stem"]] = [path.stem_term == target for path in paths]
-            found = Definers(self.corpus, question.symbol, places)
-            out[found.at, COLUMN["symbol_defined"]] = np.where(found.exact() > 0, 1.0, 0.6)
-            out[found.at, COLUMN["symbol_unique"]] = 1.0 / max(1, found.count)
-            out[found.at, COLUMN["symbol_type"]] = found.typed()
+            definers = Definers(self.corpus, question.symbol, places)
+            out[definers.at, COLUMN["symbol_defined"]] = np.where(definers.exact() > 0, 1.0, 0.6)
+            out[definers.at, COLUMN["symbol_unique"]] = 1.0 / max(1, definers.count)
+            out[definers.at, COLUMN["symbol_type"]] = definers.typed()
         for name in question.names:
             target, share = whole(name), 1.0 / len(question.names)
             out[:, COLUMN["name_stem"]] += [path.stem_term == target for path in paths]
-            found = Definers(self.corpus, name, places)
-            exact = found.exact()
-            out[found.at, COLUMN["name_defined"]] += exact * share / max(1, found.count) ** 0.5
-            out[found.at, COLUMN["name_type"]] += share * exact * found.typed()
+            definers = Definers(self.corpus, name, places)
+            exact = definers.exact()
+            out[definers.at, COLUMN["name_defined"]] += (
+                exact * share / max(1, definers.count) ** 0.5
+            )
+            out[definers.at, COLUMN["name_type"]] += share * exact * definers.typed()
         for name in question.capitals:
-            found, share = Definers(self.corpus, name, places), 1.0 / len(question.capitals)
-            gain = found.exact() * share / max(1, found.count) ** 0.5
-            out[found.at, COLUMN["capital_defined"]] += gain
+            definers, share = Definers(self.corpus, name, places), 1.0 / len(question.capitals)
+            gain = definers.exact() * share / max(1, definers.count) ** 0.5
+            out[definers.at, COLUMN["capital_defined"]] += gain
 
     def _detail_signals(self, out: NDArray[np.float32], slots: Ints) -> None:
         mentions = self._mentions
@@ -227,25 +229,25 @@ class Scorer:
         out[:, COLUMN["detail_names"]] = named
         out[:, COLUMN["detail_path"]] = [mentions.paths.get(slot, 0.0) for slot in places]
 
-    def _name_signals(self, found: Candidates) -> None:
-        names = DefinedNames(self.corpus, found.slots)
-        coverage, exact = names.covered(found.asked)
-        found.features[:, COLUMN["definition_coverage"]] = coverage
-        found.features[:, COLUMN["definition_exact"]] = exact
-        found.features[:, COLUMN["centrality"]] = np.log1p(names.used_elsewhere())
+    def _name_signals(self, candidates: Candidates) -> None:
+        names = DefinedNames(self.corpus, candidates.slots)
+        coverage, exact = names.covered(candidates.asked)
+        candidates.features[:, COLUMN["definition_coverage"]] = coverage
+        candidates.features[:, COLUMN["definition_exact"]] = exact
+        candidates.features[:, COLUMN["centrality"]] = np.log1p(names.used_elsewhere())
 
-    def _meaning(self, found: Candidates) -> None:
+    def _meaning(self, candidates: Candidates) -> None:
         if self.vector is None:
             return
-        first = self.corpus.values("first_chunk")[found.slots]
+        first = self.corpus.values("first_chunk")[candidates.slots]
         numbers = self.corpus.values("chunk_vectors")
-        vectors = gather(numbers, first, found.chunk_counts, np.float32)
-        found.chunk_meaning = (vectors @ self.vector) / np.float32(BYTE_SCALE)
-        best, top3, total = by_owner(found.chunk_meaning, found.chunk_counts)
-        sizes = np.maximum(found.chunk_counts, 1)
-        found.features[:, COLUMN["meaning_best"]] = best
-        found.features[:, COLUMN["meaning_top3"]] = top3 / np.minimum(sizes, 3)
-        found.features[:, COLUMN["meaning_mean"]] = total / sizes
+        vectors = gather(numbers, first, candidates.chunk_counts, np.float32)
+        candidates.chunk_meaning = (vectors @ self.vector) / np.float32(BYTE_SCALE)
+        best, top3, total = by_owner(candidates.chunk_meaning, candidates.chunk_counts)
+        sizes = np.maximum(candidates.chunk_counts, 1)
+        candidates.features[:, COLUMN["meaning_best"]] = best
+        candidates.features[:, COLUMN["meaning_top3"]] = top3 / np.minimum(sizes, 3)
+        candidates.features[:, COLUMN["meaning_mean"]] = total / sizes
 
 
 _STEM = slice(COLUMN[STEM_NAMES[0]], COLUMN[STEM_NAMES[-1]] + 1)
@@ -257,8 +259,8 @@ def _top(scores: Floats, count: int) -> list[int]:
     """Return where the largest scores above 0 are; most are 0, which a partition takes ill."""
     found: Long = (scores > 0).nonzero()[0]
     if len(found) > count:
-        kept = scores[found].argpartition(len(found) - count)[len(found) - count :]
-        found = found[kept]
+        largest = scores[found].argpartition(len(found) - count)[len(found) - count :]
+        found = found[largest]
     places: list[int] = found.tolist()
     return places
 
@@ -279,9 +281,9 @@ def by_owner(values: Floats, sizes: Ints) -> tuple[Floats, Floats, Floats]:
     keys = owner * 4.0 - values / largest
     keys.sort()
     at = (sizes.cumsum() - sizes)[:, None] + _THREE
-    found: NDArray[Any] = np.zeros((len(sizes), 3))
+    best: NDArray[Any] = np.zeros((len(sizes), 3))
     if len(keys):
-        found = (owners * 4.0)[:, None] - keys.take(at, mode="clip")
-    found *= (sizes[:, None] > _THREE) * largest
+        best = (owners * 4.0)[:, None] - keys.take(at, mode="clip")
+    best *= (sizes[:, None] > _THREE) * largest
     total = np.bincount(owner, values, len(sizes)).astype(np.float32)
-    return found[:, 0].astype(np.float32), found.sum(axis=1).astype(np.float32), total
+    return best[:, 0].astype(np.float32), best.sum(axis=1).astype(np.float32), total

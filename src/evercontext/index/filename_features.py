@@ -1,4 +1,4 @@
-"""How well the words of a question fit the name of a file."""
+"""Compute the ranking signals of file names: how well they fit the words of a question."""
 
 from __future__ import annotations
 
@@ -93,18 +93,18 @@ class FilenameMatcher:
         Nearly all pairs have nothing in common, so pairs are found by what they share: the same
         beginning, or one held in the other. Those alone are compared.
         """
-        found: dict[str, dict[int, float]] = {}
+        fits: dict[str, dict[int, float]] = {}
         text, asked = "\n" + "\n".join(parts) + "\n", "\n".join(self._words)
         held = [part for part in parts if len(part) >= _HELD and part in asked]
         for j, word in enumerate(self._words):
             if len(word) >= _HELD:
                 for part in (*_lines_with(word, text), *(p for p in held if p in word)):
-                    found.setdefault(part, {})[j] = _INSIDE
+                    fits.setdefault(part, {})[j] = _INSIDE
             begins = f"\n{word[:_TELLING]}" if len(word) >= _TELLING else f"\n{word}\n"
             for part in _lines_with(begins, text):
                 if fit := overlap(word, part):
-                    found.setdefault(part, {})[j] = fit
-        return {part: self._fit(values) for part, values in found.items()}
+                    fits.setdefault(part, {})[j] = fit
+        return {part: self._fit(values) for part, values in fits.items()}
 
     def _fit(self, values: Mapping[int, float]) -> _Fit:
         best, word = 0.0, 0
@@ -117,14 +117,14 @@ class FilenameMatcher:
     def _stem(self, path: PathWords, fits: Mapping[str, _Fit]) -> tuple[float, ...]:
         equals = self._joined.get(path.stem) or self._joined.get(path.stem_term, 0)
         contained = len(path.stem) >= _HELD and path.stem in self._squeezed
-        found = [(*fits[part], len(part)) for part in path.stem_words if part in fits]
-        whole = fits.get(path.stem)
-        if not found and whole is None:
+        matches = [(*fits[part], len(part)) for part in path.stem_words if part in fits]
+        stem_fit = fits.get(path.stem)
+        if not matches and stem_fit is None:
             return 0.0, 0.0, equals**0.5, contained, 0.0, 0.0, 0.0
         gained: dict[int, float] = {}
         fitting = 0.0
-        _, _, first, last = whole or _NO_FIT
-        for best, word, at_first, at_last, size in found:
+        _, _, first, last = stem_fit or _NO_FIT
+        for best, word, at_first, at_last, size in matches:
             fitting += best * size
             if best > gained.get(word, 0.0):
                 gained[word] = best
@@ -137,7 +137,7 @@ class FilenameMatcher:
             contained,
             first,
             last,
-            0 < len(found) == len(path.stem_words) and min(found)[0] >= _ALL,
+            0 < len(matches) == len(path.stem_words) and min(matches)[0] >= _ALL,
         )
 
 

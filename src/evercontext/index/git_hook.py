@@ -131,8 +131,12 @@ async def _git(root: Path, *arguments: str) -> str:
 
 
 def _git_environment() -> dict[str, str]:
-    given = process_environment()
-    return {name: given[name] for name in ("PATH", "HOME", "XDG_CONFIG_HOME") if name in given}
+    environment = process_environment()
+    return {
+        name: environment[name]
+        for name in ("PATH", "HOME", "XDG_CONFIG_HOME")
+        if name in environment
+    }
 
 
 def _beside_python() -> str:

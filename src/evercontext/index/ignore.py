@@ -56,9 +56,9 @@ class IgnoreFile:
     def verdict(self, path: str) -> bool | None:
         """Return True for what is ignored, False for what is taken back, ``None`` for neither."""
         for part in reversed(self._parts):
-            said = part.check_file(path).include
-            if said is not None:
-                return said
+            matched = part.check_file(path).include
+            if matched is not None:
+                return matched
         return None
 
 

@@ -129,15 +129,15 @@ class Indexer:
     async def pending(self, paths: Sequence[str] | None = None) -> Pending:
         """Return what differs, in the whole tree or below the given paths."""
         if paths is None or "" in paths:
-            found = await self.walker.walk()
+            files = await self.walker.walk()
             rows = await self.table.rows()
-            seen = {f.path for f in found}
+            seen = {f.path for f in files}
             gone = [path for path in rows if path not in seen]
         else:
-            found, rows, gone = await self._pending_below(paths)
-        changed = [f for f in found if not _same(rows.get(f.path), f)]
+            files, rows, gone = await self._pending_below(paths)
+        changed = [f for f in files if not _same(rows.get(f.path), f)]
         doubtful = sum(_doubtful(rows.get(f.path), f) for f in changed)
-        return Pending(changed, gone, doubtful, len(found))
+        return Pending(changed, gone, doubtful, len(files))
 
     async def _pending_below(
         self, paths: Sequence[str]
@@ -159,10 +159,10 @@ class Indexer:
         return found, rows, [*gone, *(p for p in rows if p not in seen)]
 
     async def _pending_whole(self) -> tuple[list[Found], dict[str, FileRow], list[str]]:
-        found = await self.walker.walk()
+        files = await self.walker.walk()
         rows = await self.table.rows()
-        seen = {f.path for f in found}
-        return found, rows, [path for path in rows if path not in seen]
+        seen = {f.path for f in files}
+        return files, rows, [path for path in rows if path not in seen]
 
     async def update(
         self,
@@ -193,7 +193,7 @@ class Indexer:
     @asynccontextmanager
     async def _with_pool(self, files: Sequence[Found]) -> AsyncIterator[None]:
         """Have several processes analyse where there is more to do than starting them costs."""
-        if len(files) < BATCH // 4 or sum(found.size for found in files) < _MUCH:
+        if len(files) < BATCH // 4 or sum(file.size for file in files) < _MUCH:
             yield
             return
         async with WorkerPool(self.vectors) as self._pool:
@@ -212,9 +212,9 @@ class Indexer:
         )
         batch, touched = Batch(gone=sorted(gone)), []
         fresh = await self.analyse(sources, known)
-        for found in files:
-            source, before = sources[found.path], rows.get(found.path)
-            row = row_of(found, source)
+        for file in files:
+            source, before = sources[file.path], rows.get(file.path)
+            row = row_of(file, source)
             if before is not None and before.content == row.content and row.content is not None:
                 report.unchanged += 1
                 touched.append(row)
@@ -255,11 +255,11 @@ class Indexer:
 
     def _read_all(self, files: Iterable[Found]) -> dict[str, Source | str]:
         out: dict[str, Source | str] = {}
-        for found in files:
+        for file in files:
             try:
-                out[found.path] = self.reader.read(found.path)
+                out[file.path] = self.reader.read(file.path)
             except Unfit as why:
-                out[found.path] = str(why)
+                out[file.path] = str(why)
         return out
 
     async def analyse(
@@ -295,18 +295,18 @@ class Indexer:
             report.changed += 1
 
 
-def _same(row: FileRow | None, found: Found) -> bool:
-    return row is not None and row.size == found.size and row.modified == found.modified
+def _same(row: FileRow | None, file: Found) -> bool:
+    return row is not None and row.size == file.size and row.modified == file.modified
 
 
-def _doubtful(row: FileRow | None, found: Found) -> bool:
-    return row is not None and row.modified == _UNSETTLED and row.size == found.size
+def _doubtful(row: FileRow | None, file: Found) -> bool:
+    return row is not None and row.modified == _UNSETTLED and row.size == file.size
 
 
-def row_of(found: Found, source: Source | str) -> FileRow:
+def row_of(file: Found, source: Source | str) -> FileRow:
     """Return the row of a file that was read after it was found, or that could not be read."""
-    settled = found.seen - found.modified > _RACY_NS
-    modified = found.modified if settled else _UNSETTLED
+    settled = file.seen - file.modified > _RACY_NS
+    modified = file.modified if settled else _UNSETTLED
     if isinstance(source, str):
-        return FileRow(found.path, None, found.size, modified, source)
-    return FileRow(found.path, source.content, source.size, modified)
+        return FileRow(file.path, None, file.size, modified, source)
+    return FileRow(file.path, source.content, source.size, modified)

@@ -9,7 +9,7 @@ import numpy as np
 from evercontext.index.corpus import Corpus
 from evercontext.index.corpus_rows import FIELD, FILE
 from evercontext.index.question_details import Details
-from evercontext.index.word_scores import Terms
+from evercontext.index.word_scores import TermScores
 from evercontext.retrieval.postings import Floats
 from evercontext.retrieval.term_keys import term_key
 from evercontext.retrieval.tokens import whole
@@ -28,7 +28,7 @@ class Mentions:
 
     def __init__(self, corpus: Corpus, details: Details) -> None:
         self._corpus = corpus
-        terms = Terms(corpus, details.terms, _MOST_TERMS)
+        terms = TermScores(corpus, details.terms, _MOST_TERMS)
         self.words: Floats = terms.bm25f()
         """For each file, how well it meets the words."""
         self.names: dict[int, float] = {}
@@ -79,10 +79,10 @@ class Mentions:
         return [(slot, 1.0 / len(best)) for slot in best]
 
 
-def _shared(one: Sequence[str], other: Sequence[str]) -> int:
+def _shared(first: Sequence[str], second: Sequence[str]) -> int:
     """Return how many parts at the end of two paths are the same."""
     count = 0
-    for a, b in zip(reversed(one), reversed(other), strict=False):
+    for a, b in zip(reversed(first), reversed(second), strict=False):
         if a != b:
             break
         count += 1

@@ -1,4 +1,4 @@
-"""The index of a tree, opened when it is first needed."""
+"""Open the index of a tree when it is first needed."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class IndexOpener:
         """Return the folder, chosen once: what was told about it need not be told again."""
         if writing not in self._folders:
             tell = partial(self._tell, caller=caller)
-            found = await index_folder(self.root, self.home, writing=writing, tell=tell)
-            self._folders[writing] = found
+            folder = await index_folder(self.root, self.home, writing=writing, tell=tell)
+            self._folders[writing] = folder
         return self._folders[writing]
 
     async def _seed(self, folder: Path) -> None:

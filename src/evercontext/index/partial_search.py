@@ -51,7 +51,7 @@ async def ask(
     more = [
         hit
         for hit in await asyncio.to_thread(
-            plain_hits, index.indexer.reader, list(index.unknown), query, top_k, path_prefix
+            unindexed_hits, index.indexer.reader, list(index.unknown), query, top_k, path_prefix
         )
         if hit.path not in known
     ]
@@ -84,7 +84,7 @@ class _Fit:
         return self.named * _NAME_COUNTS + self.written
 
 
-def plain_hits(
+def unindexed_hits(
     reader: Reader, files: Sequence[Found], query: str, top_k: int, path_prefix: str | None = None
 ) -> list[Hit]:
     """Return the files that hold most of the words of a question, the best first."""

@@ -40,15 +40,15 @@ class JobQueue:
 
     async def add(self, paths: Iterable[str]) -> None:
         """Let paths wait; one that waits already keeps its place."""
-        wanted = list(dict.fromkeys(paths))
-        for start in range(0, len(wanted), _ADD_AT_ONCE):
+        names = list(dict.fromkeys(paths))
+        for start in range(0, len(names), _ADD_AT_ONCE):
             if await self._is_full():
                 return
             await self._store.execute_many(
                 # A row under lease is indexed once more afterwards: it changed meanwhile.
                 "INSERT INTO jobs (path, added) VALUES (?, ?) ON CONFLICT (path) DO UPDATE SET "
                 "leased_by = NULL, leased_until = 0, attempts = 0",
-                [(path, time.time()) for path in wanted[start : start + _ADD_AT_ONCE]],
+                [(path, time.time()) for path in names[start : start + _ADD_AT_ONCE]],
             )
 
     async def _is_full(self) -> bool:

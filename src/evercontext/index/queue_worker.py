@@ -1,4 +1,4 @@
-"""What works through the queue: fed by hooks, by a watcher, or by hand."""
+"""Work through the queue of paths to index, which hooks, a watcher or a command fill."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ async def _take_marks(queue: JobQueue, folder: Path) -> bool:
 
 
 async def _update(index: CodeIndex, queue: JobQueue, leased: Leased) -> Report:
-    whole = WHOLE_TREE in leased.paths
+    whole_tree = WHOLE_TREE in leased.paths
     try:
-        report = await index.update(None if whole else list(leased.paths))
+        report = await index.update(None if whole_tree else list(leased.paths))
     except BaseException:
         await asyncio.shield(queue.give_back(leased))
         raise

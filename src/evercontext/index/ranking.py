@@ -119,8 +119,8 @@ class Ranked:
 def weights() -> Floats:
     """Return the weight of each signal, fitted by ``training/ranker.py``."""
     text = resources.files(__package__).joinpath("weights.json").read_text("utf-8")
-    given = json.loads(text)["weights"]
-    return np.array([given.get(name, 0.0) for name in NAMES], np.float32)
+    fitted = json.loads(text)["weights"]
+    return np.array([fitted.get(name, 0.0) for name in NAMES], np.float32)
 
 
 def rank(
@@ -154,16 +154,16 @@ def rank(
     return _pick(corpus, question, found, _sums(found, given), limit, given)
 
 
-def _sums(found: Candidates, given: Floats) -> Floats:
-    scores: Floats = found.features @ given
+def _sums(candidates: Candidates, weights: Floats) -> Floats:
+    scores: Floats = candidates.features @ weights
     # A file without a single word of the question never stands before one that has some.
-    scores -= _WORDLESS * _wordless(found)
+    scores -= _WORDLESS * _wordless(candidates)
     return scores
 
 
-def _wordless(found: Candidates) -> NDArray[np.bool_]:
+def _wordless(candidates: Candidates) -> NDArray[np.bool_]:
     """Tell which files hold no word of the question, and are not named in its details either."""
-    return np.asarray(found.features[:, _HOLDING].max(axis=1) <= 0)
+    return np.asarray(candidates.features[:, _HOLDING].max(axis=1) <= 0)
 
 
 def _pick(
@@ -236,7 +236,9 @@ class _Truths:
         begun = [named.short_name for named in names if named.begins]
         defined = {name.lower() for name in begun}
         parts = {stem(part) for name in begun for part in split_identifier(name)}
-        false = {said for said, asked in self._asked.items() if asked.isdisjoint(defined)}
+        false = {
+            reason_name for reason_name, asked in self._asked.items() if asked.isdisjoint(defined)
+        }
         if parts.isdisjoint(self._words):
             false.update(_BY_NAME)
         if words <= 0:
@@ -251,11 +253,11 @@ def _between(total: float) -> float:
     return 1.0 / (1.0 + math.exp(-(total - _CENTRE) / _SPREAD))
 
 
-def _best_chunks(corpus: Corpus, question: Question, found: Candidates) -> list[list[int]]:
+def _best_chunks(corpus: Corpus, question: Question, candidates: Candidates) -> list[list[int]]:
     """Return for each candidate its best chunks, best first."""
-    sizes = found.chunk_counts
+    sizes = candidates.chunk_counts
     first: Long = np.cumsum(sizes, dtype=np.int64) - sizes
-    quality = _quality(corpus, question, found, first)
+    quality = _quality(corpus, question, candidates, first)
     # One sort for all files: each has a range of its own, best chunks first.
     largest = max(float(quality.max()), -float(quality.min()), 1e-6)
     order = ((np.arange(len(sizes)) * 4.0).repeat(sizes) - quality / largest).argsort()
@@ -265,27 +267,27 @@ def _best_chunks(corpus: Corpus, question: Question, found: Candidates) -> list[
     ]
 
 
-def _quality(corpus: Corpus, question: Question, found: Candidates, first: Long) -> Floats:
+def _quality(corpus: Corpus, question: Question, candidates: Candidates, first: Long) -> Floats:
     """How well chunks answer: their words, their meaning, their symbol; ``first`` starts files."""
-    best = np.repeat(np.maximum.reduceat(found.chunk_words, first), found.chunk_counts)
-    quality: Floats = _WORDS * found.chunk_words / np.maximum(best, np.float32(1e-6))
-    quality += _MEANING * found.chunk_meaning
-    chunks = spread(corpus.values("first_chunk")[found.slots], found.chunk_counts)
+    best = np.repeat(np.maximum.reduceat(candidates.chunk_words, first), candidates.chunk_counts)
+    quality: Floats = _WORDS * candidates.chunk_words / np.maximum(best, np.float32(1e-6))
+    quality += _MEANING * candidates.chunk_meaning
+    chunks = spread(corpus.values("first_chunk")[candidates.slots], candidates.chunk_counts)
     quality += _FUNCTION * (corpus.values("chunk_kind")[chunks] == FUNCTION)
     shown = corpus.values("chunk_name")[chunks]
     named = (shown >= 0).nonzero()[0]
     if len(named):
-        quality[named] += _name_gain(corpus, question, found, shown[named])
-    _add_definitions(quality, corpus, question, found, first)
-    for i, slot in enumerate(found.slots.tolist()):
-        if lines := found.lines.get(slot):
-            own = slice(int(first[i]), int(first[i] + found.chunk_counts[i]))
+        quality[named] += _name_gain(corpus, question, candidates, shown[named])
+    _add_definitions(quality, corpus, question, candidates, first)
+    for i, slot in enumerate(candidates.slots.tolist()):
+        if lines := candidates.lines.get(slot):
+            own = slice(int(first[i]), int(first[i] + candidates.chunk_counts[i]))
             quality[own][_hold(corpus.values("chunk_lines")[chunks[own]], lines)] += _AT_LINE
     return quality
 
 
 def _add_definitions(
-    quality: Floats, corpus: Corpus, question: Question, found: Candidates, first: Long
+    quality: Floats, corpus: Corpus, question: Question, candidates: Candidates, first: Long
 ) -> None:
     """Add what chunks gain by defining the very name that is asked for.
 
@@ -297,11 +299,11 @@ def _add_definitions(
     for name in asked:
         definers = set(corpus.definers_of(name))
         owner = question.owner_of(name)
-        for i, slot in enumerate(found.slots.tolist()):
+        for i, slot in enumerate(candidates.slots.tolist()):
             if slot not in definers:
                 continue
             start = int(corpus.values("first_chunk")[slot])
-            for place in range(int(found.chunk_counts[i])):
+            for place in range(int(candidates.chunk_counts[i])):
                 gain = max(
                     (_defines(named, name, owner) for named in corpus.names_in(start + place)),
                     default=0.0,
@@ -325,11 +327,11 @@ def _hold(spans: Ints, lines: Set[int]) -> NDArray[np.bool_]:
     return np.searchsorted(asked, spans[:, 0]) < np.searchsorted(asked, spans[:, 1], "right")
 
 
-def _name_gain(corpus: Corpus, question: Question, found: Candidates, names: Ints) -> Floats:
+def _name_gain(corpus: Corpus, question: Question, candidates: Candidates, names: Ints) -> Floats:
     """What chunks gain by the names that they show."""
     sizes = corpus.values("part_count")[names]
     parts = corpus.values("part_term")[spread(corpus.values("first_part")[names], sizes)]
-    share = shares_of(parts, found.asked)
+    share = shares_of(parts, candidates.asked)
     met = share.nonzero()[0]
     owner = np.arange(len(names)).repeat(sizes)[met]
     gain: Floats = _NAMED * np.bincount(owner, minlength=len(names)) / np.maximum(sizes, 2)

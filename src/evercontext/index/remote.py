@@ -96,9 +96,9 @@ def _checked(status: int, content: bytes) -> dict[str, Any]:
         data = None
     if status == 200 and isinstance(data, dict):
         return data
-    given = data.get("error") if isinstance(data, dict) else None
-    if isinstance(given, dict):
-        raise errors.by_code(str(given.get("code")))(str(given.get("message")))
+    reply = data.get("error") if isinstance(data, dict) else None
+    if isinstance(reply, dict):
+        raise errors.by_code(str(reply.get("code")))(str(reply.get("message")))
     raise GatewayUnreachable(f"the search server answered {status}", fix="Check EC_RAG_URL")
 
 

@@ -1,4 +1,4 @@
-"""Renames that the index recognised: told, and checked against what it finds afterwards."""
+"""Report renames that the index recognised, checked against what a search finds afterwards."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ async def tell_renames(
 ) -> None:
     """Ask the table about each pair and say what it answers."""
     for old, new in pairs if tell else ():
-        found = await table.row(new) is not None and await table.row(old) is None
+        is_found = await table.row(new) is not None and await table.row(old) is None
         if tell:
-            tell(old, new, found)
+            tell(old, new, is_found)
 
 
 def into_log(events: EventLog) -> OnRenamed:
     """Write renames down, each under a trace of its own."""
 
-    def tell(old: str, new: str, found: bool) -> None:
-        body = Renamed(old=old, new=new, found_only_under_new_path=found)
+    def tell(old: str, new: str, is_found: bool) -> None:
+        body = Renamed(old=old, new=new, found_only_under_new_path=is_found)
         events.emit(body, trace_id=str(uuid.uuid4()))
 
     return tell

@@ -227,8 +227,8 @@ class CodeIndex:
         """Forget files, whether they are still in the tree or not."""
         async with self._updating:
             rows = await self.table.rows()
-            wanted = {p.rstrip("/") for p in paths}
-            gone = [p for p in rows if p in wanted or any(p.startswith(w + "/") for w in wanted)]
+            names = {p.rstrip("/") for p in paths}
+            gone = [p for p in rows if p in names or any(p.startswith(w + "/") for w in names)]
             report = await self._update(Pending([], gone))
             await self._follow(report)
             return report
@@ -297,7 +297,7 @@ class CodeIndex:
             min(top_k, MOST_RESULTS),
             path_prefix,
         )
-        await tree.fetch({corpus.path(found.slot) for found in ranked}, walker.policy.max_bytes)
+        await tree.fetch({corpus.path(chunk.slot) for chunk in ranked}, walker.policy.max_bytes)
         return Answer(tuple(self._show(corpus, ranked, explain, tree.show)), stale)
 
     def _repaired(self, question: Question, corpus: Corpus) -> Question:

@@ -149,16 +149,16 @@ def _corpus(head: dict[str, Any], data: NDArray[np.uint8], vectors: VectorSpace 
 
 
 def _arrays(corpus: Corpus) -> dict[str, NDArray[Any]]:
-    found = {name: corpus.values(name) for name in COLUMNS}
-    found |= {name: getattr(corpus, name) for name in _BARE}
+    arrays = {name: corpus.values(name) for name in COLUMNS}
+    arrays |= {name: getattr(corpus, name) for name in _BARE}
     for name in _LISTS:
         starts, documents, counts = getattr(corpus, name).arrays
-        found |= {
+        arrays |= {
             f"{name}_starts": starts,
             f"{name}_documents": documents,
             f"{name}_counts": counts,
         }
-    return found
+    return arrays
 
 
 def _bytes(array: NDArray[Any]) -> memoryview:

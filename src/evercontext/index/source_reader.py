@@ -140,12 +140,12 @@ class Reader:
         text = _ASSIGNED.sub(_mask_assigned, text)
         if _BEGIN in text:
             text = _PRIVATE_KEY.sub(lambda m: MASK + "\n" * m[0].count("\n"), text)
-        kept: list[str] = []
+        masked: list[str] = []
         done = 0
         for first, last in _marked_lines(text):
-            kept += (text[done:first], self._redactor.text(text[first:last]))
+            masked += (text[done:first], self._redactor.text(text[first:last]))
             done = last
-        return "".join((*kept, text[done:]))
+        return "".join((*masked, text[done:]))
 
 
 @lru_cache(maxsize=4096)
@@ -171,12 +171,12 @@ def _marked_lines(text: str) -> list[tuple[int, int]]:
     return sorted(lines.items())
 
 
-def _mask_assigned(found: re.Match[str]) -> str:
+def _mask_assigned(match: re.Match[str]) -> str:
     """Mask a quoted value if the name it is given to says that it is a secret."""
-    before = found.string[max(0, found.start() - _NAME_LENGTH) : found.start()]
+    before = match.string[max(0, match.start() - _NAME_LENGTH) : match.start()]
     lower = before.lower()
     # A plain loop: every quoted value of a tree comes by, and a generator costs as much again.
     for word in _SECRET_WORDS:
         if word in lower:
-            return found[1] + MASK if _SECRET_NAME.search(before) else found[0]
-    return found[0]
+            return match[1] + MASK if _SECRET_NAME.search(before) else match[0]
+    return match[0]

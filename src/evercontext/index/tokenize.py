@@ -64,8 +64,8 @@ def scan(data: bytes, bounds: Long) -> ScannedWords:
 
     The data must begin and end with a newline.
     """
-    found = [_scan_block(data, first, last) for first, last in _blocks(data)]
-    starts, ends, numbers = (np.concatenate(part) for part in zip(*found, strict=True))
+    blocks = [_scan_block(data, first, last) for first, last in _blocks(data)]
+    starts, ends, numbers = (np.concatenate(part) for part in zip(*blocks, strict=True))
     rows = np.searchsorted(bounds, starts, side="right") - 1
     words = ScannedWords(data, starts, ends, rows, numbers)
     return words if data.isascii() else _with_wide_words(words)
@@ -164,12 +164,12 @@ class Renumbering:
     def of(self, values: Long) -> tuple[Long, Long]:
         """Return the different values in order, and for each value its place in them."""
         ordered = np.sort(values)
-        found = ordered[first_of_each(ordered)]
-        if len(found) and found[-1] >= len(self._places):
-            self._places = np.zeros(2 * int(found[-1]), np.int64)
+        distinct = ordered[first_of_each(ordered)]
+        if len(distinct) and distinct[-1] >= len(self._places):
+            self._places = np.zeros(2 * int(distinct[-1]), np.int64)
         # What is left of other calls is never read: only places that were just written are.
-        self._places[found] = np.arange(len(found))
-        return found, self._places[values]
+        self._places[distinct] = np.arange(len(distinct))
+        return distinct, self._places[values]
 
 
 class Lexicon:
@@ -235,8 +235,8 @@ class Lexicon:
 
     def telling(self, runs: Long) -> NDArray[np.bool_]:
         """Tell which runs say something about the meaning of a text."""
-        found: NDArray[np.bool_] = self._telling.values[runs]
-        return found
+        telling: NDArray[np.bool_] = self._telling.values[runs]
+        return telling
 
     def name_keys(self, names: Long) -> Keys:
         """Return for each name: the key as written, in lower case, and of its whole term."""
@@ -257,8 +257,8 @@ class Lexicon:
         self._run_terms.extend(_sizes(terms), np.array(flat, np.int32))
         self._telling.extend(np.fromiter(map(len, runs), np.int64, len(runs)) > _SILENT)
         if self.vectors is not None:
-            found = self.vectors.pieces_of
-            groups = [found(run, parts) for run, parts in zip(runs, split, strict=True)]
+            pieces_of = self.vectors.pieces_of
+            groups = [pieces_of(run, parts) for run, parts in zip(runs, split, strict=True)]
             self._run_pieces.extend(_sizes(groups), np.array(_flat(groups), np.int32))
 
     def _learn_names(self, names: list[str]) -> None:
@@ -333,8 +333,8 @@ class TermCounter:
     def terms(self, rows: int, names: Keys) -> tuple[Keys, Counts]:
         """Return all terms of the first rows, names included, and the counts of each row."""
         end = int(np.searchsorted(self._row, rows))
-        found, sizes = self._lexicon.terms(self._run[:end])
-        numbers, place = self._lexicon.term_places.of(found)
+        numbers_of_terms, sizes = self._lexicon.terms(self._run[:end])
+        numbers, place = self._lexicon.term_places.of(numbers_of_terms)
         keys = self._lexicon.term_keys(numbers)
         terms = np.sort(np.concatenate([keys, names]))
         terms = terms[first_of_each(terms)][:_MOST_TERMS]
@@ -344,8 +344,8 @@ class TermCounter:
         cells, times = _summed(cells, np.repeat(self._times[:end], sizes), width * rows)
         row, position = np.divmod(cells, width)
         if len(terms) == _MOST_TERMS:
-            kept = position < len(terms)
-            row, position, times = row[kept], position[kept], times[kept]
+            inside = position < len(terms)
+            row, position, times = row[inside], position[inside], times[inside]
         return terms, Counts(
             np.searchsorted(row, np.arange(rows + 1)).astype(np.int32),
             position.astype(np.uint16),

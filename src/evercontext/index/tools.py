@@ -144,14 +144,14 @@ class _Door:
         events = self._events
         if events is None:
             return None
-        told = -math.inf
+        reported = -math.inf
 
         def tell(done: int, total: int) -> None:
-            nonlocal told
+            nonlocal reported
             now = time.monotonic()
-            if done < total and now - told < _TELL_EVERY:
+            if done < total and now - reported < _TELL_EVERY:
                 return
-            told = now
+            reported = now
             text = f"code index: {done:,} of {total:,} files"
             events.emit(
                 Notice(level="info", text=text), trace_id=caller.trace_id, parent=caller.parent
@@ -165,17 +165,17 @@ class _Door:
         diff = arguments.get("diff")
         if (paths is None) == (diff is None):
             raise InvalidArguments("give either paths or diff")
-        wanted = list(paths) if paths is not None else _paths_of(diff)
+        changes = list(paths) if paths is not None else _paths_of(diff)
         index = await self._open(caller)
-        checked = _checked(wanted, index.indexer.walker.policy)
+        checked = _checked(changes, index.indexer.walker.policy)
         report = await index.update(checked, patience=_PATIENCE)
         return self._told(report, caller)
 
     async def prune(self, arguments: Arguments, caller: Caller) -> ToolResult:
         """Forget paths."""
         index = await self._open(caller)
-        wanted = _checked(arguments["paths"], index.indexer.walker.policy)
-        report = await index.prune(wanted)
+        paths = _checked(arguments["paths"], index.indexer.walker.policy)
+        report = await index.prune(paths)
         return self._told(report, caller)
 
     def _told(self, report: Report, caller: Caller) -> ToolResult:
@@ -183,8 +183,8 @@ class _Door:
         if self._events:
             body = Indexed(**counts, duration_ms=int(report.seconds * 1000))
             self._events.emit(body, trace_id=caller.trace_id, parent=caller.parent)
-        said = ", ".join(f"{n} {name}" for name, n in counts.items() if n) or "nothing to do"
-        return ToolResult(f"index: {said}", {"status": "ok", **counts, "skipped": report.skipped})
+        lines = ", ".join(f"{n} {name}" for name, n in counts.items() if n) or "nothing to do"
+        return ToolResult(f"index: {lines}", {"status": "ok", **counts, "skipped": report.skipped})
 
 
 def counted(report: Report) -> dict[str, int]:

@@ -70,8 +70,8 @@ class Walker:
         listed = await self._ask_git()
         names: Iterable[str] = self._scan() if listed is None else listed
         ignored = self._own_ignores()
-        found = (self.look(n) for n in names if ignored is None or not ignored.verdict(n))
-        return sorted((f for f in found if f is not None), key=lambda f: f.path)[:MOST_FILES]
+        files = (self.look(n) for n in names if ignored is None or not ignored.verdict(n))
+        return sorted((f for f in files if f is not None), key=lambda f: f.path)[:MOST_FILES]
 
     def look(self, path: str) -> Found | None:
         """Return one path as it is now, or ``None`` if it is not to be indexed."""
@@ -105,13 +105,13 @@ class Walker:
     async def belongs(self, paths: list[str]) -> list[str]:
         """Return those of the paths that neither git nor our own file ignores."""
         own = self._own_ignores()
-        kept = [p for p in paths if own is None or not own.verdict(p)]
-        if not kept or not in_git(self.root):
-            ignored = self._ignore_chain(kept)
-            return [p for p in kept if p not in ignored]
-        ignored_bytes = await self._git("check-ignore", "-z", "--stdin", stdin=_joined(kept))
+        indexed = [p for p in paths if own is None or not own.verdict(p)]
+        if not indexed or not in_git(self.root):
+            ignored = self._ignore_chain(indexed)
+            return [p for p in indexed if p not in ignored]
+        ignored_bytes = await self._git("check-ignore", "-z", "--stdin", stdin=_joined(indexed))
         ignored = set(_split(ignored_bytes or b""))
-        return [p for p in kept if p not in ignored]
+        return [p for p in indexed if p not in ignored]
 
     async def _ask_git(self) -> list[str] | None:
         if not in_git(self.root):
@@ -158,8 +158,8 @@ class Walker:
         ignored: set[str] = set()
         for path in paths:
             parents = ["", *("/".join(path.split("/")[:i]) for i in range(1, path.count("/") + 1))]
-            found = ((p, IgnoreFile.read(self.root / p / ".gitignore")) for p in parents)
-            specs = tuple((p, rules) for p, rules in found if rules is not None)
+            chain = ((p, IgnoreFile.read(self.root / p / ".gitignore")) for p in parents)
+            specs = tuple((p, rules) for p, rules in chain if rules is not None)
             if _ignored(path, specs):
                 ignored.add(path)
         return ignored

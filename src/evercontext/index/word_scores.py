@@ -1,4 +1,4 @@
-"""How often the words of a question occur: in every file at first, then in chunks and fields.
+"""Score files by the words of a question: every file at first, then chunks and fields of some.
 
 Each step takes the posting lists of all words at once. What lies in files that are no candidates
 is only counted, never looked at further.
@@ -30,7 +30,7 @@ _BODY_B, _SATURATION = 0.6, 6.0
 _CHUNK_K1, _CHUNK_B = 1.2, 0.8
 
 
-class Terms:
+class TermScores:
     """Weighted terms, looked up in one corpus."""
 
     def __init__(self, corpus: Corpus, asked: Mapping[str, float], most: int | None = None) -> None:
@@ -42,10 +42,10 @@ class Terms:
         self._take_terms(asked, corpus.numbers([*asked]), most)
 
     def _take_terms(
-        self, asked: Mapping[str, float], found: list[int | None], most: int | None
+        self, asked: Mapping[str, float], numbers: list[int | None], most: int | None
     ) -> None:
         known, total = [], 0.0
-        for (term, weight), number in zip(asked.items(), found, strict=True):
+        for (term, weight), number in zip(asked.items(), numbers, strict=True):
             if number is None or not self._frequency[number]:
                 # Japanese that no file holds was asked in translation.
                 total += 0.0 if has_cjk(term) else 0.5 * weight * self._unseen
@@ -93,17 +93,17 @@ class Terms:
         place[slots] = np.arange(size, dtype=np.int32)
         counts = np.zeros(len(self.weights) * size * SLOTS, np.float32)
         at = place[self._fields >> FILE]
-        kept = (at >= 0).nonzero()[0]
-        fields = self._fields[kept] & FIELD
-        counts[(self._field_term[kept] * size + at[kept]) * SLOTS + fields] = self._field_counts[
-            kept
-        ]
+        inside = (at >= 0).nonzero()[0]
+        fields = self._fields[inside] & FIELD
+        counts[(self._field_term[inside] * size + at[inside]) * SLOTS + fields] = (
+            self._field_counts[inside]
+        )
         at = place[self._file]
-        kept = (at >= 0).nonzero()[0]
-        at, term, often = at[kept], self._body_term[kept], self._counts[kept]
+        inside = (at >= 0).nonzero()[0]
+        at, term, often = at[inside], self._body_term[inside], self._counts[inside]
         table = counts.reshape(-1, SLOTS)
         table[:, -1] = np.bincount(term * size + at, often, len(table))
-        words = self._chunks(slots, at, self._body[kept], often, self.weights[term])
+        words = self._chunks(slots, at, self._body[inside], often, self.weights[term])
         return words, counts.reshape(len(self.weights), size, SLOTS)
 
     def _chunks(
@@ -119,7 +119,7 @@ class Terms:
         return np.bincount(chunks + offset[at], values, total).astype(np.float32)
 
 
-class Words(Terms):
+class QuestionScores(TermScores):
     """The words of one question, looked up in one corpus."""
 
     def __init__(self, corpus: Corpus, question: Question) -> None:
@@ -130,9 +130,9 @@ class Words(Terms):
         for word, number in zip(question.words, numbers, strict=True):
             value = self._unseen if number is None else self.rarity(number)
             self.word_weights[word] = value * word_weight(word)
-        whole = sum(self.word_weights.values()) or 1.0
+        total_weight = sum(self.word_weights.values()) or 1.0
         self.asked = {
-            number: self.word_weights[word] / whole
+            number: self.word_weights[word] / total_weight
             for word, number in zip(question.words, numbers, strict=True)
             if number is not None
         }

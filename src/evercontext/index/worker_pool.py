@@ -68,9 +68,9 @@ class LocalAnalyser:
     async def analyse(self, jobs: Sequence[Job]) -> Outcome:
         """Return the analyses; a text over which a process died before goes to a worker."""
         suspect = self._suspect()
-        kept = [job for job in jobs if job.content != suspect]
-        outcome = await asyncio.to_thread(self._analyse, kept)
-        if len(kept) < len(jobs):
+        unsuspected = [job for job in jobs if job.content != suspect]
+        outcome = await asyncio.to_thread(self._analyse, unsuspected)
+        if len(unsuspected) < len(jobs):
             async with WorkerPool(self._vectors, processes=1) as pool:
                 checked = await pool.analyse([job for job in jobs if job.content == suspect])
             outcome.analyses |= checked.analyses
@@ -147,15 +147,15 @@ class WorkerPool:
     async def _work(self, own: deque[Job], shares: Sequence[deque[Job]], outcome: Outcome) -> None:
         while any(shares):
             child = self._idle.pop() if self._idle else await self._start_worker()
-            given: deque[Job] = deque()
+            pending: deque[Job] = deque()
             try:
-                while await self._next(child, _coming(own, shares), given, outcome):
+                while await self._next(child, _coming(own, shares), pending, outcome):
                     pass
             except (IncompleteReadError, TimeoutError, ConnectionError) as end:
                 await child.close()
-                culprit = given.popleft()
+                culprit = pending.popleft()
                 outcome.failed[culprit.content] = self._reason(child, end)
-                own.extendleft(reversed(given))
+                own.extendleft(reversed(pending))
             except BaseException:
                 await child.close()
                 raise
@@ -163,21 +163,21 @@ class WorkerPool:
                 self._idle.append(child)
 
     async def _next(
-        self, child: Child, coming: Iterator[Job], given: deque[Job], outcome: Outcome
+        self, child: Child, coming: Iterator[Job], pending: deque[Job], outcome: Outcome
     ) -> bool:
         """Hand texts out and take one answer; False once there is nothing left."""
         assert child.stdin is not None
-        for job in islice(coming, _AHEAD - len(given)):
-            given.append(job)
+        for job in islice(coming, _AHEAD - len(pending)):
+            pending.append(job)
             child.stdin.write(framed(job.language, job.text))
-        if not given:
+        if not pending:
             return False
         async with asyncio.timeout(_PATIENCE):
             size = int.from_bytes(await child.stdout.readexactly(WORD), "little")
             if size > _LARGEST_ANSWER:
                 raise ConnectionError("no answer of ours")
             answer = await child.stdout.readexactly(size)
-        outcome.analyses[given.popleft().content] = unpack(answer)
+        outcome.analyses[pending.popleft().content] = unpack(answer)
         return True
 
     async def _start_worker(self) -> Child:

@@ -1,4 +1,4 @@
-"""A process that analyses texts for another one, so that a parser that fails takes only it along.
+"""Analyse texts in a process of its own, so that a parser that crashes ends nothing else.
 
 Run as ``python -m evercontext.index.worker_process VECTORS SECONDS``. Each text comes on the
 standard input as two sizes, the language and the text; each answer goes out as its size and a
@@ -47,9 +47,9 @@ def serve(source: BinaryIO, target: BinaryIO, vectors_name: str, seconds: float)
         text = source.read(sizes[1]).decode("utf-8", "surrogatepass")
         # Nobody handles this signal: it ends the process even inside a parser that never returns.
         signal.setitimer(signal.ITIMER_PROF, seconds)
-        found = pack(analyse(text, language, vectors))
+        packed = pack(analyse(text, language, vectors))
         signal.setitimer(signal.ITIMER_PROF, 0)
-        target.write(number(len(found)) + found)
+        target.write(number(len(packed)) + packed)
         target.flush()
     return 0
 

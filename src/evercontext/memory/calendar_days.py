@@ -1,4 +1,4 @@
-"""Days as people write them: 17th of January, 21.01.2024, 2024年1月21日, first week of March."""
+"""Read days as people write them: 17th of January, 21.01.2024, 2024年1月21日, first week of May."""
 
 from __future__ import annotations
 
@@ -55,26 +55,26 @@ def last_day(year: int | None, month: int) -> int:
 def _plain(year: int, month: int, day: int) -> Callable[[re.Match[str]], list[Days]]:
     """Read groups by their numbers, the month as a name or a number."""
 
-    def read(found: re.Match[str]) -> list[Days]:
-        number = int(found[day])
-        return [(_year(found[year]), _month(found[month]), number, number)]
+    def read(match: re.Match[str]) -> list[Days]:
+        number = int(match[day])
+        return [(_year(match[year]), _month(match[month]), number, number)]
 
     return read
 
 
-def _either(found: re.Match[str]) -> list[Days]:
+def _either(match: re.Match[str]) -> list[Days]:
     """05/08/2023 is the fifth of August here and the eighth of May there."""
-    a, b, year = int(found[1]), int(found[2]), int(found[3])
+    a, b, year = int(match[1]), int(match[2]), int(match[3])
     return [(year, b, a, a), (year, a, b, b)]
 
 
-def _week(found: re.Match[str]) -> list[Days]:
-    month, year = _month(found[2]), _year(found[3])
-    return [_nth_week(found[1], year, month)]
+def _week(match: re.Match[str]) -> list[Days]:
+    month, year = _month(match[2]), _year(match[3])
+    return [_nth_week(match[1], year, month)]
 
 
-def _week_ja(found: re.Match[str]) -> list[Days]:
-    return [_nth_week(found[3] or "last", _year(found[1]), int(found[2]))]
+def _week_ja(match: re.Match[str]) -> list[Days]:
+    return [_nth_week(match[3] or "last", _year(match[1]), int(match[2]))]
 
 
 def _nth_week(nth: str, year: int | None, month: int) -> Days:
@@ -85,12 +85,12 @@ def _nth_week(nth: str, year: int | None, month: int) -> Days:
     return year, month, 7 * number - 6, min(7 * number, last)
 
 
-def _third(found: re.Match[str]) -> list[Days]:
-    return [_part(_THIRDS[found[1]], _year(found[3]), _month(found[2]))]
+def _third(match: re.Match[str]) -> list[Days]:
+    return [_part(_THIRDS[match[1]], _year(match[3]), _month(match[2]))]
 
 
-def _third_ja(found: re.Match[str]) -> list[Days]:
-    return [_part(_THIRDS[found[3]], _year(found[1]), int(found[2]))]
+def _third_ja(match: re.Match[str]) -> list[Days]:
+    return [_part(_THIRDS[match[3]], _year(match[1]), int(match[2]))]
 
 
 def _part(number: int, year: int | None, month: int) -> Days:
@@ -134,10 +134,10 @@ def take_days(text: str) -> tuple[list[Days], str]:
     taken: list[Days] = []
     for pattern, read in _WRITTEN:
 
-        def take(found: re.Match[str], read: Callable[[re.Match[str]], list[Days]] = read) -> str:
-            days = [own for own in read(found) if _exists(own)]
+        def take(match: re.Match[str], read: Callable[[re.Match[str]], list[Days]] = read) -> str:
+            days = [own for own in read(match) if _exists(own)]
             taken.extend(days)
-            return " " if days else found[0]
+            return " " if days else match[0]
 
         text = pattern.sub(take, text)
     return taken, text

@@ -159,8 +159,8 @@ class Corpus:
         missing = len(self._session_codes) - len(self._session_lengths)
         self._session_lengths.extend(np.zeros(missing, np.float32))
         inside = sessions >= 0
-        told = np.bincount(sessions[inside], lengths[inside], minlength=len(self._session_codes))
-        self._session_lengths.values[:] += told.astype(np.float32)
+        terms = np.bincount(sessions[inside], lengths[inside], minlength=len(self._session_codes))
+        self._session_lengths.values[:] += terms.astype(np.float32)
 
     def _build(self, numbers: NDArray[np.uint32], slots: Ints, counts: Floats) -> None:
         unique, dense = np.unique(numbers, return_inverse=True)

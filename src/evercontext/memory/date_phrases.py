@@ -1,4 +1,4 @@
-"""Moments named in a question: yesterday, last week, in May, 先週, 3日前.
+"""Find phrases for dates in a question: yesterday, last week, in May, 先週, 3日前.
 
 A question about last week is about what was said last week. Nothing is left out because of it:
 a memory from then is preferred, since people date things wrongly and tell them late.
@@ -69,7 +69,7 @@ def find_date_ranges(text: str, now: datetime) -> DateRanges:
     folded = unicodedata.normalize("NFKC", text).lower()
     spans: list[Span] = []
     for pattern, meaning in _PHRASES:
-        spans += [meaning(found, now) for found in re.finditer(pattern, folded)]
+        spans += [meaning(match, now) for match in re.finditer(pattern, folded)]
     days, folded = take_days(folded)
     spans += [Span(*edges) for own in days for edges in spans_of(own, now)]
     dated = [_span_of_month(year, month, now) for year, month in _dated_months(folded)]
@@ -84,8 +84,8 @@ def find_date_ranges(text: str, now: datetime) -> DateRanges:
 def _dated_months(text: str) -> list[tuple[int, int]]:
     english = re.findall(rf"\b({MONTH})\b\.?(?: of)?,?\s+(20\d\d)", text)
     japanese = re.findall(r"(20\d\d)年\s*(\d{1,2})月", text)
-    found = [(int(year), MONTHS[name]) for name, year in english]
-    return found + [(int(year), int(month)) for year, month in japanese if 1 <= int(month) <= 12]
+    match = [(int(year), MONTHS[name]) for name, year in english]
+    return match + [(int(year), int(month)) for year, month in japanese if 1 <= int(month) <= 12]
 
 
 def _bare_months(text: str) -> list[int]:
@@ -100,7 +100,7 @@ def _day(moment: datetime) -> datetime:
 
 
 def _days_back(count: int, length: int = 1) -> Callable[[re.Match[str], datetime], Span]:
-    def meaning(found: re.Match[str], now: datetime) -> Span:
+    def meaning(match: re.Match[str], now: datetime) -> Span:
         start = _day(now) - timedelta(days=count)
         return Span(start, start + timedelta(days=length))
 
@@ -108,7 +108,7 @@ def _days_back(count: int, length: int = 1) -> Callable[[re.Match[str], datetime
 
 
 def _week(back: int) -> Callable[[re.Match[str], datetime], Span]:
-    def meaning(found: re.Match[str], now: datetime) -> Span:
+    def meaning(match: re.Match[str], now: datetime) -> Span:
         monday = _day(now) - timedelta(days=now.weekday() + 7 * back)
         return Span(monday, monday + timedelta(days=7))
 
@@ -116,7 +116,7 @@ def _week(back: int) -> Callable[[re.Match[str], datetime], Span]:
 
 
 def _month(back: int) -> Callable[[re.Match[str], datetime], Span]:
-    def meaning(found: re.Match[str], now: datetime) -> Span:
+    def meaning(match: re.Match[str], now: datetime) -> Span:
         year, month = divmod(now.year * 12 + now.month - 1 - back, 12)
         return _span_of_month(year, month + 1, now)
 
@@ -124,24 +124,24 @@ def _month(back: int) -> Callable[[re.Match[str], datetime], Span]:
 
 
 def _year(back: int) -> Callable[[re.Match[str], datetime], Span]:
-    return lambda found, now: _span_of_year(now.year - back, now)
+    return lambda match, now: _span_of_year(now.year - back, now)
 
 
-def _weekday(found: re.Match[str], now: datetime) -> Span:
+def _weekday(match: re.Match[str], now: datetime) -> Span:
     """The latest such day before today."""
-    name = found[1]
+    name = match[1]
     number = _WEEKDAYS.index(name) if name in _WEEKDAYS else "月火水木金土日".index(name)
     start = _day(now) - timedelta(days=(now.weekday() - number - 1) % 7 + 1)
     return Span(start, start + timedelta(days=1))
 
 
-def _weekend(found: re.Match[str], now: datetime) -> Span:
+def _weekend(match: re.Match[str], now: datetime) -> Span:
     saturday = _day(now) - timedelta(days=now.weekday() + 2)
     return Span(saturday, saturday + timedelta(days=2))
 
 
-def _ago(found: re.Match[str], now: datetime) -> Span:
-    count, unit = _number(found[1]), _KANJI.get(found[2], found[2])
+def _ago(match: re.Match[str], now: datetime) -> Span:
+    count, unit = _number(match[1]), _KANJI.get(match[2], match[2])
     days = _DAYS[unit]
     middle = _day(now) - timedelta(days=min(count * days, 40_000))
     # "three weeks ago" is never meant to the day.
@@ -149,9 +149,9 @@ def _ago(found: re.Match[str], now: datetime) -> Span:
     return Span(middle - slack, middle + slack + timedelta(days=1))
 
 
-def _past(found: re.Match[str], now: datetime) -> Span:
-    days = _DAYS[_KANJI.get(found[2], found[2])]
-    return Span(now - timedelta(days=min(_number(found[1]) * days, 40_000)), now)
+def _past(match: re.Match[str], now: datetime) -> Span:
+    days = _DAYS[_KANJI.get(match[2], match[2])]
+    return Span(now - timedelta(days=min(_number(match[1]) * days, 40_000)), now)
 
 
 def _number(text: str) -> int:
@@ -264,14 +264,14 @@ def _of_epoch(number: float) -> datetime | None:
 
 def _take_zone(text: str) -> tuple[timezone | None, str]:
     """Return the zone that a text names, and the text without it."""
-    found = _ZONE.search(text)
-    if found is None:
+    match = _ZONE.search(text)
+    if match is None:
         return None, text
-    rest = f"{text[: found.start()]} {text[found.end() :]}"
-    if not found[1]:
+    rest = f"{text[: match.start()]} {text[match.end() :]}"
+    if not match[1]:
         return UTC, rest
-    size = timedelta(hours=int(found[2]), minutes=int(found[3]))
-    return timezone(-size if found[1] == "-" else size), rest
+    size = timedelta(hours=int(match[2]), minutes=int(match[3]))
+    return timezone(-size if match[1] == "-" else size), rest
 
 
 def day_of(moment: str) -> str:
@@ -292,8 +292,8 @@ def _in_utc(moment: datetime) -> datetime:
 
 def _take_clock(text: str) -> tuple[tuple[int, int, int], str]:
     """Return hour, minute and second that a text names, and the text without them."""
-    for found in _CLOCK.finditer(text):
-        before, number, minute, second, hours, minutes, seconds, half_past, after = found.groups()
+    for match in _CLOCK.finditer(text):
+        before, number, minute, second, hours, minutes, seconds, half_past, after = match.groups()
         if not (before or minute or hours or after):
             continue
         hour = int(number)
@@ -303,5 +303,5 @@ def _take_clock(text: str) -> tuple[tuple[int, int, int], str]:
                 raise ValueError(f"{hour} is no hour before noon")
             hour = hour % 12 + (12 if afternoon else 0)
         clock = hour, 30 if half_past else int(minute or minutes or 0), int(second or seconds or 0)
-        return clock, f"{text[: found.start()]} {text[found.end() :]}"
+        return clock, f"{text[: match.start()]} {text[match.end() :]}"
     return (0, 0, 0), text

@@ -1,4 +1,4 @@
-"""Reading memories from JSON lines: those an export made, and turns of other conversations."""
+"""Read memories from JSON lines: those of an export, and turns of other conversations."""
 
 from __future__ import annotations
 
@@ -55,36 +55,36 @@ def _memory(line: bytes, project: str, user: str | None) -> Memory | None:
     text = line.decode("utf-8-sig").strip()
     if not text:
         return None
-    given = json.loads(text)
-    if not isinstance(given, dict) or not isinstance(given.get("content"), str):
+    fields = json.loads(text)
+    if not isinstance(fields, dict) or not isinstance(fields.get("content"), str):
         raise ValueError("it is no object with a text as its content")
-    if len(given["content"]) > LONGEST:
+    if len(fields["content"]) > LONGEST:
         raise ValueError(f"its content is longer than {LONGEST:,} characters")
     # A turn without words, such as a picture alone, cannot be found by any.
-    return _built(given, project, user) if given["content"].strip() else None
+    return _built(fields, project, user) if fields["content"].strip() else None
 
 
-def _built(given: Mapping[str, Any], project: str, user: str | None) -> Memory:
-    session = given.get("session", given.get("session_id"))
-    speaker = given.get("speaker")
-    source = SourceType(given.get("source_type", "message"))
-    origin = given.get("origin")
-    expires = given.get("expires_at")
+def _built(fields: Mapping[str, Any], project: str, user: str | None) -> Memory:
+    session = fields.get("session", fields.get("session_id"))
+    speaker = fields.get("speaker")
+    source = SourceType(fields.get("source_type", "message"))
+    origin = fields.get("origin")
+    expires = fields.get("expires_at")
     return Memory(
-        id=str(given.get("id") or new_memory_id()),
-        content=given["content"],
-        memory_type=MemoryType(given.get("memory_type", "longterm")),
+        id=str(fields.get("id") or new_memory_id()),
+        content=fields["content"],
+        memory_type=MemoryType(fields.get("memory_type", "longterm")),
         source_type=source,
-        created_at=stamp(_created(given.get("created_at"))),
+        created_at=stamp(_created(fields.get("created_at"))),
         user_id=user,
         project=project,
         session_id=None if session is None else str(session),
         speaker=None if speaker is None else str(speaker),
-        importance=_between(given.get("importance", 0.5)),
-        untrusted=bool(given.get("untrusted")) or source is SourceType.TOOL,
+        importance=_between(fields.get("importance", 0.5)),
+        untrusted=bool(fields.get("untrusted")) or source is SourceType.TOOL,
         origin=origin if isinstance(origin, dict) else {},
         expires_at=None if expires is None else stamp(_needed(expires)),
-        seen=max(1, int(given.get("seen", 1))),
+        seen=max(1, int(fields.get("seen", 1))),
     )
 
 
@@ -92,26 +92,26 @@ class _NoMoment(ValueError):
     """What was written as a time."""
 
 
-def _created(given: object) -> datetime:
-    return datetime.now(UTC) if given in (None, "") else _moment(given)
+def _created(value: object) -> datetime:
+    return datetime.now(UTC) if value in (None, "") else _moment(value)
 
 
-def _moment(given: object) -> datetime:
-    moment = None if isinstance(given, bool) else parse_moment(str(given))
+def _moment(value: object) -> datetime:
+    moment = None if isinstance(value, bool) else parse_moment(str(value))
     if moment is None:
-        raise _NoMoment(repr(given)[:40])
+        raise _NoMoment(repr(value)[:40])
     return moment
 
 
-def _needed(given: object) -> datetime:
+def _needed(value: object) -> datetime:
     try:
-        return _moment(given)
+        return _moment(value)
     except _NoMoment as problem:
         raise ValueError(f"expires_at is no moment: {problem}") from None
 
 
-def _between(given: object) -> float:
-    number = float(given) if isinstance(given, int | float) else math.nan
+def _between(value: object) -> float:
+    number = float(value) if isinstance(value, int | float) else math.nan
     if math.isnan(number):
         raise ValueError("importance is no number")
     return min(1.0, max(0.0, number))

@@ -213,7 +213,7 @@ def memory_of(row: Row) -> Memory:
 
 def _origin(text: str | None) -> dict[str, Any]:
     try:
-        found = json.loads(text) if text else {}
+        origin = json.loads(text) if text else {}
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return origin if isinstance(origin, dict) else {}

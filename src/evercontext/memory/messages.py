@@ -230,8 +230,8 @@ class MessageRepository:
 
 
 def _where(user_id: str | None, session_id: str | None) -> tuple[str, tuple[str, ...]]:
-    given = [("user_id = ?", user_id), ("session_id = ?", session_id)]
-    used = [(clause, value) for clause, value in given if value is not None]
+    values = [("user_id = ?", user_id), ("session_id = ?", session_id)]
+    used = [(clause, value) for clause, value in values if value is not None]
     words = " AND ".join(clause for clause, _ in used)
     return (f"WHERE {words}" if words else ""), tuple(value for _, value in used)
 
@@ -278,5 +278,5 @@ def _message(row: Row) -> Message:
 
 
 def _parsed(text: str | None) -> Sequence[dict[str, Any]]:
-    found = json.loads(text) if text else []
-    return found if isinstance(found, list) else []
+    parsed = json.loads(text) if text else []
+    return parsed if isinstance(parsed, list) else []

@@ -73,11 +73,11 @@ class RetrievalOrchestrator:
             # Duplicates took the places of others: look at further candidates.
             most *= _FURTHER
 
-    def _limit(self, wanted: RetrievalOptions) -> float:
+    def _limit(self, options: RetrievalOptions) -> float:
         """Seconds that each statement of a search may take."""
         if not self._store.report.shared:
             return WORK
-        return HURRY if wanted.hurried else PATIENCE
+        return HURRY if options.hurried else PATIENCE
 
     async def _corpus(self, scope: Scope, limit: float) -> Corpus:
         """Return the arrays of a scope, in step with the table."""
@@ -135,14 +135,14 @@ class RetrievalOrchestrator:
                 row["vector"] = vector
 
     async def _results(
-        self, corpus: Corpus, ranked: Ranked, wanted: RetrievalOptions, limit: float
+        self, corpus: Corpus, ranked: Ranked, options: RetrievalOptions, limit: float
     ) -> list[RetrievedMemory]:
         numbers = corpus.numbers.values[ranked.slots].tolist()
         rows = {row["number"]: row for row in await self._contents(numbers, COLUMNS, limit)}
         results: list[RetrievedMemory] = []
         near = _similarities(ranked)
         for place in _distinct([rows.get(number) for number in numbers]):
-            if len(results) == wanted.limit or near[place] < wanted.min_similarity:
+            if len(results) == options.limit or near[place] < options.min_similarity:
                 break
             results.append(_result(rows[numbers[place]], ranked, place, near[place]))
         return results
@@ -183,14 +183,14 @@ def _analyse(corpus: Corpus, query: str, now: datetime) -> Question:
 
 
 def _rank(
-    corpus: Corpus, question: Question, wanted: RetrievalOptions, now: datetime, most: int
+    corpus: Corpus, question: Question, options: RetrievalOptions, now: datetime, most: int
 ) -> Ranked:
     from evercontext.memory.ranking import rank
 
     usable = corpus.alive.values & (corpus.expires.values > now.timestamp())
-    if wanted.memory_type is not None:
+    if options.memory_type is not None:
         working = corpus.working.values
-        usable &= working if wanted.memory_type is MemoryType.WORKING else ~working
+        usable &= working if options.memory_type is MemoryType.WORKING else ~working
     return rank(corpus, question, usable, most)
 
 

@@ -1,4 +1,4 @@
-"""What waits for the database server: kept here, not yet stored, taken over once and in order."""
+"""Hold what waits for the database server, and deliver it once and in order."""
 
 from __future__ import annotations
 
@@ -167,8 +167,8 @@ class Queue:
         return bool(await asyncio.to_thread(self._seen, id, scope, True))
 
     def _seen(self, id: str, scope: Scope, take_back: bool) -> int:
-        found = self._rows("SELECT * FROM waiting WHERE kind = 'memory' AND id = ?", id)
-        seen = [row for row in found if is_visible(row["project"], row["user_id"], scope)]
+        rows = self._rows("SELECT * FROM waiting WHERE kind = 'memory' AND id = ?", id)
+        seen = [row for row in rows if is_visible(row["project"], row["user_id"], scope)]
         if not take_back or not seen:
             return len(seen)
         with self._outbox.held() as held:
@@ -243,8 +243,8 @@ class Queue:
     def _next(self) -> tuple[str, list[Row]]:
         with self._outbox.held() as held:
             held.execute("UPDATE waiting SET sent = 1 WHERE sent = 0")
-            found = held.execute("SELECT * FROM waiting ORDER BY number LIMIT ?", (_BATCH,))
-            return name_of(held), list(found.fetchall())
+            rows = held.execute("SELECT * FROM waiting ORDER BY number LIMIT ?", (_BATCH,))
+            return name_of(held), list(rows.fetchall())
 
     def _rename(self) -> None:
         with self._outbox.held() as held:

@@ -128,11 +128,11 @@ _TAKE: dict[str, Callable[[Queries, str, Row], Awaitable[None]]] = {
 }
 
 
-async def insert_session(writing: Queries, told: Mapping[str, Any]) -> None:
+async def insert_session(writing: Queries, fields: Mapping[str, Any]) -> None:
     """Begin a session, unless it is known."""
     names = ("id", "started_at", "project_path", "model_used", "user_id")
-    metadata = json.dumps(told["metadata"], ensure_ascii=False)
-    await writing.execute(_INSERT_SESSION, (*(told[name] for name in names), metadata))
+    metadata = json.dumps(fields["metadata"], ensure_ascii=False)
+    await writing.execute(_INSERT_SESSION, (*(fields[name] for name in names), metadata))
 
 
 async def apply_change(writing: Queries, id: str, change: Mapping[str, Any]) -> None:
@@ -152,10 +152,10 @@ async def apply_change(writing: Queries, id: str, change: Mapping[str, Any]) -> 
 def metadata_of(row: Row | None) -> dict[str, Any]:
     """A session's facts; what is no JSON is none."""
     try:
-        found = json.loads(row["metadata"] or "{}") if row else {}
+        metadata = json.loads(row["metadata"] or "{}") if row else {}
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return metadata if isinstance(metadata, dict) else {}
 
 
 async def settled(queries: Queries, box: str, session_id: str, id: int) -> int:

@@ -45,16 +45,16 @@ def wanted_terms(words: Sequence[str]) -> dict[int, float]:
 
     Of Japanese, pairs of characters are looked for: 設定 names something, の設 and した do not.
     """
-    found: dict[int, float] = {}
+    weights: dict[int, float] = {}
     for word in words:
         numbers = ids_of(word)
         pairs = len(numbers) > 1 and len(numbers) == len(word) - 1 and has_cjk(word)
         for at, number in enumerate(numbers):
             worth = _worth_of(word[at], word[at + 1]) if pairs else 1.0
-            found[number] = max(worth, found.get(number, 0.0))
+            weights[number] = max(worth, weights.get(number, 0.0))
         for pair in beside(word):
-            found.setdefault(short_term_key(pair), BESIDE_WEIGHT)
-    return found
+            weights.setdefault(short_term_key(pair), BESIDE_WEIGHT)
+    return weights
 
 
 def _worth_of(first: str, second: str) -> float:
@@ -70,9 +70,9 @@ def meant_speakers(text: str, speakers: Mapping[str, int]) -> dict[str, int]:
         return {}
     folded = fold(text).casefold()
     words = set(runs(folded))
-    found = {}
+    named = {}
     for name, code in speakers.items():
         parts = runs(fold(name))
         if parts and (set(parts) <= words or (has_cjk(name) and name in folded)):
-            found[name] = code
-    return found
+            named[name] = code
+    return named

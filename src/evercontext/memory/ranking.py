@@ -137,29 +137,29 @@ def word_scores(corpus: Corpus, terms: Mapping[int, float]) -> Words:
     tally = np.zeros(size, np.float32)
     average, most = corpus.average_length, 0.0
     for term, weight in terms.items():
-        found, counts = corpus.postings(term)
-        rarity = weight * inverse_document_frequency(size, len(found))
+        slots, counts = corpus.postings(term)
+        rarity = weight * inverse_document_frequency(size, len(slots))
         most += rarity
-        if not len(found):
+        if not len(slots):
             continue
-        own[found] += _term_score(rarity, counts, lengths[found], average)
-        both = _with_followers(corpus, found, counts, tally)
+        own[slots] += _term_score(rarity, counts, lengths[slots], average)
+        both = _with_followers(corpus, slots, counts, tally)
         # A memory that is named twice is meant once: it holds the same sum both times.
         context[both] += _term_score(rarity, tally[both], wide[both], 2 * average)
         tally[both] = 0
         if len(spoken):
-            session += _session_worth(weight, sessions[found], counts, spoken)
+            session += _session_worth(weight, sessions[slots], counts, spoken)
     return Words(own, context, session, most)
 
 
 def _session_worth(weight: float, sessions: Ints, counts: Floats, lengths: Floats) -> Floats:
     """Return what one term is worth in each session."""
     inside = sessions >= 0
-    told = np.zeros(len(lengths), np.float32)
-    np.add.at(told, sessions[inside], counts[inside])
-    held = int(np.count_nonzero(told))
+    totals = np.zeros(len(lengths), np.float32)
+    np.add.at(totals, sessions[inside], counts[inside])
+    held = int(np.count_nonzero(totals))
     rarity = weight * inverse_document_frequency(len(lengths), held)
-    return _term_score(rarity, told, lengths, float(lengths.mean()))
+    return _term_score(rarity, totals, lengths, float(lengths.mean()))
 
 
 def _term_score(rarity: float, counts: Floats, lengths: Floats, average: float) -> Floats:
@@ -167,13 +167,13 @@ def _term_score(rarity: float, counts: Floats, lengths: Floats, average: float) 
     return np.float32(rarity * (K1 + 1)) * bm25(counts, relative, K1, B)
 
 
-def _with_followers(corpus: Corpus, found: Ints, counts: Floats, tally: Floats) -> Ints:
+def _with_followers(corpus: Corpus, slots: Ints, counts: Floats, tally: Floats) -> Ints:
     """Add a term's counts to the memories that hold it and to those that come right after."""
-    after = corpus.following.values[found]
+    after = corpus.following.values[slots]
     real = after >= 0
-    tally[found] += counts
+    tally[slots] += counts
     tally[after[real]] += counts[real]
-    both: Ints = np.concatenate([found, after[real]])
+    both: Ints = np.concatenate([slots, after[real]])
     return both
 
 
@@ -188,12 +188,12 @@ def _candidates(
     everyone: Slots = np.flatnonzero(usable)
     if len(everyone) <= ALL:
         return everyone
-    whole = len(everyone) == len(usable)
+    all_usable = len(everyone) == len(usable)
     near = words.own + words.context
-    parts = [_best(near if whole else np.where(usable, near, -1), CANDIDATES)]
+    parts = [_best(near if all_usable else np.where(usable, near, -1), CANDIDATES)]
     if meaning is not None:
         near = meaning.scores
-        parts.append(_best(near if whole else np.where(usable, near, -9), CANDIDATES))
+        parts.append(_best(near if all_usable else np.where(usable, near, -9), CANDIDATES))
     if question.moments:
         inside = np.flatnonzero(_in_time(corpus, question.moments, everyone))
         parts.append(everyone[inside[-CANDIDATES:]])
@@ -201,8 +201,8 @@ def _candidates(
 
 
 def _best(scores: Floats, count: int) -> Slots:
-    found: Slots = np.argpartition(-scores, count)[:count]
-    return found
+    slots: Slots = np.argpartition(-scores, count)[:count]
+    return slots
 
 
 def _signals(

@@ -104,9 +104,9 @@ class MemoryStore:
         except (StoreGone, StoreClash):
             if self._queue is None:
                 raise
-            kept = self._without_secrets(memory)
-            await self._queue.put([(kept, supersedes)], sent=draft.sent)
-            return replace(kept, queued=True)
+            stored = self._without_secrets(memory)
+            await self._queue.put([(stored, supersedes)], sent=draft.sent)
+            return replace(stored, queued=True)
 
     async def _write(self, draft: _Draft) -> Memory:
         memory = draft.memory
@@ -115,13 +115,13 @@ class MemoryStore:
             if draft.supersedes:
                 await supersede(writing, draft.supersedes, memory)
             await writing.execute_many(INSERT, draft.rows)
-            kept = await writing.fetch_one(
+            stored = await writing.fetch_one(
                 f"SELECT {COLUMNS} FROM memories WHERE project = ? AND user_id = ?"  # noqa: S608 - made of fixed words
                 " AND digest = ? AND state = 'active'",
                 (memory.project or "", memory.user_id or "", draft.rows[0][DIGEST]),
             )
-        assert kept is not None
-        return memory_of(kept)
+        assert stored is not None
+        return memory_of(stored)
 
     async def deliver(self) -> int:
         """Store what waits for the server; ``StoreGone`` if something does and it is away."""

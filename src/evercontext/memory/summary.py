@@ -49,7 +49,7 @@ def summarise(messages: Sequence[Message], longest: int = LONGEST) -> str:
 
 
 def _sentences(messages: Sequence[Message]) -> list[_Sentence]:
-    found: list[_Sentence] = []
+    sentences: list[_Sentence] = []
     for message in messages:
         if message.role not in ("user", "assistant"):
             continue
@@ -58,15 +58,17 @@ def _sentences(messages: Sequence[Message]) -> list[_Sentence]:
             terms = count_terms(fold(words))
             for term in STOP_WORDS & terms.keys():
                 del terms[term]
-            if terms and len(found) < _MOST_SENTENCES:
-                found.append(_Sentence(len(found), message.role, words, terms))
-    return found
+            if terms and len(sentences) < _MOST_SENTENCES:
+                sentences.append(_Sentence(len(sentences), message.role, words, terms))
+    return sentences
 
 
 def _edges(sentences: Sequence[_Sentence]) -> list[_Sentence]:
-    asked = next((one for one in sentences if one.speaker == "user"), None)
-    answered = next((one for one in reversed(sentences) if one.speaker == "assistant"), None)
-    return [one for one in (asked, answered) if one]
+    asked = next((sentence for sentence in sentences if sentence.speaker == "user"), None)
+    answered = next(
+        (sentence for sentence in reversed(sentences) if sentence.speaker == "assistant"), None
+    )
+    return [sentence for sentence in (asked, answered) if sentence]
 
 
 def _worth(sentence: _Sentence, common: Counter[str]) -> float:

@@ -114,13 +114,13 @@ class _Door:
     async def recall(self, arguments: Arguments, caller: Caller) -> ToolResult:
         who = caller.principal
         project = who.project or await self._project()
-        wanted = RetrievalOptions(arguments.get("limit", 5), who.user, project)
-        found = await self._retrieval.retrieve(arguments["query"], wanted)
-        if not found:
+        options = RetrievalOptions(arguments.get("limit", 5), who.user, project)
+        memories = await self._retrieval.retrieve(arguments["query"], options)
+        if not memories:
             return ToolResult("Nothing is remembered about that.", {"memories": []}, hits=0)
-        lines = [NOTE, *map(describe, found)]
-        data = {"memories": [as_json(one) for one in found]}
-        return ToolResult("\n".join(lines), data, hits=len(found))
+        lines = [NOTE, *map(describe, memories)]
+        data = {"memories": [as_json(one) for one in memories]}
+        return ToolResult("\n".join(lines), data, hits=len(memories))
 
     async def forget(self, arguments: Arguments, caller: Caller) -> ToolResult:
         who, id = caller.principal, arguments["id"]

@@ -1,4 +1,4 @@
-"""Memories that follow what they tell of: work that is taken back, a project that is renamed."""
+"""Update memories after the fact: work that was undone, a project that was renamed."""
 
 from __future__ import annotations
 
