@@ -21,7 +21,6 @@ from evercontext import settings as sources
 from evercontext import testing
 from evercontext.agent.planner import Planned
 from evercontext.app import EverContext
-from evercontext.app.plan_only import plan_task
 from evercontext.errors import EverContextError
 
 TASK = "Add a function that greets a user by name, and a test for it"
@@ -46,7 +45,7 @@ async def plan_once(folder: Path, model: str, *, cache: bool) -> Planned:
     environment = {"EC_HOME": str(folder / "home")}
     settings = sources.load({"root": str(folder / "project"), **flags}, environment=environment)
     async with EverContext.open(settings) as app:
-        return await plan_task(app, TASK)
+        return await app.plan_task(TASK)
 
 
 async def repeat(folder: Path, model: str | None, times: int, *, cache: bool) -> list[str]:

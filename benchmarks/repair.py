@@ -29,7 +29,7 @@ from tests.agent.repair.samples import SEEN, Sample
 from tests.agent.repair.trial import Trial, broken, contents, lay_out, try_out
 
 from evercontext import testing
-from evercontext.app.mending import mend_project
+from evercontext.agent.project_repair import repair_project
 from evercontext.domain.event import Event, RepairAttempt
 
 MOVES = 2
@@ -48,7 +48,7 @@ async def is_sound(sample: Sample, folder: Path) -> bool:
     place = folder / "sound" / re.sub(r"\W+", "-", sample.name)
     lay_out(place / "project", dict(sample.files))
     async with testing.house(place, lint_cmd="true", **sample.settings) as app:
-        found = (await mend_project(app, trace_id="sound", dry=True)).before
+        found = (await repair_project(app, trace_id="sound", dry=True)).before
     if found.verdict != "verified":
         print(f"{sample.name} is not sound: {found.failures[:1]}")
     return found.verdict == "verified"

@@ -34,17 +34,18 @@ TESTED_THROUGH = {
     "agent/judgement.py": "agent/test_task.py",
     "agent/loop.py": "agent/test_task.py",
     "agent/repetition.py": "agent/test_task.py",
-    "app/baseline.py": "journeys/test_red_before.py",
-    "app/calibrations.py": "app/test_house.py",
-    "app/equipment.py": "app/test_house.py",
-    "app/file_rules.py": "journeys/test_one_policy.py",
-    "app/judging.py": "cli/test_evaluate.py",
-    "app/models.py": "app/test_house.py",
-    "app/redaction.py": "journeys/test_secrets.py",
-    "app/routing.py": "server/router/test_http.py",
-    "app/setup.py": "cli/test_setup.py",
-    "app/undoing.py": "server/console/test_runs.py",
-    "app/trace_index.py": "app/test_house.py",
+    "agent/plan_only.py": "agent/test_planning.py",
+    "agent/project.py": "app/test_application.py",
+    "context/calibrations.py": "app/test_application.py",
+    "app/tools.py": "app/test_application.py",
+    "files/project_policy.py": "journeys/test_one_policy.py",
+    "app/evaluation.py": "cli/test_evaluate.py",
+    "app/models.py": "app/test_application.py",
+    "events/known_secrets.py": "journeys/test_secrets.py",
+    "app/catalog.py": "server/router/test_http.py",
+    "models/setup.py": "cli/test_setup.py",
+    "agent/undo.py": "server/console/test_runs.py",
+    "events/trace_index.py": "app/test_application.py",
     "catalog/validation.py": "hostile/test_servers.py",
     "catalog/backend.py": "hostile/test_servers.py",
     "catalog/entry.py": "catalog/test_search.py",
@@ -159,7 +160,7 @@ OPENERS = {
         server/console/assets.py storage/migrate.py
     """,
     "our own files, in the user's home folder": """
-        app/resumption.py catalog/server_log.py catalog/server_state.py evaluation/versions.py
+        agent/resumption.py catalog/server_log.py catalog/server_state.py evaluation/versions.py
         events/log_index.py events/log.py events/log_reader.py models/embedded/openmp.py
         models/embedded/registry.py models/embedded/weights.py models/vendors/private_home.py
         storage/sqlite_connection.py
@@ -435,7 +436,7 @@ def test_file_policies_are_made_in_one_place() -> None:
         if isinstance(node, ast.Name | ast.alias)
         and (node.id if isinstance(node, ast.Name) else node.name) in makers
     }
-    assert making == {"app/file_rules.py", "files/policy.py"}
+    assert making == {"files/project_policy.py", "files/policy.py"}
 
 
 def test_only_the_package_files_opens_the_users_tree() -> None:

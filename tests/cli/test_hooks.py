@@ -9,13 +9,13 @@ import pytest
 
 from evercontext.agent.hooked import MOST_STOPS
 from evercontext.app import EverContext
-from evercontext.app.hooking import MOST_OUTPUT
 from evercontext.domain.event import Diff, Event, HookRan, Notice
 from evercontext.domain.tool import Mode
 from evercontext.events.log_reader import read, segments
 from evercontext.process.sandbox import Layer, choose
 from evercontext.settings import load
 from evercontext.tools.approval_gate import Gate, ask_for_writes
+from evercontext.workspace.hook_commands import MOST_OUTPUT
 from tests.cli.command import evercontext, home
 from tests.journeys.story import call, script, write
 

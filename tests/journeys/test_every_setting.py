@@ -41,7 +41,7 @@ if os.environ.get("READS"):
     _begin()
 """
 LOOKING_ON = ("dataclasses", "evercontext.settings", "evercontext.cli.config",
-              "evercontext.cli.checkup", "evercontext.app.redaction")  # fmt: skip
+              "evercontext.cli.checkup", "evercontext.events.known_secrets")  # fmt: skip
 """Modules that read settings to copy, list or mask them: that is no use of a setting."""
 
 ASSEMBLE = """

@@ -14,7 +14,7 @@ import pytest
 
 from evercontext import testing
 from evercontext.agent.plan import validate
-from evercontext.app.planning import PlanChoice
+from evercontext.agent.planning import PlanChoice
 from evercontext.domain.event import Diff, Event
 from evercontext.process.sandbox import Layer, choose
 from tests.cli.command import EVERCONTEXT, evercontext

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from evercontext.agent import compaction
 from evercontext.agent.briefing import Surroundings, brief, part_in
@@ -18,6 +18,7 @@ from evercontext.agent.loop import Price, no_price
 from evercontext.agent.planner import MakePlan, no_planner
 from evercontext.agent.task import TaskReport, TaskRun, new_trace_id
 from evercontext.agent.verify import Repair, Verify, no_checks, no_repair
+from evercontext.context.memory_service import MemoryService, OnReply
 from evercontext.context.window import Window, describe
 from evercontext.domain.event import Compacted, Notice, Spent
 from evercontext.domain.message import Message
@@ -33,32 +34,6 @@ from evercontext.tools.approval_gate import Gate
 from evercontext.tools.toolbox import Toolbox
 
 Look = Callable[[Caller], Awaitable[Surroundings]]
-Heard = Callable[[Reply], Awaitable[None]]
-"""Told of a model's answer that is no turn, for what it cost."""
-
-
-class Recollects(Protocol):
-    """What is remembered beyond this conversation."""
-
-    async def remind(self, text: str, caller: Caller) -> Message | None:
-        """Return memories that bear on a message, labelled as data."""
-        ...
-
-    async def keep(self, text: str, report: TaskReport, caller: Caller) -> None:
-        """Keep what came of it."""
-        ...
-
-    def grow(self, session_id: str, model: Model, window: Window, heard: Heard) -> None:
-        """Renew the session's summary in the background, once it has grown."""
-        ...
-
-    async def settle(self, session_id: str | None = None) -> None:
-        """Give up what goes on in the background."""
-        ...
-
-    async def close(self, session: Session, model: Model, window: Window, heard: Heard) -> None:
-        """Keep what the session was about; ``model`` may be asked for it."""
-        ...
 
 
 @dataclass(slots=True)
@@ -78,7 +53,7 @@ class Conversation:
     price: Price = no_price
     verify: Verify = no_checks
     repair: Repair = no_repair
-    memory: Recollects | None = None
+    memory: MemoryService | None = None
     mode: Mode = Mode.AGENT
     principal: Principal = field(default_factory=Principal)
     history: list[Message] = field(default_factory=list)
@@ -143,7 +118,7 @@ class Conversation:
         self.spent_usd += report.final.cost_usd or 0.0
         self.spent_tokens += report.final.input_tokens + report.final.output_tokens
         if self.memory:
-            await self.memory.keep(text, report, caller)
+            await self.memory.keep(text, report.final, caller)
             heard = self._spender("summary", trace_id)
             self.memory.grow(self.session.id, self.model, self.window, heard)
         return report
@@ -230,7 +205,7 @@ class Conversation:
         await self.sessions.end(self.session.id)
         await self.model.aclose()
 
-    def _spender(self, purpose: str, trace_id: str) -> Heard:
+    def _spender(self, purpose: str, trace_id: str) -> OnReply:
         """Counts what is asked besides the turns with what they cost."""
         model = self.model.info.bare_name
 

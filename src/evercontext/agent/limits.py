@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from evercontext.domain.event import Limit
 from evercontext.domain.model import Usage
 from evercontext.errors import LimitReached
+from evercontext.settings import Settings
 
 _FIX = {
     "turns": "--max-turns",
@@ -25,6 +26,16 @@ class Limits:
     seconds: float = 1800.0
     tokens: int = 0
     usd: float = 0.0
+
+
+def limits_of(settings: Settings) -> Limits:
+    """Return the limits that the settings give a task."""
+    return Limits(
+        turns=settings.max_turns,
+        seconds=settings.timeout,
+        tokens=settings.max_tokens,
+        usd=settings.max_budget_usd,
+    )
 
 
 class LimitHit(LimitReached):

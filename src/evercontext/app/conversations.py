@@ -1,50 +1,53 @@
-"""Opening conversations: new ones, the last one, one by its id, or a copy of one."""
+"""Open conversations: new ones, the last one, one by its id, or a copy of one."""
 
 from __future__ import annotations
 
 from evercontext.agent.conversation import Conversation
+from evercontext.agent.limits import limits_of
+from evercontext.agent.project import ESSENTIAL_TOOLS
 from evercontext.agent.todo import todo_tool
-from evercontext.app.calibrations import Calibrations
-from evercontext.app.equipment import ESSENTIAL
-from evercontext.app.house import EverContext, limits
+from evercontext.app.application import EverContext
 from evercontext.app.models import open_model
-from evercontext.app.prices import price
+from evercontext.context.calibrations import Calibrations
 from evercontext.domain.event import Notice
 from evercontext.domain.model import Model
 from evercontext.domain.tool import Mode
 from evercontext.errors import ModelProblem, StoreGone, UsageError
 from evercontext.memory.session_search import look_back_tool
 from evercontext.memory.sessions import Session
+from evercontext.models.prices import price
 
 
 async def past_sessions(
     app: EverContext, limit: int = 20, *, everywhere: bool = False
 ) -> list[Session]:
-    """The user's sessions here that hold anything, newest first; crashed ones are ended now."""
+    """Return the user's sessions with messages, newest first; end the crashed ones."""
     sessions, root, user_id = app.memory.sessions, app.settings.root, app.settings.user
     try:
         await sessions.repair()
         place = None if everywhere else root
-        found = await sessions.of_project(place, limit, user_id=user_id)
+        listed = await sessions.of_project(place, limit, user_id=user_id)
     except StoreGone:
-        # Those that were begun here meanwhile can be read; of none other can it be said.
-        found = await sessions.waiting_in(root, user_id=user_id)
-        if not any(session.messages for session in found):
+        # Without the database only the sessions that began on this machine can be read.
+        listed = await sessions.waiting_in(root, user_id=user_id)
+        if not any(session.messages for session in listed):
             raise
-    return [session for session in found if session.messages]
+    return [session for session in listed if session.messages]
 
 
-async def find_session(app: EverContext, wanted: str) -> Session:
-    """The session of this directory whose id begins so; ``last`` is the newest."""
-    found = await past_sessions(app, limit=10_000)
-    fitting = found[:1] if wanted == "last" else [s for s in found if s.id.startswith(wanted)]
-    if len(fitting) == 1:
-        return fitting[0]
-    if not fitting and (away := app.memory.away()):
-        raise StoreGone(f"{wanted} is not among the sessions kept here: {away.message}",
-                        fix=away.fix)  # fmt: skip
-    problem = "more than one session begins with" if fitting else "this directory has no session"
-    raise UsageError(f"{problem} {wanted}", fix="See `evercontext sessions list`")
+async def find_session(app: EverContext, prefix: str) -> Session:
+    """Return the session whose id begins with ``prefix``; ``last`` is the newest."""
+    sessions = await past_sessions(app, limit=10_000)
+    latest = prefix == "last"
+    matches = sessions[:1] if latest else [s for s in sessions if s.id.startswith(prefix)]
+    if len(matches) == 1:
+        return matches[0]
+    if not matches and (away := app.memory.away()):
+        raise StoreGone(
+            f"{prefix} is not among the sessions kept here: {away.message}", fix=away.fix
+        )
+    problem = "more than one session begins with" if matches else "this directory has no session"
+    raise UsageError(f"{problem} {prefix}", fix="See `evercontext sessions list`")
 
 
 async def open_conversation(
@@ -58,23 +61,23 @@ async def open_conversation(
 ) -> Conversation:
     """Open a conversation in the app's root; ``resume`` takes a session up again.
 
-    A session that was given a model of its own goes on with that, unless another is named. Where
-    none is, or its own cannot be opened, ``otherwise`` is taken, or the default: neither was chosen
-    for the session, so neither is kept with it.
+    A session that has a model of its own goes on with it, unless another is named. Without one, or
+    if it cannot be opened, ``otherwise`` or the default is used; neither was chosen for the
+    session, so neither is stored with it.
     """
     sessions, messages = app.memory.sessions, app.memory.messages
-    kept = await find_session(app, resume) if resume else None
-    own = kept.metadata.get("model") if kept and not model_name else None
-    model, problem = await _opened(app, own, model_name or otherwise)
+    stored = await find_session(app, resume) if resume else None
+    own = stored.metadata.get("model") if stored and not model_name else None
+    model, problem = await _open_session_model(app, own, model_name or otherwise)
     bare = model.info.bare_name
-    if kept and not fork:
-        await sessions.restore(kept.id, bare)
-        session = kept
+    if stored and not fork:
+        await sessions.restore(stored.id, bare)
+        session = stored
     else:
         session = await sessions.create(app.settings.root, bare, user_id=app.settings.user)
-        if kept:
-            await messages.copy(kept.id, session.id)
-            session = await sessions.adopt(session.id, kept)
+        if stored:
+            await messages.copy(stored.id, session.id)
+            session = await sessions.adopt(session.id, stored)
     chosen = own or (model.info.name if model_name else None)
     if chosen and session.metadata.get("model") != chosen:
         await sessions.set_metadata(session.id, "model", chosen)
@@ -90,22 +93,22 @@ async def open_conversation(
         messages=messages,
         look=app.surroundings,
         root=str(app.settings.root),
-        limits=limits(app.settings),
+        limits=limits_of(app.settings),
         price=price,
         memory=app.memory,
         mode=mode,
         principal=app.principal,
-        few=ESSENTIAL,
+        few=ESSENTIAL_TOOLS,
         problem=problem,
     )
     await conversation.load()
     return conversation
 
 
-async def _opened(
+async def _open_session_model(
     app: EverContext, own: str | None, otherwise: str | None
 ) -> tuple[Model, str | None]:
-    """The model of a session or another one, and why it is not its own."""
+    """Open the session's own model or another one; return why it is another."""
     if own is None:
         return await open_model(app.settings, otherwise), None
     try:

@@ -1,73 +1,74 @@
-"""Models, for those rooms that may not choose one themselves."""
+"""Open models for the packages that may not choose one themselves."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evercontext.domain.message import user
 from evercontext.domain.model import Model, Reply, Request, complete
-from evercontext.errors import ModelMistyped, ModelProblem
 from evercontext.models import load
-from evercontext.models.load import Available, Choice, VendorProgram
+from evercontext.models import setup as setup
+from evercontext.models.load import available as available_models
+from evercontext.models.load import canonical as canonical_name
+from evercontext.models.load import choose as choose_model
+from evercontext.models.load import chosen as chosen_model
+from evercontext.models.load import missing as missing_model
+from evercontext.models.load import mistyped as mistyped_model
+from evercontext.models.load import ollama_lack as ollama_lack
+from evercontext.models.load import programs as vendor_programs
+from evercontext.models.load import ready as open_model
+from evercontext.models.setup import Progress, Setup
 from evercontext.settings import Settings, process_environment
 
 if TYPE_CHECKING:
     from evercontext.models.vendor_cli import VendorCli
 
+__all__ = [
+    "Progress",
+    "Setup",
+    "available_models",
+    "canonical_name",
+    "choose_model",
+    "chosen_model",
+    "codex_judge_model",
+    "describe_model",
+    "missing_model",
+    "mistyped_model",
+    "ollama_lack",
+    "open_model",
+    "open_picking_model",
+    "pull_model",
+    "setup",
+    "test_model",
+    "vendor_programs",
+]
+
 _READ_ONLY = ("exec", "--sandbox", "read-only", "--skip-git-repo-check", "-")
 _NO_KEY = "not set"
-Progress = Callable[[int, int], None]
-"""Bytes so far, and bytes expected."""
-
-
-async def open_model(settings: Settings, name: str | None = None) -> Model:
-    """Open the named model, or the chosen one, with its retry and its fallbacks."""
-    return await load.ready(settings, name)
 
 
 async def describe_model(settings: Settings, name: str | None = None) -> Model:
-    """Open a model only to see what it is: nothing is sent, so no key is needed."""
-    asked = name or (await load.chosen(settings)).name
+    """Open a model only to read its description; no request is sent, so no key is needed."""
+    full_name = name or (await load.chosen(settings)).name
     keyless = replace(
         settings,
         openai_api_key=settings.openai_api_key or _NO_KEY,
         anthropic_api_key=settings.anthropic_api_key or _NO_KEY,
     )
-    return await load.load(asked, keyless)
+    return await load.load(full_name, keyless)
 
 
-async def chosen_model(settings: Settings) -> Choice:
-    """Say which model is used, and why; raises if none is set up."""
-    return await load.chosen(settings)
-
-
-async def choose_model(settings: Settings) -> Choice | None:
-    """Say which model would be used, and why; ``None`` if none is set up."""
-    return await load.choose(settings)
-
-
-async def available_models(settings: Settings) -> list[Available]:
-    """Every model that could be used from here, and what the others lack."""
-    return await load.available(settings)
-
-
-async def mistyped_model(name: str, settings: Settings) -> ModelMistyped | None:
-    """Return why a name is no model here, with the names nearest to it; ``None`` if it may be."""
-    return await load.mistyped(name, settings)
-
-
-async def ollama_lack(name: str, settings: Settings) -> ModelProblem | None:
-    """Return why a model of Ollama cannot be used now; ``None`` if it can, or is another's."""
-    return await load.ollama_lack(name, settings)
-
-
-def canonical_name(name: str) -> str:
-    """Return the full ``provider:model`` of a name as a user writes it."""
-    return load.canonical(name)
+async def open_picking_model(settings: Settings) -> Model | None:
+    """Open the model that picks tools for clients; ``None`` if no fitting one is set up."""
+    choice = await load.choose(settings)
+    name = settings.catalog_model or (choice.name if choice else "")
+    # The embedded model chooses badly among five tools, let alone forty.
+    if not name or (name.startswith("embedded:") and not settings.catalog_model):
+        return None
+    return await load.ready(settings, name)
 
 
 def codex_judge_model(settings: Settings) -> VendorCli:
@@ -84,15 +85,10 @@ def codex_judge_model(settings: Settings) -> VendorCli:
     )
 
 
-async def vendor_programs(settings: Settings) -> list[VendorProgram]:
-    """Return the vendors' programs that are installed here, with their versions."""
-    return await load.programs(settings)
-
-
 async def pull_model(
     name: str, settings: Settings, progress: Progress, *, source: Path | None = None
 ) -> tuple[Path, bool]:
-    """Bring an embedded model's file; return where it lies and whether it came just now."""
+    """Download an embedded model's file; return its path and whether it was downloaded now."""
     from evercontext.models.embedded import openmp, weights
     from evercontext.models.embedded.registry import Registry
 
@@ -104,7 +100,7 @@ async def pull_model(
 
 
 async def test_model(name: str, settings: Settings) -> Reply:
-    """Ask a model for one word; whatever is wrong with it shows here."""
+    """Ask a model for one word, so that every problem with it shows."""
     if problem := await load.mistyped(name, settings):
         raise problem
     model = await load.load(name, settings)

@@ -83,8 +83,7 @@ async def _git(settings: Settings) -> Check:
 
 async def _model(settings: Settings) -> Check:
     from evercontext.app import available_models
-    from evercontext.app.models import chosen_model, ollama_lack
-    from evercontext.app.setup import missing_model
+    from evercontext.app.models import chosen_model, missing_model, ollama_lack
 
     try:
         if problem := await missing_model(settings):
@@ -153,7 +152,7 @@ async def _home(settings: Settings) -> Check:
 
 async def _commands(settings: Settings) -> list[Check]:
     """What commands left that were cut off is put away first, so that the rest speaks of now."""
-    from evercontext.app.house import settle_commands
+    from evercontext.app.tools import settle_commands
 
     try:
         left = await settle_commands(settings)
@@ -248,7 +247,7 @@ async def _present_database(settings: Settings) -> Check:
 
 
 async def _root(settings: Settings) -> Check:
-    from evercontext.app.house import check_root
+    from evercontext.settings.directories import check_root
 
     root = settings.root
     try:

@@ -16,7 +16,7 @@ from evercontext.domain.outcome import Outcome
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:
-    from evercontext.app.preview import Layer, Preview
+    from evercontext.agent.request_preview import Layer, Preview
 
 
 @click.group("context")
@@ -37,10 +37,9 @@ def show(task: str, model: str | None, as_json: bool, **place: Any) -> int:
 
 async def _show(settings: Settings, task: str, model: str | None, as_json: bool) -> Outcome:
     from evercontext.app import EverContext
-    from evercontext.app.preview import preview
 
     async with EverContext.open(settings) as app:
-        found = await preview(app, task, model)
+        found = await app.preview(task, model)
     if as_json:
         print(
             json.dumps(

@@ -88,12 +88,12 @@ async def judge_all(
 ) -> Judged:
     """Judge each document, one after the other."""
     from evercontext.agent.task import new_trace_id
-    from evercontext.app.house import make_home
-    from evercontext.app.judging import open_judging
+    from evercontext.app.evaluation import open_evaluation
+    from evercontext.settings.directories import make_home
 
     make_home(settings.home)
     async with AsyncExitStack() as stack:
-        judging = await open_judging(settings, stack, "evaluate", judge)
+        judging = await open_evaluation(settings, stack, "evaluate", judge)
         for notice in judging.notices:
             print(f"warning: {one_line(notice)}", file=sys.stderr)
         found = []

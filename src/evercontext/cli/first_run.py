@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyBindings
     from prompt_toolkit.layout.processors import Processor
 
-    from evercontext.app.setup import Setup
+    from evercontext.app.models import Setup
 
 _NAMES = {"openai": "OpenAI", "anthropic": "Anthropic"}
 _PAGES = {
@@ -43,7 +43,7 @@ async def with_model(load: Load, *, may_ask: bool = True) -> Settings:
 
     Raises what is missing if nobody can be asked, or if nothing was chosen.
     """
-    from evercontext.app.setup import missing_model
+    from evercontext.app.models import missing_model
 
     settings = load()
     problem = await missing_model(settings)
@@ -63,13 +63,13 @@ async def with_model(load: Load, *, may_ask: bool = True) -> Settings:
 
 async def ask(load: Load) -> bool:
     """Ask until a model is set up or the person leaves; tell whether one is."""
-    from evercontext.app.setup import look
+    from evercontext.app.models import setup
 
     settings = load()
     screen = Screen(sys.stderr, no_color=settings.no_color)
     dialogue = _Dialogue(screen, load)
     while True:
-        state = await look(load())
+        state = await setup.read_setup(load())
         _show_menu(screen, state, settings)
         choice = await dialogue.choice("Number, or Enter to leave: ", 4, _WORDS)
         if choice is None:
@@ -128,7 +128,7 @@ def _about_ollama(models: tuple[str, ...] | None, endpoint: str) -> str:
 
 async def fetch_small_model(settings: Settings, screen: Screen, *, quiet: bool = False) -> None:
     """Bring the small model and, where it is missing, its runtime; then use it."""
-    from evercontext.app import pull_model, setup
+    from evercontext.app.models import pull_model, setup
 
     if not setup.has_runtime():
         meter = silent if quiet else DownloadMeter(screen, "its runtime")
@@ -163,7 +163,7 @@ class _Dialogue:
             return await self._take_key(provider)
 
     async def _take_key(self, provider: str) -> bool:
-        from evercontext.app.setup import check_key
+        from evercontext.app.models import setup
         from evercontext.settings import clean_key
 
         screen = self._screen
@@ -177,7 +177,7 @@ class _Dialogue:
             try:
                 key = clean_key(pasted)
                 screen.line(f"Asking {_NAMES[provider]} about the key {masked(key)}", "dim")
-                await check_key(provider, key, self._load())
+                await setup.check_key(provider, key, self._load())
             except (ConfigError, ModelAuthFailed) as refusal:
                 screen.line(screen.wrapped(_sentence(refusal.message)), "red")
                 continue
@@ -189,11 +189,11 @@ class _Dialogue:
             return self._store(provider, key)
 
     def _store(self, provider: str, key: str) -> bool:
-        from evercontext.app.setup import use_key
+        from evercontext.app.models import setup
 
         settings = self._load()
         try:
-            where = use_key(settings, provider, key)
+            where = setup.use_key(settings, provider, key)
         except EverContextError as problem:
             self._screen.line(one_line(str(problem)), "red")
             return False
@@ -205,7 +205,7 @@ class _Dialogue:
 
     async def ollama(self, state: Setup) -> bool:
         """Let the person choose among the models of the running Ollama."""
-        from evercontext.app.setup import use_ollama
+        from evercontext.app.models import setup
 
         screen = self._screen
         if not state.ollama:
@@ -225,12 +225,12 @@ class _Dialogue:
             choice = await self.choice("Number, or Enter to go back: ", len(state.ollama), names)
         if choice is None:
             return False
-        await use_ollama(self._load(), state.ollama[choice - 1])
+        await setup.use_ollama(self._load(), state.ollama[choice - 1])
         return self._used()
 
     async def small_model(self, state: Setup) -> bool:
         """Fetch the small model, and its runtime where it is missing, with consent."""
-        from evercontext.app.setup import has_runtime
+        from evercontext.app.models import setup
 
         screen = self._screen
         screen.line(
@@ -239,7 +239,7 @@ class _Dialogue:
                 " take it for a first try, and another model for work."
             )
         )
-        if not has_runtime():
+        if not setup.has_runtime():
             command = this_installation().hint("embedded")
             screen.line(f"It needs a runtime (about 100 MB): {command}")
             if not await self._agrees("Install it now?"):

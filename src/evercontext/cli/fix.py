@@ -17,9 +17,9 @@ from evercontext.domain.outcome import Outcome
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:
+    from evercontext.agent.project_repair import RepairReport
     from evercontext.agent.verify import Findings
     from evercontext.app import EverContext
-    from evercontext.app.mending import Mended
     from evercontext.workspace.failures.failure import Failure
 
 MOST_SHOWN = 20
@@ -60,9 +60,9 @@ def command(**given: Any) -> int:
 
 
 async def _fix(settings: Settings, dry: bool, as_json: bool) -> Outcome:
+    from evercontext.agent.project_repair import repair_project
     from evercontext.agent.task import new_trace_id
     from evercontext.app import EverContext
-    from evercontext.app.mending import mend_project
 
     err = Screen(sys.stderr, no_color=settings.no_color)
     moves: list[RepairAttempt] = []
@@ -70,7 +70,7 @@ async def _fix(settings: Settings, dry: bool, as_json: bool) -> Outcome:
         warn(app, err)
         stop = app.events.subscribe(lambda event: _show(event, moves, err))
         try:
-            done = await mend_project(app, trace_id=new_trace_id(), dry=dry)
+            done = await repair_project(app, trace_id=new_trace_id(), dry=dry)
         finally:
             stop()
         if as_json:
@@ -80,7 +80,7 @@ async def _fix(settings: Settings, dry: bool, as_json: bool) -> Outcome:
     return _outcome(done)
 
 
-def _outcome(done: Mended) -> Outcome:
+def _outcome(done: RepairReport) -> Outcome:
     verdicts = {"red": Outcome.RED, "not verified": Outcome.FAILED}
     return verdicts.get(done.after.verdict, Outcome.DONE)
 
@@ -98,7 +98,7 @@ def _show(event: Event, moves: list[RepairAttempt], err: Screen) -> None:
             err.line(err.wrapped(f"{level}: {one_line(text)}"), "yellow")
 
 
-async def _tell(done: Mended, app: EverContext, dry: bool, settings: Settings) -> None:
+async def _tell(done: RepairReport, app: EverContext, dry: bool, settings: Settings) -> None:
     out = Screen(sys.stdout, no_color=settings.no_color)
     if dry:
         await _propose(done, app, out)
@@ -120,7 +120,7 @@ def describe_failure(failure: Failure) -> str:
     return one_line(f"{where}: {failure.message.splitlines()[0][:200]}")
 
 
-def _summary(done: Mended) -> str:
+def _summary(done: RepairReport) -> str:
     from evercontext.domain.check_verdicts import FEWER
 
     if not done.before.wanted:
@@ -137,7 +137,7 @@ def _summary(done: Mended) -> str:
     return f"{said}, {FEWER} than before" if done.after.verdict == FEWER else said
 
 
-async def _propose(done: Mended, app: EverContext, out: Screen) -> None:
+async def _propose(done: RepairReport, app: EverContext, out: Screen) -> None:
     from evercontext.cli.render import painted_diff
     from evercontext.domain.tool import Caller, Door
     from evercontext.errors import EverContextError
@@ -155,7 +155,7 @@ async def _propose(done: Mended, app: EverContext, out: Screen) -> None:
                 out.line(line)
 
 
-def _object(done: Mended, moves: list[RepairAttempt], dry: bool) -> dict[str, Any]:
+def _object(done: RepairReport, moves: list[RepairAttempt], dry: bool) -> dict[str, Any]:
     import dataclasses
 
     return {

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import click
 
-from evercontext.cli.indexes import index_folder, opened_index, remote_index
+from evercontext.cli.indexes import index_folder, opened_index
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import root_option, settings_of
 from evercontext.cli.terminal import counted, one_line
@@ -88,12 +88,13 @@ async def _drain(settings: Settings) -> int:
 
 
 async def _announce(settings: Settings, url: str) -> int:
-    from evercontext.app.file_rules import agent_rules
+    from evercontext.app.index import open_remote_index
+    from evercontext.files.project_policy import agent_rules
     from evercontext.index.remote_ingest import announce
     from evercontext.index.walker import Walker
 
     walker = Walker(settings.root.resolve(), agent_rules(settings))
-    async with remote_index(settings, url) as remote:
+    async with open_remote_index(settings, url) as remote:
         sent = await announce(walker, await index_folder(settings), remote, str(uuid.uuid4()))
     print(f"{sent} paths announced to {one_line(url)}")
     return 0

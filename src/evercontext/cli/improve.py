@@ -63,7 +63,7 @@ def command(
     Every version is kept under the home folder, the original as 00; evercontext undo takes the
     written file back.
     """
-    from evercontext.app.house import make_home
+    from evercontext.settings.directories import make_home
 
     if in_place and output:
         raise UsageError("--in-place and --output exclude each other")
@@ -104,7 +104,7 @@ class Job:
     def of(cls, settings: Settings, file: Path, target: Path) -> Job:
         """Read the document, and make sure that the result can be written before any work."""
         from evercontext.agent.task import new_trace_id
-        from evercontext.app.file_rules import document_rules
+        from evercontext.files.project_policy import document_rules
 
         raw = read_document(file)
         policy = document_rules(settings, 4 * LARGEST)
@@ -138,13 +138,13 @@ class Job:
 async def _improve(
     settings: Settings, job: Job, rubric: Rubric, judge: str | None, screen: Screen
 ) -> Improvement:
-    from evercontext.app.judging import open_judging
+    from evercontext.app.evaluation import open_evaluation
     from evercontext.app.models import open_model
     from evercontext.evaluation.improve import improve
     from evercontext.evaluation.writer import ModelWriter
 
     async with AsyncExitStack() as stack:
-        judging = await open_judging(settings, stack, "improve", judge)
+        judging = await open_evaluation(settings, stack, "improve", judge)
         for notice in judging.notices:
             screen.line(f"warning: {one_line(notice)}", "yellow")
         writer = await open_model(settings)

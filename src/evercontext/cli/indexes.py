@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,6 @@ from evercontext.cli.terminal import one_line
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:
-    from evercontext.index.remote import RemoteIndex
     from evercontext.index.search import CodeIndex
 
 
@@ -44,30 +42,8 @@ def show_progress(done: int, total: int) -> None:
         show_bar(done, total)
 
 
-@asynccontextmanager
-async def opened_index(settings: Settings) -> AsyncIterator[CodeIndex]:
-    """Open the index of the settings' root under the agent's policy."""
-    from evercontext.app.equipment import index_place, redactor
-    from evercontext.app.house import check_root
-    from evercontext.events.log import EventLog
+def opened_index(settings: Settings) -> AbstractAsyncContextManager[CodeIndex]:
+    """Open the code index of the settings' root, and print its warnings."""
+    from evercontext.app.index import open_index
 
-    check_root(settings)
-    events = EventLog(settings.traces, redactor(settings))
-    place = index_place(settings, events, _warn)
-    try:
-        yield await place()
-    finally:
-        await place.close()
-        events.close()
-
-
-@asynccontextmanager
-async def remote_index(settings: Settings, url: str) -> AsyncIterator[RemoteIndex]:
-    """The search server that ``EC_RAG_URL`` names."""
-    from evercontext.index.remote import RemoteIndex
-
-    remote = RemoteIndex(url, settings.token)
-    try:
-        yield remote
-    finally:
-        await remote.aclose()
+    return open_index(settings, _warn)

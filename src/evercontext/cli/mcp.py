@@ -74,8 +74,8 @@ def install(
 
     The change to its configuration file is shown before it is made.
     """
-    from evercontext.app.house import check_root
     from evercontext.cli import mcp_install
+    from evercontext.settings.directories import check_root
 
     settings = settings_of(root, allow_wide_root=allow_wide_root)
     check_root(settings)

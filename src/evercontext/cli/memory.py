@@ -19,13 +19,13 @@ from evercontext.domain.principal import user_name
 from evercontext.errors import NotFound, StoreGone, UsageError
 
 if TYPE_CHECKING:
-    from evercontext.app.recollection import Recollection
+    from evercontext.context.memory_service import MemoryService
     from evercontext.memory.memory_table import Memory
 
 _BATCH = 500
 NEAR = 0.05
 """What has less in common with the question is not worth a person's time."""
-Work = Callable[["Recollection", Screen, str | None], Awaitable[Outcome]]
+Work = Callable[["MemoryService", Screen, str | None], Awaitable[Outcome]]
 
 
 def _readable(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
@@ -66,7 +66,7 @@ def command() -> None:
 def add(content: str, replaces: str | None, user: str | None, as_json: bool, **place: Any) -> int:
     """Remember CONTENT."""
 
-    async def work(memory: Recollection, screen: Screen, user: str | None) -> Outcome:
+    async def work(memory: MemoryService, screen: Screen, user: str | None) -> Outcome:
         kept = await memory.memories.save_memory(
             content, MemoryType.LONGTERM, SourceType.DECISION,
             user_id=user, project=memory.project, supersedes=replaces, origin={"door": "cli"},
@@ -91,7 +91,7 @@ def search(
     if (query is None) != from_stdin:
         raise UsageError("say what to look for", fix="Give a QUERY, or --stdin")
 
-    async def work(memory: Recollection, screen: Screen, user: str | None) -> Outcome:
+    async def work(memory: MemoryService, screen: Screen, user: str | None) -> Outcome:
         least = 0.0 if from_stdin else NEAR
         wanted = RetrievalOptions(limit, user, memory.project, min_similarity=least)
         found = False
@@ -139,7 +139,7 @@ def _show(question: str, results: Any, as_json: bool, screen: Screen) -> None:
 def list_memories(limit: int, state: str, user: str | None, as_json: bool, **place: Any) -> int:
     """List memories, newest first."""
 
-    async def work(memory: Recollection, screen: Screen, user: str | None) -> Outcome:
+    async def work(memory: MemoryService, screen: Screen, user: str | None) -> Outcome:
         found = await memory.memories.list(
             user_id=user, project=memory.project, state=state, limit=limit
         )
@@ -171,7 +171,7 @@ def _row(memory: Memory) -> str:
 def forget(ids: tuple[str, ...], user: str | None, **place: Any) -> int:
     """Wipe the memories IDS for good; the beginning of an id is enough where it is the only one."""
 
-    async def work(memory: Recollection, screen: Screen, user: str | None) -> Outcome:
+    async def work(memory: MemoryService, screen: Screen, user: str | None) -> Outcome:
         whose = {"user_id": user, "project": memory.project}
         for id in ids:
             whole = await memory.memories.whole_id(id, **whose)
@@ -189,7 +189,7 @@ def forget(ids: tuple[str, ...], user: str | None, **place: Any) -> int:
 def export(user: str | None, **place: Any) -> int:
     """Print every memory as one JSON line, oldest first."""
 
-    async def work(memory: Recollection, screen: Screen, user: str | None) -> Outcome:
+    async def work(memory: MemoryService, screen: Screen, user: str | None) -> Outcome:
         async for one in memory.memories.export(user_id=user, project=memory.project):
             print(json.dumps(one, ensure_ascii=False))
         return Outcome.DONE
@@ -209,7 +209,7 @@ def import_memories(file: BinaryIO, user: str | None, **place: Any) -> int:
     no zone are taken for this machine's own; lines with a time that cannot be read are named.
     """
 
-    async def work(memory: Recollection, screen: Screen, user: str | None) -> Outcome:
+    async def work(memory: MemoryService, screen: Screen, user: str | None) -> Outcome:
         from evercontext.memory.jsonl_import import read_memories
 
         lines = _batches(read_memories(file, memory.project, user))
@@ -260,8 +260,9 @@ def _with_memory(work: Work, place: dict[str, Any], user: str | None) -> int:
     settings = settings_of(place["root"], allow_wide_root=place["allow_wide_root"])
 
     async def opened() -> Outcome:
-        from evercontext.app.house import check_root, make_home, redactor
-        from evercontext.app.recollection import Recollection
+        from evercontext.context.memory_service import MemoryService
+        from evercontext.events.known_secrets import redactor
+        from evercontext.settings.directories import check_root, make_home
         from evercontext.storage.opener import open_or_wait
 
         check_root(settings)
@@ -270,7 +271,7 @@ def _with_memory(work: Work, place: dict[str, Any], user: str | None) -> int:
         try:
             screen = Screen(sys.stdout, no_color=settings.no_color)
             clean = redactor(settings).masked
-            memory = Recollection.of(store, Path(settings.root), clean)
+            memory = MemoryService.of(store, Path(settings.root), clean)
             for warning in await memory.catch_up():
                 print(f"warning: {one_line(warning)}", file=sys.stderr)
             return await work(memory, screen, (settings.user if user is None else user) or None)

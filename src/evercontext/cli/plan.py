@@ -68,13 +68,12 @@ async def show_plan(text: str, settings: Settings, how: Showing) -> Outcome:
     """Make the plan and print it."""
     from evercontext.agent.task import new_trace_id
     from evercontext.app import EverContext
-    from evercontext.app.plan_only import plan_task
 
     trace_id, err = new_trace_id(), Screen(sys.stderr, no_color=settings.no_color)
     edit = editing(err) if how.edit else None
     async with EverContext.open(settings) as app:
         warn(app, err)
-        planned = await plan_task(app, text, trace_id=trace_id, edit=edit)
+        planned = await app.plan_task(text, trace_id=trace_id, edit=edit)
     plan = dataclasses.replace(planned.plan, task=planned.plan.task or text)
     document = json.dumps(plan.to_json(), indent=2, ensure_ascii=False)
     if how.output:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evercontext.app.resumption import Interrupted, take_up
+from evercontext.agent.resumption import Interrupted, take_up
 from evercontext.cli import traces
 from evercontext.cli.terminal import Screen, clip, local_time, one_line
 from evercontext.errors import NotFound, UsageError

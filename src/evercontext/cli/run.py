@@ -23,8 +23,8 @@ from evercontext.settings import Settings
 if TYPE_CHECKING:
     from evercontext.access.permissions import Permissions
     from evercontext.agent.plan import TaskPlan
+    from evercontext.agent.resumption import Interrupted
     from evercontext.app import EverContext
-    from evercontext.app.resumption import Interrupted
     from evercontext.tools.approval_gate import Ask
 
 
@@ -166,9 +166,9 @@ def _settings(given: dict[str, Any]) -> Settings:
 
 
 async def _run(order: _Order, load: Callable[[], Settings]) -> Outcome:
+    from evercontext.agent.planning import PlanChoice
     from evercontext.agent.task import new_trace_id
     from evercontext.app import EverContext
-    from evercontext.app.planning import PlanChoice
     from evercontext.cli.ask import asking_gate
     from evercontext.cli.first_run import with_model
     from evercontext.domain.tool import Mode
@@ -202,7 +202,7 @@ async def _run(order: _Order, load: Callable[[], Settings]) -> Outcome:
 
 
 def _interrupted(prefix: str, settings: Settings, err: Screen) -> Interrupted:
-    from evercontext.app.resumption import take_up
+    from evercontext.agent.resumption import take_up
     from evercontext.cli.resume import latest
     from evercontext.cli.traces import events_of
 
@@ -217,13 +217,13 @@ def _interrupted(prefix: str, settings: Settings, err: Screen) -> Interrupted:
 
 async def _everywhere(app: EverContext, ask: Ask, err: Screen, view: View) -> Ask:
     """Let an open web console answer too."""
-    from evercontext.app.asking import ask_everywhere
+    from evercontext.tools.console_approval import ask_everywhere
 
     def tell(text: str) -> None:
         view.pause()
         err.line(f"  {one_line(text)}", "bold")
 
-    return await ask_everywhere(app, ask, tell)
+    return await ask_everywhere(app.asking_place, ask, tell)
 
 
 async def _permissions(app: EverContext, ask: bool, err: Screen) -> Permissions:
@@ -249,7 +249,7 @@ def _view(settings: Settings, style: str, err: Screen, trace_id: str) -> View:
 
 def _without_secrets(app: EverContext, view: View, told: list[Final]) -> Callable[[Event], None]:
     # What a run prints ends up in the logs of somebody's CI.
-    from evercontext.app.redaction import redactor as redactor_of
+    from evercontext.events.known_secrets import redactor as redactor_of
 
     redactor = redactor_of(app.settings)
 

@@ -50,8 +50,8 @@ def show_history(
 
 
 async def _read(settings: Settings, files: Sequence[Path]) -> list[list[Record]]:
-    from evercontext.app.house import make_home
-    from evercontext.app.judging import open_history
+    from evercontext.app.evaluation import open_history
+    from evercontext.settings.directories import make_home
 
     make_home(settings.home)
     async with AsyncExitStack() as stack:

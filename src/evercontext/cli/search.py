@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evercontext.cli.indexes import opened_index, remote_index, show_progress
+from evercontext.cli.indexes import opened_index, show_progress
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, root_option, settings_of
 from evercontext.cli.terminal import Screen, one_line
@@ -137,7 +137,9 @@ class _Asked:
     async def _answerer(self, *, patient: bool) -> AsyncIterator[_Answerer]:
         """Who answers: the index here, or the server that ``EC_RAG_URL`` names."""
         if self._settings.rag_url:
-            async with remote_index(self._settings, self._settings.rag_url) as remote:
+            from evercontext.app.index import open_remote_index
+
+            async with open_remote_index(self._settings, self._settings.rag_url) as remote:
                 yield partial(self._asked_there, remote)
             return
         async with opened_index(self._settings) as index:

@@ -16,7 +16,7 @@ from evercontext.settings import STORED, Settings
 from evercontext.settings.installation import this_installation
 
 if TYPE_CHECKING:
-    from evercontext.app.setup import Setup
+    from evercontext.app.models import Setup
 
 _LONGEST_KEY = 4_096
 _PROVIDER = click.Choice(list(STORED))
@@ -71,7 +71,7 @@ def _check(given: dict[str, Any]) -> None:
 
 
 async def _set_up(given: dict[str, Any], as_json: bool) -> None:
-    from evercontext.app.setup import look
+    from evercontext.app.models import setup
 
     settings = settings_of()
     said = await _act(given, settings, as_json)
@@ -85,7 +85,7 @@ async def _set_up(given: dict[str, Any], as_json: bool) -> None:
             )
         await ask(settings_of)
         return
-    state = await look(settings_of())
+    state = await setup.read_setup(settings_of())
     if as_json:
         print(json.dumps(_as_object(state, said), indent=2, ensure_ascii=False))
         return
@@ -94,7 +94,7 @@ async def _set_up(given: dict[str, Any], as_json: bool) -> None:
 
 async def _act(given: dict[str, Any], settings: Settings, as_json: bool) -> str | None:
     """Do what the flags say; return what was done, or ``None`` if they say nothing."""
-    from evercontext.app import setup
+    from evercontext.app.models import setup
 
     if given["provider"]:
         return await _use_key(given, settings)
@@ -112,7 +112,7 @@ async def _act(given: dict[str, Any], settings: Settings, as_json: bool) -> str 
 
 
 async def _use_key(given: dict[str, Any], settings: Settings) -> str:
-    from evercontext.app import setup
+    from evercontext.app.models import setup
 
     provider = given["provider"]
     if not given["key_stdin"]:

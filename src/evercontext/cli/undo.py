@@ -52,8 +52,8 @@ def command(
 
 
 async def _list(settings: Settings, as_json: bool) -> Outcome:
+    from evercontext.agent.undo import journal_of
     from evercontext.app import EverContext
-    from evercontext.app.undoing import journal_of
     from evercontext.workspace.checkpoints import list_traces
 
     async with EverContext.open(settings) as app:
@@ -79,8 +79,8 @@ def _row(trace: Trace) -> str:
 async def _undo(
     settings: Settings, prefix: str | None, how: tuple[bool, bool], as_json: bool
 ) -> Outcome:
+    from evercontext.agent.undo import journal_of, undo_task
     from evercontext.app import EverContext
-    from evercontext.app.undoing import journal_of, undo_task
     from evercontext.workspace.checkpoints import list_traces
 
     async with EverContext.open(settings) as app:

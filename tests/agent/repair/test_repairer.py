@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from evercontext import testing
+from evercontext.agent.project_repair import checks_and_repair
 from evercontext.agent.task import TaskReport
 from evercontext.app.conversations import open_conversation
-from evercontext.app.mending import checked_and_mended
 from evercontext.domain.event import Approval, Body, Event, Notice, RepairAttempt, Verification
 from evercontext.domain.outcome import Outcome
 from evercontext.events.kpi import compute
@@ -377,7 +377,7 @@ async def test_a_conversation_mends_too_where_that_is_wanted(tmp_path: Path) -> 
     flags = {"test_cmd": UNITTEST, "model_name": name, "repair": True}
     async with testing.house(tmp_path, **flags) as app:
         talk = await open_conversation(app)
-        talk.verify, talk.repair = checked_and_mended(
+        talk.verify, talk.repair = checks_and_repair(
             app.checks(detect=True), app.settings, app.workspace, by_default=False, tiny=False
         )
         report = await talk.turn("add a total")

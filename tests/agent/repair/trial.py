@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evercontext import testing
-from evercontext.app.mending import Mended, mend_project
+from evercontext.agent.project_repair import RepairReport, repair_project
 from evercontext.domain.event import Event, RepairAttempt
 from tests.agent.repair.mutations import Mutation
 from tests.agent.repair.samples import Sample
@@ -79,7 +79,7 @@ async def try_out(folder: Path, sample: Sample, mutation: Mutation, seed: int) -
 
         async with testing.house(place, **flags_of(sample, mutation)) as app:
             app.events.subscribe(note)
-            done = await mend_project(app, trace_id=f"trial-{number}")
+            done = await repair_project(app, trace_id=f"trial-{number}")
         if done.before.verdict == "red":
             same = contents(place / "project", files) == files
             return _judged(sample, mutation, done, moves, same)
@@ -87,7 +87,7 @@ async def try_out(folder: Path, sample: Sample, mutation: Mutation, seed: int) -
 
 
 def _judged(
-    sample: Sample, mutation: Mutation, done: Mended, moves: list[RepairAttempt], same: bool
+    sample: Sample, mutation: Mutation, done: RepairReport, moves: list[RepairAttempt], same: bool
 ) -> Trial:
     before, after = ({f.key for f in found.failures} for found in (done.before, done.after))
     said = done.before.failures[0].message.splitlines()[0] if done.before.failures else ""

@@ -10,7 +10,7 @@ from evercontext.server.console.event_feed import EventFeed
 from evercontext.server.console.kpi_history import KpiHistory
 from evercontext.server.console.request import ConsoleRoute
 from evercontext.server.console.stream import StreamReader, frame
-from tests.app.test_house import configured
+from tests.app.test_application import configured
 
 
 async def test_whoever_waits_is_woken_by_another_process_line(tmp_path: Path) -> None:

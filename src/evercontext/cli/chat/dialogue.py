@@ -64,7 +64,7 @@ class Dialogue:
 
     async def carry_out(self, text: str, plan: TaskPlan) -> None:
         """Let the model do a plan, task by task, in this conversation."""
-        from evercontext.app.planning import given
+        from evercontext.agent.planning import given
 
         report = await self.talk.turn(text, self.gate, given(plan))
         self.outcome = report.outcome

@@ -100,8 +100,8 @@ async def _chat(given: dict[str, Any]) -> Outcome:
 
 
 async def _conversation(app: EverContext, given: dict[str, Any]) -> Conversation:
+    from evercontext.agent.project_repair import checks_and_repair
     from evercontext.app.conversations import open_conversation
-    from evercontext.app.mending import checked_and_mended
     from evercontext.domain.tool import Mode
 
     talk = await open_conversation(
@@ -112,18 +112,18 @@ async def _conversation(app: EverContext, given: dict[str, Any]) -> Conversation
         mode=Mode.PLAN if given["plan"] else Mode.AGENT,
     )
     checks = app.checks(detect=bool(app.settings.auto_test))
-    talk.verify, talk.repair = checked_and_mended(
+    talk.verify, talk.repair = checks_and_repair(
         checks, app.settings, app.workspace, by_default=False, tiny=talk.model.info.tiny
     )
     return talk
 
 
 async def _talk(dialogue: Dialogue) -> Outcome:
-    from evercontext.app.asking import ask_everywhere
     from evercontext.cli.chat.asking import ChatAsk
     from evercontext.cli.chat.view import ChatView
     from evercontext.cli.chat.words import obey
     from evercontext.tools.approval_gate import Ask, Gate, nobody
+    from evercontext.tools.console_approval import ask_everywhere
 
     await _greet(dialogue)
     dialogue.keyboard = keyboard = _keyboard(dialogue)
@@ -131,7 +131,9 @@ async def _talk(dialogue: Dialogue) -> Outcome:
     here = ChatAsk(keyboard, dialogue.screen, view, dialogue.permissions, dialogue.stored)
     ask: Ask = nobody
     if keyboard.interactive:
-        ask = await ask_everywhere(dialogue.app, here, lambda text: _told(dialogue, text))
+        ask = await ask_everywhere(
+            dialogue.app.asking_place, here, lambda text: _told(dialogue, text)
+        )
     dialogue.gate = Gate(dialogue.permissions, ask)
     stop = dialogue.app.events.subscribe(_without_secrets(dialogue.app, view))
     try:
@@ -226,8 +228,8 @@ def _editor(dialogue: Dialogue) -> Keyboard:
 
 
 def _without_secrets(app: EverContext, view: Callable[[Any], None]) -> Callable[[Any], None]:
-    from evercontext.app.redaction import redactor as redactor_of
     from evercontext.domain.event import Event
+    from evercontext.events.known_secrets import redactor as redactor_of
 
     redactor = redactor_of(app.settings)
     return lambda event: view(Event.from_json(redactor.value(event.to_json())))

@@ -160,7 +160,7 @@ async def rewind(dialogue: Dialogue, given: str) -> None:
 
 
 async def _restore(dialogue: Dialogue, traces: list[str]) -> None:
-    from evercontext.app.undoing import journal_of, undo_task
+    from evercontext.agent.undo import journal_of, undo_task
     from evercontext.workspace.checkpoints import list_traces
 
     if dialogue.talk.mode is Mode.PLAN:

@@ -39,11 +39,10 @@ async def tasks(dialogue: Dialogue, given: str) -> None:
 async def _plan(dialogue: Dialogue, given: str) -> TaskPlan:
     if given.endswith(".json"):
         return read_plan(given)
-    from evercontext.app.plan_only import plan_task
 
     dialogue.keyboard.show("… planning")
     model = dialogue.talk.model.info.name
-    planned = await plan_task(dialogue.app, given, model_name=model)
+    planned = await dialogue.app.plan_task(given, model_name=model)
     dialogue.screen.line(f"plan ({one_line(planned.source)})", "bold")
     return dataclasses.replace(planned.plan, task=planned.plan.task or given)
 

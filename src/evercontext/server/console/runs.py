@@ -7,7 +7,7 @@ import os
 from functools import lru_cache
 from typing import Any
 
-from evercontext.app.undoing import undo_task, undoable
+from evercontext.agent.undo import undo_task, undoable
 from evercontext.domain.tool import Door
 from evercontext.errors import NotFound
 from evercontext.events.log_index import Ledger, Run

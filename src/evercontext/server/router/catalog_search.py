@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from evercontext.app.picking import Picker
 from evercontext.catalog.entry import Card, read_card
+from evercontext.catalog.picker import Picker
 from evercontext.catalog.provider import LocalSearch, Results
 from evercontext.catalog.tools import DEFAULT_RESULTS, MOST_QUERIES, MOST_RESULTS
 from evercontext.errors import BadRequest, EverContextError, ServerProblem, Unauthorized

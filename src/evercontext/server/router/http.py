@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing
+from functools import partial
 from typing import Any
 
 from evercontext.access.access_tokens import Tokens
 from evercontext.access.router_projects import Projects
 from evercontext.app import EverContext
-from evercontext.app.picking import Picker
+from evercontext.app.models import open_picking_model
+from evercontext.catalog.picker import Picker
 from evercontext.domain.caller_scope import Hear
 from evercontext.domain.error_codes import JSON_RPC_UNAUTHORIZED, json_rpc_code
 from evercontext.domain.event import Audit
@@ -214,7 +216,9 @@ async def open_router(app: EverContext) -> AsyncIterator[Listener]:
         stack.enter_context(announced(settings.home, [bound.getsockname()[1]]))
         addresses = Addresses.of(settings.host, bound.getsockname()[1], settings.allowed_hosts)
         models = await stack.enter_async_context(AsyncExitStack())
-        bounded: App = Bounded(Router(app, Picker(settings, models)), LARGEST_BODY)
+        bounded: App = Bounded(
+            Router(app, Picker(partial(open_picking_model, settings), models)), LARGEST_BODY
+        )
         guarded = Guarded(bounded, addresses, None, frozenset())
         door = Audited(guarded, app.events, Metrics())
         yield Listener(door, bound, connection_class(app.events, token=not settings.router_open))

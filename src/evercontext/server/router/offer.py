@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from evercontext.access.router_projects import Projects
 from evercontext.app import EverContext
-from evercontext.app.routing import cloud_of, strategy_in
+from evercontext.app.catalog import cloud_of, strategy_in
 from evercontext.catalog.entry import Card
 from evercontext.catalog.resources import Shelves
 from evercontext.catalog.tools import EXECUTE, META, Catalog

@@ -12,7 +12,7 @@ from typing import Any
 
 from evercontext.access.router_projects import Projects
 from evercontext.app import EverContext
-from evercontext.app.routing import scope_at
+from evercontext.app.catalog import scope_at
 from evercontext.domain.caller_scope import Hear
 from evercontext.domain.caller_scope import Scope as Sight
 from evercontext.domain.error_codes import json_rpc_code

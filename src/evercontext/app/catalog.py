@@ -1,0 +1,88 @@
+"""Open the tool catalog: its servers, their scope, and the search for tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from evercontext.access.router_projects import Projects
+from evercontext.catalog.backend import Surroundings
+from evercontext.catalog.cloud import CloudSearch
+from evercontext.catalog.server_table import ServerTable
+from evercontext.catalog.servers import Servers
+from evercontext.catalog.tools import Catalog, StrategyOf
+from evercontext.domain.caller_scope import Scope
+from evercontext.domain.event import Notice
+from evercontext.domain.tool import Caller
+from evercontext.errors import StoreGone
+from evercontext.events.log import EventLog
+from evercontext.settings import Settings, process_environment
+from evercontext.storage.store import Store
+
+Learn = Callable[[list[str]], None]
+"""Receives the credentials of servers, so that no log shows them."""
+
+
+def ignore_secrets(secrets: list[str]) -> None:
+    """Ignore credentials where no log is written."""
+
+
+def open_catalog(
+    settings: Settings, store: Store, events: EventLog, on_secrets: Learn = ignore_secrets
+) -> Catalog:
+    """Open the catalog for the project that is bound to this root."""
+    projects = Projects(store)
+
+    async def scope_of(caller: Caller) -> Scope:
+        return await scope_at(settings, projects)
+
+    servers = open_servers(settings, store, events, on_secrets)
+    return Catalog(servers, scope_of, strategy_in(projects), cloud_of(settings))
+
+
+async def scope_at(settings: Settings, projects: Projects) -> Scope:
+    """Return the scope of the project that is bound to this root."""
+    bound = await projects.of_directory(settings.root.resolve())
+    return Scope(bound.id if bound else None)
+
+
+def cloud_of(settings: Settings) -> CloudSearch | None:
+    """Return the external search, if one is configured."""
+    url = settings.catalog_url
+    return CloudSearch(url, settings.catalog_token) if url else None
+
+
+def open_servers(
+    settings: Settings, store: Store, events: EventLog, on_secrets: Learn = ignore_secrets
+) -> Servers:
+    """Return the servers of the store; none is started yet."""
+
+    def report_held(server: str, tools: list[str]) -> None:
+        names = ", ".join(tools)
+        text = f"server {server} changed its tools {names}: held until approved"
+        fix = f"evercontext servers approve {server}"
+        events.emit(Notice(level="warning", text=f"{text}. See: {fix}"), trace_id="catalog")
+
+    around = Surroundings(
+        process_environment(), settings.root, settings.home / "servers", report_held, on_secrets
+    )
+    return Servers(ServerTable(store), around)
+
+
+def strategy_in(projects: Projects) -> StrategyOf:
+    """Return what chooses the search strategy: the project's, or the best one without a project."""
+
+    async def strategy_of(scope: Scope) -> str | None:
+        if not scope.project:
+            return "hybrid"
+        strategies = {project.id: project.optimization for project in await projects.all()}
+        return strategies.get(scope.project, "hybrid")
+
+    return strategy_of
+
+
+async def has_servers(catalog: Catalog) -> bool:
+    """Tell whether outside servers are known; an unreachable database counts as none."""
+    try:
+        return bool(await catalog.servers.table.all())
+    except StoreGone:
+        return False
