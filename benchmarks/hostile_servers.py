@@ -57,11 +57,11 @@ def peak() -> float:
 async def calls(backend: Backend, until: asyncio.Event | float) -> float:
     """Call the neighbour again and again; return the 95th percentile in milliseconds."""
     times: list[float] = []
-    card = (await backend.cards())[0]
+    entry = (await backend.entries())[0]
     ends = time.monotonic() + until if isinstance(until, float) else None
     while (time.monotonic() < ends) if ends else not until.is_set():
         started = time.perf_counter()
-        await backend.call(card, {"text": "x"})
+        await backend.call(entry, {"text": "x"})
         times.append(1000 * (time.perf_counter() - started))
         await asyncio.sleep(0.002)
     return sorted(times)[int(0.95 * (len(times) - 1))]
@@ -75,9 +75,9 @@ async def provoke(servers: Servers, backend: Backend, how: str, folder: Path) ->
         await backend.close()
         backend.next_try = 0.0
     try:
-        cards = await backend.cards()
-        if cards:
-            await backend.call(cards[0], {"text": "x"})
+        entries = await backend.entries()
+        if entries:
+            await backend.call(entries[0], {"text": "x"})
     except EverContextError as problem:
         return str(problem)
     if backend.held:
@@ -85,7 +85,7 @@ async def provoke(servers: Servers, backend: Backend, how: str, folder: Path) ->
     if backend.warnings:
         return backend.warnings[0]
     await asyncio.sleep(0.3)
-    odd = backend.wire.oddities if backend.wire else None
+    odd = backend.connection.unusable if backend.connection else None
     return str(odd)
 
 

@@ -20,6 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from evercontext.access.router_projects import Projects
 from evercontext.catalog.backend import Surroundings
 from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.catalog.servers import Scope, Servers
@@ -92,12 +93,10 @@ class House:
         for config in self._configs:
             await table.put(config)
         self.servers = Servers(table, Surroundings(process_environment(), self._folder))
-
-        async def scope_of(caller: Caller) -> Scope:
-            return Scope()
-
         self.events = EventLog(self._folder / "traces", Redactor([]))
-        self._box = Toolbox(Catalog(self.servers, scope_of).tools(), self.events)
+        self._box = Toolbox(
+            Catalog(self.servers, Projects(self.store), self._folder).tools(), self.events
+        )
         return self
 
     async def __aexit__(self, *_: object) -> None:

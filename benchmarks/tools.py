@@ -18,7 +18,7 @@ import re
 import subprocess
 import time
 
-from evercontext.catalog.entry import read_card
+from evercontext.catalog.entry import read_entry
 from evercontext.catalog.search import Strategy, ToolSearch
 
 THEIRS = """
@@ -44,12 +44,12 @@ asyncio.run(main())
 
 
 def ours(tools, queries, strategy):
-    search = ToolSearch([read_card(tool) for tool in tools], strategy)
+    search = ToolSearch([read_entry(tool) for tool in tools], strategy)
     search.search(["warm"], 20)
     for query in queries:
         started = time.process_time()
         found = search.search([query], 20)
-        yield [one.card.key for one in found], 1000 * (time.process_time() - started)
+        yield [one.entry.key for one in found], 1000 * (time.process_time() - started)
 
 
 def theirs(tools, queries, python):

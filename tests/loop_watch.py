@@ -24,7 +24,7 @@ from typing import Any
 LIMIT = 0.05
 """Seconds of processor time that one callback may take, on a machine of ordinary speed."""
 ALLOWED = {
-    "mcp/message.py:read_message": "at most 4 MiB of JSON, read in one go; in a thread it would"
+    "mcp/messages.py:read_message": "at most 4 MiB of JSON, read in one go; in a thread it would"
     " hold the interpreter's lock all the same",
     "context/token_estimate.py:count": "a talk's own process; the first count reads the vocabulary",
     "models/scripted.py:_turn": "stands in for a model; its replies are what a test writes",

@@ -42,6 +42,6 @@ async def test_a_project_is_found_by_its_directory(tmp_path: Path) -> None:
             await app.catalog.servers.table.put(odd("mine", project="web"))
             await Projects(app.store).put(RouterProject("web", str(tmp_path / "web")))
             caller = Caller("trace", Door.RUN, road=app.toolbox)
-            found[place] = {card.server for card in await app.catalog.cards(caller)}
+            found[place] = {card.server for card in await app.catalog.entries(caller)}
     assert "mine" in found[inside]
     assert "mine" not in found[outside]

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from evercontext.catalog.entry import Card
+from evercontext.catalog.entry import CatalogEntry
 from evercontext.catalog.model_search import ModelPick
 from evercontext.errors import ServerProblem
 from evercontext.testing import scripted_model
 
 CARDS = [
-    Card("clock:now", "clock", "now", "Tell the current time."),
-    Card("sky:rain", "sky", "rain", "Say whether it will rain."),
+    CatalogEntry("clock:now", "clock", "now", "Tell the current time."),
+    CatalogEntry("sky:rain", "sky", "rain", "Say whether it will rain."),
 ]
 
 

@@ -41,7 +41,7 @@ async def test_twelve_servers_two_of_others_and_two_dead(tmp_path: Path, package
             # One after the other: together they would take longer to start than they may.
             backend = await opened.backend(config.id, EVERYBODY)
             assert backend
-            assert await backend.cards()
+            assert await backend.entries()
         asked = {"query": "get the current time", "maxResults": 100}
         found = await box.call("tool_discovery", asked, caller())
         keys = [one["toolKey"] for one in found.data["results"]]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evercontext.app.models import open_picking_model
-from evercontext.catalog.entry import Card
+from evercontext.catalog.entry import CatalogEntry
 from evercontext.catalog.picker import RETRY_SECONDS, Picker
 from evercontext.domain.model import Model
 from evercontext.settings import Settings
@@ -21,7 +21,7 @@ def opener(settings: Settings) -> Callable[[], Awaitable[Model | None]]:
     return partial(open_picking_model, settings)
 
 
-CLOCK = Card("clock:now", "clock", "now", "The time.")
+CLOCK = CatalogEntry("clock:now", "clock", "now", "The time.")
 
 
 @pytest.mark.contract("T28")

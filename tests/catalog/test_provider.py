@@ -8,16 +8,15 @@ from typing import Any
 
 import pytest
 
-from evercontext.catalog.entry import Card
+from evercontext.access.router_projects import Projects
+from evercontext.catalog.entry import CatalogEntry
 from evercontext.catalog.provider import LocalSearch, SearchProvider
-from evercontext.catalog.tools import Catalog
-from evercontext.domain.caller_scope import Scope
-from evercontext.domain.tool import Caller
 from evercontext.errors import ServerProblem
 from evercontext.events.log import EventLog
 from evercontext.events.redaction import Redactor
+from evercontext.storage.sqlite import SqliteStore
 from evercontext.tools.toolbox import Toolbox
-from tests.catalog.world import EVERYBODY, caller, odd, servers
+from tests.catalog.world import ScopedCatalog, caller, odd, servers
 
 
 class Alphabet:
@@ -28,13 +27,17 @@ class Alphabet:
         self.tired = False
 
     async def search(
-        self, queries: Sequence[str], cards: Sequence[Card], limit: int, context: str | None
+        self,
+        queries: Sequence[str],
+        entries: Sequence[CatalogEntry],
+        limit: int,
+        context: str | None,
     ) -> list[dict[str, Any]]:
-        self.asked.append((list(queries), [card.key for card in cards], limit, context))
+        self.asked.append((list(queries), [entry.key for entry in entries], limit, context))
         if self.tired:
             raise ServerProblem("the alphabet is tired")
-        chosen = sorted(cards, key=lambda card: card.name)[:limit]
-        return [{**card.to_json(), "relevance": 1.0} for card in chosen]
+        chosen = sorted(entries, key=lambda entry: entry.name)[:limit]
+        return [{**entry.to_json(), "relevance": 1.0} for entry in chosen]
 
 
 @pytest.mark.contract("T24", "T25")
@@ -42,15 +45,11 @@ async def test_the_catalog_gathers_and_a_provider_searches(tmp_path: Path) -> No
     alphabet = Alphabet()
     provider: SearchProvider = alphabet
 
-    async def scope_of(caller: Caller) -> Scope:
-        return EVERYBODY
-
-    async def strategy_of(scope: Scope) -> str | None:
-        return "alphabet"
-
     config = odd("one", tool_permissions={"fail": False})
     async with servers(tmp_path, config, odd("other", project="theirs")) as opened:
-        catalog = Catalog(opened, scope_of, strategy_of, providers={"alphabet": provider})
+        store = await SqliteStore.open(tmp_path / "house.db")
+        catalog = ScopedCatalog(opened, Projects(store), providers={"alphabet": provider})
+        catalog.search = "alphabet"
         box = Toolbox(catalog.tools(), EventLog(tmp_path / "traces", Redactor([])))
         asked = {"query": "x", "maxResults": 1, "context": "why"}
         found = await box.call("tool_discovery", asked, caller())
@@ -61,13 +60,17 @@ async def test_the_catalog_gathers_and_a_provider_searches(tmp_path: Path) -> No
         local = await box.call("tool_discovery", {"query": "say the text"}, caller())
         assert local.data["results"][0]["toolKey"] == "one:echo"
         assert local.data["notice"] == "the alphabet is tired: searched here instead"
+        await store.close()
 
 
 @pytest.mark.contract("T25")
 async def test_the_local_providers() -> None:
-    cards = [Card("a:time", "a", "time", "Tell the time."), Card("a:rain", "a", "rain", "Will it?")]
+    entries = [
+        CatalogEntry("a:time", "a", "time", "Tell the time."),
+        CatalogEntry("a:rain", "a", "rain", "Will it?"),
+    ]
     for strategy in ("hybrid", "bm25"):
         search = LocalSearch(strategy)
-        first = await search.search(["what time is it"], cards, 1, None)
+        first = await search.search(["what time is it"], entries, 1, None)
         assert [one["toolKey"] for one in first] == ["a:time"]
-        assert await search.search(["what time is it"], cards, 1, None) == first
+        assert await search.search(["what time is it"], entries, 1, None) == first

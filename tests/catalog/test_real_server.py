@@ -49,12 +49,12 @@ async def test_it_is_called_over_http(tmp_path: Path, kind: str, path: str) -> N
             answer = await run(opened, "real:add", a=1, b=2)
             assert answer["structuredContent"] == {"result": 3}
             (backend,) = await opened.visible(EVERYBODY)
-            card = next(card for card in await backend.cards() if card.name == "count")
-            counted = await backend.call(card, {"to": 3}, lambda p: told.append(p["progress"]))
+            entry = next(entry for entry in await backend.entries() if entry.name == "count")
+            counted = await backend.call(entry, {"to": 3}, lambda p: told.append(p["progress"]))
             assert counted.value["content"][0]["text"] == "counted to 3"
             assert told == [1, 2, 3]
             several = (run(opened, "real:add", a=i, b=i) for i in range(10))
             sums = [one["structuredContent"]["result"] for one in await asyncio.gather(*several)]
             assert sums == [2 * i for i in range(10)]
-            listed = await backend.listed("resources")
+            listed = await backend.list_all("resources")
             assert [one["uri"] for one in listed.items] == ["memo://today"]

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from evercontext.catalog.entry import Card, read_card
+from evercontext.catalog.entry import CatalogEntry, read_entry
 from evercontext.catalog.search import Strategy, ToolSearch, question_terms
 
 CARDS = [
-    Card("files:read_file", "files", "read_file", "Return the content of a file."),
-    Card("files:list_directory", "files", "list_directory", "List what a folder holds."),
-    Card("clock:get_current_time", "clock", "get_current_time", "Get the current time in a zone."),
-    Card("weather:forecast", "weather", "forecast", "Weather of the next days for a city."),
-    Card("office:convertToPdf", "office", "convertToPdf", "Turn a Word document into a PDF."),
-    Card("mail:send", "mail", "send", "Send a message to somebody by e-mail."),
-    read_card(
+    CatalogEntry("files:read_file", "files", "read_file", "Return the content of a file."),
+    CatalogEntry("files:list_directory", "files", "list_directory", "List what a folder holds."),
+    CatalogEntry(
+        "clock:get_current_time", "clock", "get_current_time", "Get the current time in a zone."
+    ),
+    CatalogEntry("weather:forecast", "weather", "forecast", "Weather of the next days for a city."),
+    CatalogEntry(
+        "office:convertToPdf", "office", "convertToPdf", "Turn a Word document into a PDF."
+    ),
+    CatalogEntry("mail:send", "mail", "send", "Send a message to somebody by e-mail."),
+    read_entry(
         {
             "serverName": "maps",
             "toolName": "geocode",
@@ -26,7 +30,7 @@ CARDS = [
 
 
 def keys(search: ToolSearch, *queries: str, limit: int = 3) -> list[str]:
-    return [found.card.key for found in search.search(queries, limit)]
+    return [found.entry.key for found in search.search(queries, limit)]
 
 
 @pytest.fixture(scope="module")
@@ -75,10 +79,10 @@ def test_relevance_falls_and_stays_between_0_and_1(hybrid: ToolSearch) -> None:
 
 
 def test_what_is_not_allowed_is_not_there(hybrid: ToolSearch) -> None:
-    found = hybrid.search(["weather"], 20, allow=lambda card: card.server != "weather")
+    found = hybrid.search(["weather"], 20, allow=lambda entry: entry.server != "weather")
     assert found
-    assert all(one.card.server != "weather" for one in found)
-    assert hybrid.search(["weather"], 20, allow=lambda card: False) == []
+    assert all(one.entry.server != "weather" for one in found)
+    assert hybrid.search(["weather"], 20, allow=lambda entry: False) == []
 
 
 @pytest.mark.contract("T20")
@@ -105,8 +109,8 @@ def test_an_empty_catalog_holds_nothing() -> None:
 def test_context_turns_the_scale(hybrid: ToolSearch) -> None:
     plain = hybrid.search(["send"], 7)
     leaning = hybrid.search(["send"], 7, context="weather forecast for a city")
-    place = [one.card.key for one in plain].index("weather:forecast")
-    assert [one.card.key for one in leaning].index("weather:forecast") <= place
+    place = [one.entry.key for one in plain].index("weather:forecast")
+    assert [one.entry.key for one in leaning].index("weather:forecast") <= place
 
 
 def test_japanese_is_asked_by_its_english_words() -> None:
@@ -127,16 +131,16 @@ def test_reasons_are_in_the_words_of_the_question(hybrid: ToolSearch) -> None:
 def test_a_tool_described_in_japanese_shares_words_with_the_same_japanese(
     strategy: Strategy, text: str
 ) -> None:
-    card = Card("office:x", "office", "x", text)
-    found = ToolSearch([*CARDS, card], strategy).search([text], 1)[0]
-    assert found.card == card
+    entry = CatalogEntry("office:x", "office", "x", text)
+    found = ToolSearch([*CARDS, entry], strategy).search([text], 1)[0]
+    assert found.entry == entry
     assert found.explanation.startswith("words: ")
 
 
 def test_a_tool_described_in_japanese_is_found_in_english() -> None:
-    card = Card("office:x", "office", "x", "請求書を削除する")
-    found = ToolSearch([*CARDS, card], Strategy.BM25).search(["delete an invoice"], 1)
-    assert [one.card for one in found] == [card]
+    entry = CatalogEntry("office:x", "office", "x", "請求書を削除する")
+    found = ToolSearch([*CARDS, entry], Strategy.BM25).search(["delete an invoice"], 1)
+    assert [one.entry for one in found] == [entry]
     assert "delete" in found[0].explanation
 
 
@@ -166,23 +170,26 @@ TWINS = [
 def test_of_two_alike_the_one_in_the_language_of_the_question_comes_first(
     strategy: Strategy, first: str
 ) -> None:
-    cards = []
+    entries = []
     for name, english, japanese, _ in TWINS:
-        pair = [Card(f"a:{name}", "a", name, english), Card(f"b:{name}", "b", name, japanese)]
-        cards += pair if first == "english" else pair[::-1]
-    search = ToolSearch(cards, strategy)
+        pair = [
+            CatalogEntry(f"a:{name}", "a", name, english),
+            CatalogEntry(f"b:{name}", "b", name, japanese),
+        ]
+        entries += pair if first == "english" else pair[::-1]
+    search = ToolSearch(entries, strategy)
     for name, english, _, question in TWINS:
         assert keys(search, question)[0] == f"b:{name}", question
         assert keys(search, english)[0] == f"a:{name}", english
 
 
 def test_a_tool_described_in_chinese_is_found_in_both_languages() -> None:
-    cards = [
+    entries = [
         *CARDS,
-        Card("hub:top", "hub", "top", "获取最新新闻资讯，提供链接"),
-        Card("rail:left", "rail", "left", "查询列车时间信息"),
+        CatalogEntry("hub:top", "hub", "top", "获取最新新闻资讯，提供链接"),
+        CatalogEntry("rail:left", "rail", "left", "查询列车时间信息"),
     ]
-    search = ToolSearch(cards)
+    search = ToolSearch(entries)
     for question, best in [
         ("latest news", "hub:top"),
         ("最新のニュースを探して", "hub:top"),
@@ -193,10 +200,12 @@ def test_a_tool_described_in_chinese_is_found_in_both_languages() -> None:
 
 
 def test_a_quoted_title_does_not_choose_the_tool() -> None:
-    cards = [
+    entries = [
         *CARDS,
-        Card("films:get_film", "films", "get_film", "Return details of a film."),
-        Card("books:write_fiction", "books", "write_fiction", "Write a piece of pulp fiction."),
+        CatalogEntry("films:get_film", "films", "get_film", "Return details of a film."),
+        CatalogEntry(
+            "books:write_fiction", "books", "write_fiction", "Write a piece of pulp fiction."
+        ),
     ]
-    found = keys(ToolSearch(cards), 'Tell me the details of the film "Pulp Fiction".')
+    found = keys(ToolSearch(entries), 'Tell me the details of the film "Pulp Fiction".')
     assert found[0] == "films:get_film"

@@ -59,6 +59,6 @@ async def test_ten_servers_answer_while_two_are_dead(tmp_path: Path) -> None:
     async with servers(tmp_path, *good, *dead) as opened:
         answered: set[str] = set()
         while answered != {config.id for config in good}:
-            answered = {card.server for card in await opened.gather(EVERYBODY, patience=0.5)}
+            answered = {entry.server for entry in await opened.gather(EVERYBODY, patience=0.5)}
         assert len(running_children() - before) >= 10
     assert running_children() == before

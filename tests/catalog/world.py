@@ -8,11 +8,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from evercontext.access.router_projects import Projects
 from evercontext.catalog.backend import Patience, Surroundings
 from evercontext.catalog.cloud import CloudSearch
 from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.catalog.servers import Servers
-from evercontext.catalog.tools import Catalog, hybrid
+from evercontext.catalog.tools import Catalog
 from evercontext.domain.caller_scope import Scope
 from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.events.log import EventLog
@@ -56,18 +57,30 @@ async def toolbox(
 ) -> AsyncIterator[Toolbox]:
     """The two tools over these servers."""
 
-    async def scope_of(caller: Caller) -> Scope:
-        return scope
-
-    async def far(scope: Scope) -> str | None:
-        return "cloud"
-
     events = EventLog(folder / "traces", Redactor([]))
+    store = await SqliteStore.open(folder / "house.db")
     try:
-        catalog = Catalog(opened, scope_of, far if cloud else hybrid, cloud)
+        catalog = ScopedCatalog(opened, Projects(store), cloud=cloud)
+        catalog.scope, catalog.search = scope, "cloud" if cloud else "hybrid"
         yield Toolbox(catalog.tools(), events)
     finally:
+        await store.close()
         events.close()
+
+
+class ScopedCatalog(Catalog):
+    """A catalog for callers of one scope, with one way to search."""
+
+    scope = EVERYBODY
+    search = "hybrid"
+
+    async def default_scope(self) -> Scope:
+        """Return the scope of the test."""
+        return self.scope
+
+    async def strategy(self, scope: Scope) -> str | None:
+        """Return the strategy of the test."""
+        return self.search
 
 
 def caller(mode: Mode = Mode.AGENT) -> Caller:

@@ -18,14 +18,14 @@ from evercontext.events.redaction import Redactor
 from evercontext.storage.sqlite import SqliteStore
 from tests.catalog.world import EVERYBODY, odd, run, servers
 
-QUICK = Patience(greeting=4.0, listing=4.0)
+QUICK = Patience(handshake=4.0, listing=4.0)
 
 SLEEP = f"9{os.getpid()}"
 """Seconds that a child of a server sleeps: no other run of the tests has the same."""
 
 
 async def listed(opened: Servers) -> set[str]:
-    return {card.key for card in await opened.gather(EVERYBODY, patience=20)}
+    return {entry.key for entry in await opened.gather(EVERYBODY, patience=20)}
 
 
 @pytest.mark.case(85)
@@ -39,15 +39,15 @@ async def test_a_silent_server_is_given_up_and_the_others_are_there(
         assert mute.state == "failed"
         assert mute.problem
         with pytest.raises(ServerGone, match="next try in"):
-            await mute.cards()
+            await mute.entries()
 
 
 @pytest.mark.case(85)
 async def test_a_slow_server_does_not_hold_the_list_back(tmp_path: Path) -> None:
     async with servers(tmp_path, odd("mute", "silent"), odd("good")) as opened:
         await run(opened, "good:echo", text="warm")
-        cards = await opened.gather(EVERYBODY, patience=0.2)
-        assert {card.server for card in cards} == {"good"}
+        entries = await opened.gather(EVERYBODY, patience=0.2)
+        assert {entry.server for entry in entries} == {"good"}
 
 
 @pytest.mark.case(85)
@@ -65,9 +65,9 @@ async def test_a_server_that_dies_in_the_middle_of_an_answer(tmp_path: Path) -> 
             await run(opened, "mortal:echo")
         (backend,) = await opened.visible(EVERYBODY)
         with pytest.raises(ServerGone, match="next try in"):
-            await backend.cards()
+            await backend.entries()
         backend.next_try = time.monotonic()
-        assert await backend.cards()
+        assert await backend.entries()
 
 
 @pytest.mark.case(87)
@@ -79,8 +79,8 @@ async def test_an_answer_to_another_question_is_none(tmp_path: Path) -> None:
         assert (await run(opened, "twice:echo", text="1"))["content"][0]["text"] == "1"
         assert (await run(opened, "twice:echo", text="2"))["content"][0]["text"] == "2"
         for backend in await opened.visible(EVERYBODY):
-            assert backend.wire is not None
-            assert backend.wire.oddities.unasked >= 1
+            assert backend.connection is not None
+            assert backend.connection.unusable.unexpected >= 1
 
 
 @pytest.mark.case(88)
@@ -89,8 +89,8 @@ async def test_noise_on_stdout_is_dropped(tmp_path: Path) -> None:
         answer = await run(opened, "noisy:echo", text="heard")
         (backend,) = await opened.visible(EVERYBODY)
         assert answer["content"][0]["text"] == "heard"
-        assert backend.wire is not None
-        assert backend.wire.oddities.broken == 4
+        assert backend.connection is not None
+        assert backend.connection.unusable.malformed == 4
 
 
 @pytest.mark.case(89)
@@ -222,8 +222,8 @@ async def test_an_address_of_a_server_is_opened_by_nobody(
     async with servers(tmp_path, odd("sly", "opens")) as opened:
         await run(opened, "sly:echo", text="x")
         (backend,) = await opened.visible(EVERYBODY)
-        assert backend.wire is not None
-        assert backend.wire.oddities.refused == 3
+        assert backend.connection is not None
+        assert backend.connection.unusable.refused == 3
         await run(opened, "sly:echo", text="x")
         refusals = [line for line in backend.log if line.startswith("refused:")]
         assert refusals == ["refused: elicitation/create is not offered here"] * 3

@@ -17,7 +17,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from evercontext import settings as sources
 from evercontext.app import EverContext
 from evercontext.domain.event import EvaluationState, Event
-from evercontext.server.evaluator import MOST_CALLS, open_evaluator
+from evercontext.mcp.server.websocket import MOST_CALLS
+from evercontext.server.evaluator import open_evaluator
 from tests.server.judged import GOOD
 
 JUDGED = {"rubric_scores": {"completeness": 9, "accuracy": 9, "clarity": 9, "usability": 9}}

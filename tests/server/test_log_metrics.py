@@ -7,7 +7,7 @@ import pytest
 
 from evercontext.domain.event import ContextAssembled, ModelReply
 from evercontext.events.log import EventLog
-from evercontext.server.log_metrics import LogFigures
+from evercontext.server.log_metrics import LogMetrics
 from evercontext.server.metrics import Metrics
 
 RECORDED = Path(__file__).parent.parent / "events" / "recorded.jsonl"
@@ -16,7 +16,7 @@ RECORDED = Path(__file__).parent.parent / "events" / "recorded.jsonl"
 @pytest.mark.contract("E48", "E49", "E50", "E51")
 def test_the_figures_of_a_log_stand_beside_those_of_the_server(tmp_path: Path) -> None:
     shutil.copy(RECORDED, tmp_path / "2026-11-15-1-1.jsonl")
-    lines = Metrics(LogFigures(tmp_path).text).text().splitlines()
+    lines = Metrics(LogMetrics(tmp_path).text).text().splitlines()
     assert "evercontext_http_requests_in_progress 0" in lines
     for line in (
         "evercontext_kpi_tasks 6",
@@ -35,7 +35,7 @@ def test_the_figures_of_a_log_stand_beside_those_of_the_server(tmp_path: Path) -
 
 
 def test_a_log_that_grows_is_read_again_and_an_empty_one_claims_nothing(tmp_path: Path) -> None:
-    figures = LogFigures(tmp_path, fresh=0)
+    figures = LogMetrics(tmp_path, fresh=0)
     assert "evercontext_kpi_tasks 0" in figures.text()
     assert "success_ratio" not in figures.text()
     whole = RECORDED.read_text().splitlines(keepends=True)
@@ -60,7 +60,7 @@ def test_contexts_and_estimates_are_metrics(tmp_path: Path) -> None:
     reply = ModelReply(model="m", turn=1, text="words", input_tokens=100, estimated_tokens=104)
     log.emit(reply, trace_id="t")
     log.close()
-    lines = LogFigures(tmp_path).text().splitlines()
+    lines = LogMetrics(tmp_path).text().splitlines()
     for line in (
         'evercontext_context_assembly_latency_ms{quantile="0.95"} 12.5',
         'evercontext_context_token_count{quantile="0.5"} 640',

@@ -9,10 +9,8 @@ from evercontext.catalog.backend import Surroundings
 from evercontext.catalog.cloud import CloudSearch
 from evercontext.catalog.server_table import ServerTable
 from evercontext.catalog.servers import Servers
-from evercontext.catalog.tools import Catalog, StrategyOf
-from evercontext.domain.caller_scope import Scope
+from evercontext.catalog.tools import Catalog
 from evercontext.domain.event import Notice
-from evercontext.domain.tool import Caller
 from evercontext.errors import StoreGone
 from evercontext.events.log import EventLog
 from evercontext.settings import Settings, process_environment
@@ -30,19 +28,8 @@ def open_catalog(
     settings: Settings, store: Store, events: EventLog, on_secrets: Learn = ignore_secrets
 ) -> Catalog:
     """Open the catalog for the project that is bound to this root."""
-    projects = Projects(store)
-
-    async def scope_of(caller: Caller) -> Scope:
-        return await scope_at(settings, projects)
-
     servers = open_servers(settings, store, events, on_secrets)
-    return Catalog(servers, scope_of, strategy_in(projects), cloud_of(settings))
-
-
-async def scope_at(settings: Settings, projects: Projects) -> Scope:
-    """Return the scope of the project that is bound to this root."""
-    bound = await projects.of_directory(settings.root.resolve())
-    return Scope(bound.id if bound else None)
+    return Catalog(servers, Projects(store), settings.root, cloud_of(settings))
 
 
 def cloud_of(settings: Settings) -> CloudSearch | None:
@@ -66,18 +53,6 @@ def open_servers(
         process_environment(), settings.root, settings.home / "servers", report_held, on_secrets
     )
     return Servers(ServerTable(store), around)
-
-
-def strategy_in(projects: Projects) -> StrategyOf:
-    """Return what chooses the search strategy: the project's, or the best one without a project."""
-
-    async def strategy_of(scope: Scope) -> str | None:
-        if not scope.project:
-            return "hybrid"
-        strategies = {project.id: project.optimization for project in await projects.all()}
-        return strategies.get(scope.project, "hybrid")
-
-    return strategy_of
 
 
 async def has_servers(catalog: Catalog) -> bool:

@@ -1,4 +1,4 @@
-"""One outside server: started when first needed, kept, restarted with patience, ended with us."""
+"""One outside server: started when first needed, restarted with growing pauses, ended with us."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.catalog.arguments import ArgumentCheck
-from evercontext.catalog.entry import Card
+from evercontext.catalog.entry import CatalogEntry
 from evercontext.catalog.server_log import ServerLog
 from evercontext.catalog.server_state import ServerState, leave_state
 from evercontext.catalog.server_table import ServerConfig, ServerTable
-from evercontext.catalog.validation import adopt, digest_of
+from evercontext.catalog.validation import accept_tools, digest_of
 from evercontext.domain.caller_scope import Hear
 from evercontext.domain.tool import Tool
 from evercontext.errors import EverContextError, ServerGone, ServerProblem, ServerTimeout
 from evercontext.events.redaction import Redactor, secret_values
-from evercontext.mcp.client.exchange import Wire, escaped
-from evercontext.mcp.client.handshake import Greeted, greet
-from evercontext.mcp.client.http import HttpRefused, HttpWire, SessionExpired
+from evercontext.mcp.client.exchange import Connection, escaped
+from evercontext.mcp.client.handshake import Handshake, shake_hands
+from evercontext.mcp.client.http import HttpConnection, HttpRefused, SessionExpired
 from evercontext.mcp.client.http1 import proxy_for
 from evercontext.mcp.client.listing import Listed, list_all
-from evercontext.mcp.client.sse import SseWire
-from evercontext.mcp.client.stdio import StdioWire
-from evercontext.mcp.message import Answer
+from evercontext.mcp.client.sse import SseConnection
+from evercontext.mcp.client.stdio import StdioConnection
+from evercontext.mcp.messages import Result
 from evercontext.process.environment import filtered
 
 _LONGEST_PAUSE = 60.0
 _LASTING = 10.0
-UNHEARD_SECONDS = 300.0
+FRESH_SECONDS = 300.0
 """How long a list is believed of a server that has no way to say that it changed."""
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
 _LONGEST_PROBLEM = 500
@@ -43,9 +43,9 @@ _NO_STREAMABLE = (404, 405)
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Seconds a server gets to greet and to list its tools; a call's are the server's own."""
+    """Seconds a server gets for the handshake and for a list; calls have the server's own limit."""
 
-    greeting: float = 10.0
+    handshake: float = 10.0
     listing: float = 10.0
 
 
@@ -64,11 +64,11 @@ class Surroundings:
 
 
 class Backend:
-    """A server and what is known of it. Calls are never repeated: they may have had effects."""
+    """A server and its tools. Calls are never repeated: they may have had effects."""
 
     def __init__(self, config: ServerConfig, table: ServerTable, around: Surroundings) -> None:
         self.config = config
-        # Servers print what they are given, and a child's words are kept like our own.
+        # Servers may print their credentials, and their stderr is kept in a log.
         self._secrets = Redactor(secret_values(around.environment))
         self.log = ServerLog(config.id, around.logs, self._secrets.masked)
         self.warnings: list[str] = []
@@ -76,29 +76,29 @@ class Backend:
         """Tools whose definition is not the trusted one, with the new digest."""
         self.problem: str | None = None
         self.next_try = 0.0
-        self.greeted: Greeted | None = None
+        self.handshake: Handshake | None = None
         self.checks: dict[str, ArgumentCheck] = {}
         self.tools: dict[str, Tool] = {}
         """Tools that were called, ready to be called again; forgotten with the list."""
         self._table, self._around = table, around
-        self._wire: Wire | None = None
-        self._cards: dict[str, Card] | None = None
+        self._connection: Connection | None = None
+        self._entries: dict[str, CatalogEntry] | None = None
         self._fresh_until = 0.0
         self._failures = 0
         self._since = 0.0
         self._connecting, self._listing = asyncio.Lock(), asyncio.Lock()
         self._old_transport = config.sse
         self.generation = 0
-        """Another number whenever what it offers may be something else."""
+        """Grows whenever the server may offer something else."""
 
     def clean(self, text: str) -> str:
-        """Return what it said without the credentials it was given."""
+        """Return a text of the server without the credentials it was given."""
         return self._secrets.without_known(text)
 
     @property
     def state(self) -> str:
         """``running``, ``failed`` or ``stopped``."""
-        if self._wire is not None and self._wire.open:
+        if self._connection is not None and self._connection.open:
             return "running"
         return "failed" if self.problem else "stopped"
 
@@ -109,44 +109,50 @@ class Backend:
         return left if left > 0 and self.state == "failed" else None
 
     @property
-    def wire(self) -> Wire | None:
-        """The connection, if there is one."""
-        return self._wire
+    def connection(self) -> Connection | None:
+        """The connection, if it is open or was."""
+        return self._connection
 
     @property
-    def known(self) -> Mapping[str, Card] | None:
-        """The tools by name, if the list is at hand and fresh; held ones are left to ``cards``."""
-        wire = self._wire
-        if wire is None or not wire.open or self._cards is None or self.held:
+    def known(self) -> Mapping[str, CatalogEntry] | None:
+        """The tools by name, if the list is fresh and none of them is held."""
+        connection = self._connection
+        if connection is None or not connection.open or self._entries is None or self.held:
             return None
-        return self._cards if wire.hears or time.monotonic() < self._fresh_until else None
+        return (
+            self._entries
+            if connection.hears_changes or time.monotonic() < self._fresh_until
+            else None
+        )
 
-    async def cards(self) -> tuple[Card, ...]:
-        """The tools that may be used; asked of the server once, and again when it says so."""
+    async def entries(self) -> tuple[CatalogEntry, ...]:
+        """Return the tools that may be used; listed once, and again when the server says so."""
         if (known := self.known) is not None:
             return tuple(known.values())
-        wire = await self._connected()
+        connection = await self._connected()
         async with self._listing:
-            stale = not wire.hears and time.monotonic() >= self._fresh_until
-            if self._cards is None or stale:
-                self._cards = await self._list(wire)
-        await self._look_for_approval()
-        return tuple(c for c in (self._cards or {}).values() if c.name not in self.held)
+            stale = not connection.hears_changes and time.monotonic() >= self._fresh_until
+            if self._entries is None or stale:
+                self._entries = await self._list(connection)
+        await self._release_approved()
+        return tuple(
+            entry for entry in (self._entries or {}).values() if entry.name not in self.held
+        )
 
-    def held_cards(self) -> list[Card]:
-        """The definitions that wait for approval, as the server gives them now."""
-        return [card for card in (self._cards or {}).values() if card.name in self.held]
+    def held_entries(self) -> list[CatalogEntry]:
+        """Return the definitions that wait for approval."""
+        return [entry for entry in (self._entries or {}).values() if entry.name in self.held]
 
     async def call(
         self,
-        card: Card,
+        entry: CatalogEntry,
         arguments: Mapping[str, Any],
         hear: Hear | None = None,
         more: Mapping[str, Any] | None = None,
-    ) -> Answer:
+    ) -> Result:
         """Call a tool and return the server's answer as it is."""
-        params = {"name": card.name, "arguments": arguments, **(more or {})}
-        return await self.ask("tools/call", params, hear, card.mirrored(arguments))
+        params = {"name": entry.name, "arguments": arguments, **(more or {})}
+        return await self.ask("tools/call", params, hear, entry.mirrored(arguments))
 
     async def ask(
         self,
@@ -154,46 +160,46 @@ class Backend:
         params: Mapping[str, Any],
         hear: Hear | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """Ask one thing of the server; the answer is an object."""
-        wire = await self._connected()
+    ) -> Result:
+        """Send one request; its result is an object."""
+        connection = await self._connected()
         seconds = self.config.call_seconds
         try:
-            answer = await wire.request(method, params, seconds, hear, headers)
+            result = await connection.request(method, params, seconds, hear, headers)
         except SessionExpired:
-            # The one refusal that says for certain that nothing was done.
+            # The one refusal that says for certain that nothing was carried out.
             self.next_try = 0.0
-            wire = await self._connected()
-            answer = await wire.request(method, params, seconds, hear, headers)
-        if not isinstance(answer.value, dict):
+            connection = await self._connected()
+            result = await connection.request(method, params, seconds, hear, headers)
+        if not isinstance(result.value, dict):
             raise ServerProblem(f"{self.config.id} answered with no result")
-        return answer
+        return result
 
-    async def listed(self, what: str) -> Listed:
+    async def list_all(self, what: str) -> Listed:
         """List ``resources``, ``resources/templates`` or ``prompts``; nothing if it has none."""
-        wire = await self._connected()
-        offers = self.greeted.offers if self.greeted else frozenset()
+        connection = await self._connected()
+        offers = self.handshake.capabilities if self.handshake else frozenset()
         if what.partition("/")[0] not in offers:
             return Listed()
-        return await list_all(wire, what, self._around.patience.listing)
+        return await list_all(connection, what, self._around.patience.listing)
 
     async def close(self) -> None:
-        """End it."""
-        wire, self._wire = self._wire, None
-        if wire is not None:
-            await wire.close()
-            self._tell()
+        """Close the connection and end the server."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+            self._write_state()
 
-    async def _connected(self) -> Wire:
-        if self._wire is not None and self._wire.open:
-            return self._wire
+    async def _connected(self) -> Connection:
+        if self._connection is not None and self._connection.open:
+            return self._connection
         async with self._connecting:
-            if self._wire is not None and self._wire.open:
-                return self._wire
+            if self._connection is not None and self._connection.open:
+                return self._connection
             self._refuse_until_next_try()
             await self.close()
             try:
-                self._wire = await self._greeted()
+                self._connection = await self._connect()
             except EverContextError as problem:
                 self._failed(str(problem))
                 raise
@@ -201,15 +207,15 @@ class Backend:
             self.problem = None
             self._since = time.monotonic()
             self.next_try = self._since + self._pause()
-            self._tell()
-            return self._wire
+            self._write_state()
+            return self._connection
 
     def _refuse_until_next_try(self) -> None:
         left = self.next_try - time.monotonic()
         if left > 0:
             why = self.problem or "it ended"
             raise ServerGone(f"server {self.config.id} is down ({why}); next try in {left:.0f} s")
-        if self._wire is not None:
+        if self._connection is not None:
             # A connection that lasted is forgiven; one that dies at once is not.
             lasted = time.monotonic() - self._since > _LASTING
             self._failures = 0 if lasted else self._failures + 1
@@ -221,10 +227,10 @@ class Backend:
         self._failures += 1
         self.problem = escaped(self._secrets.masked(problem))[:_LONGEST_PROBLEM]
         self.next_try = time.monotonic() + self._pause()
-        self._tell()
+        self._write_state()
 
-    def _tell(self) -> None:
-        """Leave word for other processes, such as the command that lists servers."""
+    def _write_state(self) -> None:
+        """Write the state for other processes, such as the command that lists servers."""
         if self._around.logs is None:
             return
         wait = self.retry_in
@@ -233,86 +239,95 @@ class Backend:
             self.state,
             self.problem,
             None if wait is None else time.time() + wait,
-            len(self._cards or ()),
-            self.greeted.version if self.greeted else "",
+            len(self._entries or ()),
+            self.handshake.version if self.handshake else "",
             os.getpid(),
         )
         leave_state(self._around.logs, state)
 
-    async def _greeted(self) -> Wire:
+    async def _connect(self) -> Connection:
         try:
-            return await self._greet_over(await self._open())
+            return await self._shake_hands_over(await self._open())
         except HttpRefused as refusal:
             # Servers from before Streamable HTTP refuse the POST and have a stream instead.
             if refusal.status not in _NO_STREAMABLE or self._old_transport:
                 raise
             self._old_transport = True
             try:
-                return await self._greet_over(await self._open())
+                return await self._shake_hands_over(await self._open())
             except ServerProblem:
                 self._old_transport = False
                 raise refusal from None
 
-    async def _greet_over(self, wire: Wire) -> Wire:
+    async def _shake_hands_over(self, connection: Connection) -> Connection:
         try:
-            self.greeted = await greet(self.config.id, wire, self._around.patience.greeting)
-            await wire.listen()
+            self.handshake = await shake_hands(
+                self.config.id, connection, self._around.patience.handshake
+            )
+            await connection.subscribe()
         except BaseException:
-            await wire.close()
+            await connection.close()
             raise
-        return wire
+        return connection
 
-    async def _open(self) -> Wire:
+    async def _open(self) -> Connection:
         config = self.config
         headers = {name: self._filled(value) for name, value in config.headers.items()}
-        given = {name: self._filled(value) for name, value in config.env.items()}
-        secrets = config.secrets(headers, given)
+        env = {name: self._filled(value) for name, value in config.env.items()}
+        secrets = config.secrets(headers, env)
         self._secrets.learn(secrets)
         self._around.on_secrets(secrets)
         if config.url:
             proxy = proxy_for(config.url, self._around.environment)
             reached = (config.id, config.url, headers, self._forget_list, proxy)
-            return await SseWire.start(*reached) if self._old_transport else HttpWire(*reached)
-        return await StdioWire.start(
+            return (
+                await SseConnection.start(*reached)
+                if self._old_transport
+                else HttpConnection(*reached)
+            )
+        return await StdioConnection.start(
             config.id,
             [self._filled(part) for part in config.argv],
             cwd=Path(config.cwd) if config.cwd else self._around.root,
-            env={**filtered(self._around.environment), **given},
+            env={**filtered(self._around.environment), **env},
             log=self.log.extend,
             on_changed=self._forget_list,
         )
 
     def _filled(self, text: str) -> str:
-        return _VARIABLE.sub(lambda found: self._around.environment.get(found[1], ""), text)
+        return _VARIABLE.sub(lambda match: self._around.environment.get(match[1], ""), text)
 
     def _forget_list(self) -> None:
-        self._cards = None
+        self._entries = None
         self.generation += 1
 
-    async def _list(self, wire: Wire) -> dict[str, Card]:
+    async def _list(self, connection: Connection) -> dict[str, CatalogEntry]:
         try:
-            listed = await list_all(wire, "tools", self._around.patience.listing)
+            listed = await list_all(connection, "tools", self._around.patience.listing)
         except ServerTimeout as late:
             await self.close()
             self._failed(str(late))
             raise ServerTimeout(f"{self.config.id}: {late}") from None
-        cards, warnings = adopt(self.config.id, listed.items)
+        entries, warnings = accept_tools(self.config.id, listed.items)
         if listed.endless:
             warnings.insert(0, "the list of tools does not end: the rest was left out")
-        doubts = (f"{card.name} says: {', '.join(found)}" for card in cards
-                  if (found := card.doubts))  # fmt: skip
-        self.warnings = [*warnings[:_MOST_WARNINGS], *map(escaped, doubts)]
-        await self._pin(cards)
-        self._fresh_until = time.monotonic() + (listed.seconds or UNHEARD_SECONDS)
-        self.checks = {card.name: ArgumentCheck(card.schema) for card in cards}
+        flagged = [
+            escaped(f"{entry.name} says: {', '.join(flags)}")
+            for entry in entries
+            if (flags := entry.flags)
+        ]
+        self.warnings = [*warnings[:_MOST_WARNINGS], *flagged]
+        await self._pin(entries)
+        self._fresh_until = time.monotonic() + (listed.seconds or FRESH_SECONDS)
+        self.checks = {entry.name: ArgumentCheck(entry.schema) for entry in entries}
         self.tools = {}
-        self._cards = {card.name: card for card in cards}
-        self._tell()
-        return self._cards
+        self._entries = {entry.name: entry for entry in entries}
+        self._write_state()
+        return self._entries
 
-    async def _pin(self, cards: list[Card]) -> None:
+    async def _pin(self, entries: list[CatalogEntry]) -> None:
         pins = await self._table.pins(self.config.id)
-        digests = {card.name: digest_of(card) for card in cards}
+        digests = {entry.name: digest_of(entry) for entry in entries}
         new = {name: digest for name, digest in digests.items() if name not in pins}
         self.held = {
             name: digest
@@ -325,8 +340,8 @@ class Backend:
             await self._table.hold(self.config.id, self.held)
             self._around.on_held(self.config.id, sorted(self.held))
 
-    async def _look_for_approval(self) -> None:
-        """Somebody may have approved what was held, in another process."""
+    async def _release_approved(self) -> None:
+        """Release tools that were approved meanwhile, perhaps by another process."""
         if not self.held:
             return
         pins = await self._table.pins(self.config.id)

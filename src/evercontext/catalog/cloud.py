@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evercontext.catalog.entry import Card
+from evercontext.catalog.entry import CatalogEntry
 from evercontext.errors import ServerProblem
 from evercontext.process.certificates import certificates
 
@@ -25,12 +25,16 @@ class CloudSearch:
     seconds: float = SECONDS
 
     async def search(
-        self, queries: Sequence[str], cards: Sequence[Card], limit: int, context: str | None
+        self,
+        queries: Sequence[str],
+        entries: Sequence[CatalogEntry],
+        limit: int,
+        context: str | None,
     ) -> list[dict[str, Any]]:
         """Return results as discovery shows them; raise ``ServerProblem`` within the time."""
         asked: dict[str, Any] = {
             "query": list(queries),
-            "tools": [_told(card) for card in cards],
+            "tools": [_told(entry) for entry in entries],
             "maxResults": limit,
         }
         if context:
@@ -40,7 +44,7 @@ class CloudSearch:
                 answer = await self._post(asked)
         except TimeoutError:
             raise ServerProblem(f"cloud search took more than {self.seconds:g} s") from None
-        return _known(answer, cards)[:limit]
+        return _known(answer, entries)[:limit]
 
     async def _post(self, asked: Mapping[str, Any]) -> Any:
         import httpx2
@@ -71,32 +75,36 @@ class NoCloud:
     """The provider where no address is set: it can only say so."""
 
     async def search(
-        self, queries: Sequence[str], cards: Sequence[Card], limit: int, context: str | None
+        self,
+        queries: Sequence[str],
+        entries: Sequence[CatalogEntry],
+        limit: int,
+        context: str | None,
     ) -> list[dict[str, Any]]:
         """Raise ``ServerProblem``."""
         raise ServerProblem("no cloud search is set (EC_CATALOG_URL)")
 
 
-def _told(card: Card) -> dict[str, str]:
+def _told(entry: CatalogEntry) -> dict[str, str]:
     return {
-        "toolKey": card.key,
-        "toolName": card.name,
-        "serverName": card.server,
-        "description": card.description,
+        "toolKey": entry.key,
+        "toolName": entry.name,
+        "serverName": entry.server,
+        "description": entry.description,
     }
 
 
-def _known(answer: Any, cards: Sequence[Card]) -> list[dict[str, Any]]:
+def _known(answer: Any, entries: Sequence[CatalogEntry]) -> list[dict[str, Any]]:
     """Keep what is about our tools, each once; everything but the order is ours."""
     results = answer.get("results") if isinstance(answer, dict) else None
     if not isinstance(results, list):
         raise ServerProblem("cloud search answered without results")
-    by_key = {card.key: card for card in cards}
+    by_key = {entry.key: entry for entry in entries}
     kept = []
     for one in results:
-        card = by_key.pop(str(one.get("toolKey")), None) if isinstance(one, dict) else None
-        if card is not None:
-            kept.append({**card.to_json(), **_judged(one)})
+        entry = by_key.pop(str(one.get("toolKey")), None) if isinstance(one, dict) else None
+        if entry is not None:
+            kept.append({**entry.to_json(), **_judged(one)})
     return kept
 
 

@@ -1,4 +1,4 @@
-"""What is known of a tool before it is called: enough to find it and to fill its arguments."""
+"""A tool in the catalog: what is needed to find it and to fill in its arguments."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evercontext.catalog.injection_flags import flagged
-from evercontext.domain.caller_scope import OURS as OURS
+from evercontext.domain.caller_scope import OURS
 from evercontext.domain.tool import Tool
 from evercontext.errors import BadRequest
 
 Mirrors = tuple[tuple[tuple[str, ...], str], ...]
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
 _DEEPEST = 8
-"""The server name of our own tools."""
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class CatalogEntry:
     """One tool in the catalog; ``key`` is always ``server:tool``."""
 
     key: str
@@ -28,7 +27,7 @@ class Card:
     description: str = ""
     schema: Mapping[str, Any] = field(default_factory=dict)
     mirrors: Mirrors = ()
-    """Arguments, by their path, that its server wants repeated in a header of that name."""
+    """Arguments, by their path, that the server requires in a header of that name as well."""
 
     @property
     def parameters(self) -> str:
@@ -38,29 +37,29 @@ class Card:
         return " ".join(f"{name} {_description(about)}" for name, about in properties.items())
 
     @property
-    def doubts(self) -> tuple[str, ...]:
-        """What of its description speaks to a model instead of describing a tool."""
+    def flags(self) -> tuple[str, ...]:
+        """Parts of the description that address a model instead of describing the tool."""
         return () if self.server == OURS else flagged(self.description)
 
     def mirrored(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments that the stateless revision wants to see in headers as well."""
+        """Return the arguments that the stateless revision repeats in headers."""
         found = ((token, _at(arguments, path)) for path, token in self.mirrors)
         return {f"mcp-param-{token}": value for token, value in found if value is not None}
 
     def to_json(self) -> dict[str, Any]:
-        """The card as discovery shows it."""
+        """Return the entry as ``tool_discovery`` shows it."""
         return {
             "toolKey": self.key,
             "toolName": self.name,
             "serverName": self.server,
             "description": self.description,
             "inputSchema": dict(self.schema),
-            **({"flagged": list(self.doubts)} if self.doubts else {}),
+            **({"flagged": list(self.flags)} if self.flags else {}),
         }
 
 
 def mirrors_of(schema: Any, path: tuple[str, ...] = ()) -> Mirrors:
-    """Find which arguments a schema wants in headers (``x-mcp-header``)."""
+    """Find the arguments that a schema requires in headers (``x-mcp-header``)."""
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     if not isinstance(properties, Mapping) or len(path) > _DEEPEST:
         return ()
@@ -79,22 +78,22 @@ def _at(arguments: Any, path: tuple[str, ...]) -> str | int | None:
     return arguments if isinstance(arguments, str | int) else None
 
 
-def card_of(tool: Tool) -> Card:
-    """Return the card of one of our own tools."""
-    return Card(f"{OURS}:{tool.name}", OURS, tool.name, tool.description, tool.arguments)
+def entry_of(tool: Tool) -> CatalogEntry:
+    """Return the entry of one of our own tools."""
+    return CatalogEntry(f"{OURS}:{tool.name}", OURS, tool.name, tool.description, tool.arguments)
 
 
-def read_card(value: Any) -> Card:
-    """Read a card from JSON: toolKey, serverName, toolName, description, params or inputSchema."""
+def read_entry(value: Any) -> CatalogEntry:
+    """Read an entry from JSON with toolName, serverName, description, params or inputSchema."""
     if not isinstance(value, Mapping):
         raise BadRequest("each tool of a catalog must be an object")
     name, server = value.get("toolName"), value.get("serverName", "")
     if not isinstance(name, str) or not isinstance(server, str):
         raise BadRequest("a tool of the catalog has no toolName or serverName")
-    given = value.get("inputSchema")
-    schema = given if isinstance(given, Mapping) else _schema_of(value.get("params"))
+    schema = value.get("inputSchema")
+    schema = schema if isinstance(schema, Mapping) else _schema_of(value.get("params"))
     key = str(value.get("toolKey") or f"{server}:{name}")
-    return Card(key, server, name, str(value.get("description") or ""), schema)
+    return CatalogEntry(key, server, name, str(value.get("description") or ""), schema)
 
 
 def _schema_of(parameters: Any) -> dict[str, Any]:
@@ -103,9 +102,9 @@ def _schema_of(parameters: Any) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {
-            str(one["name"]): {"description": str(one.get("description") or "")}
-            for one in named
-            if isinstance(one, Mapping) and "name" in one
+            str(parameter["name"]): {"description": str(parameter.get("description") or "")}
+            for parameter in named
+            if isinstance(parameter, Mapping) and "name" in parameter
         },
     }
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from evercontext.catalog.entry import Card
+from evercontext.catalog.entry import CatalogEntry
 from evercontext.catalog.provider import LocalSearch, Results
 from evercontext.domain.message import system, user
 from evercontext.domain.model import Model, Request, complete
@@ -63,10 +63,14 @@ class ModelPick:
         return self._model.info.name
 
     async def search(
-        self, queries: Sequence[str], cards: Sequence[Card], limit: int, context: str | None
+        self,
+        queries: Sequence[str],
+        entries: Sequence[CatalogEntry],
+        limit: int,
+        context: str | None,
     ) -> Results:
         """Return what the model picks; ``ServerProblem`` if it says nothing usable in time."""
-        listed = await self._local.search(queries, cards, max(limit, SHORTLIST), context)
+        listed = await self._local.search(queries, entries, max(limit, SHORTLIST), context)
         if not listed:
             return []
         asked = [system(_SYSTEM), user(_question(queries, context, listed, limit))]

@@ -1,6 +1,6 @@
 """Who looks for tools: the seam between gathering them and finding the right one.
 
-A provider gets the cards that the caller may use and gives results as discovery shows them. The
+A provider gets the entries that the caller may use and gives results as discovery shows them. The
 local ones are here; one over HTTP is in ``cloud``, one that asks a model in ``picking``.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from evercontext.catalog.entry import Card
+from evercontext.catalog.entry import CatalogEntry
 
 if TYPE_CHECKING:
     from evercontext.catalog.search import ToolSearch
@@ -22,35 +22,43 @@ class SearchProvider(Protocol):
     """Anything that can say which of some tools do what is asked."""
 
     async def search(
-        self, queries: Sequence[str], cards: Sequence[Card], limit: int, context: str | None
+        self,
+        queries: Sequence[str],
+        entries: Sequence[CatalogEntry],
+        limit: int,
+        context: str | None,
     ) -> Results:
         """Return the best, best first; raise ``ServerProblem`` if it cannot."""
         ...
 
 
 class LocalSearch:
-    """Words and meaning, on this machine; what was built for a list of cards is kept a while."""
+    """Words and meaning, on this machine; what was built for a list of entries is kept a while."""
 
     def __init__(self, strategy: str = "hybrid") -> None:
         self._strategy = strategy
         self._searches: list[ToolSearch] = []
 
     async def search(
-        self, queries: Sequence[str], cards: Sequence[Card], limit: int, context: str | None
+        self,
+        queries: Sequence[str],
+        entries: Sequence[CatalogEntry],
+        limit: int,
+        context: str | None,
     ) -> Results:
         """Return the best, best first."""
-        found = self._over(tuple(cards)).search(queries, limit, context=context)
+        found = self._over(tuple(entries)).search(queries, limit, context=context)
         return [
-            {**one.card.to_json(), "relevance": one.relevance, "explanation": one.explanation}
+            {**one.entry.to_json(), "relevance": one.relevance, "explanation": one.explanation}
             for one in found
         ]
 
-    def _over(self, cards: tuple[Card, ...]) -> ToolSearch:
+    def _over(self, entries: tuple[CatalogEntry, ...]) -> ToolSearch:
         from evercontext.catalog.search import Strategy, ToolSearch
 
         for search in self._searches:
-            if search.cards == cards:
+            if search.entries == entries:
                 return search
-        made = ToolSearch(cards, Strategy(self._strategy))
+        made = ToolSearch(entries, Strategy(self._strategy))
         self._searches = [made, *self._searches[: _KEPT_SEARCHES - 1]]
         return made

@@ -15,9 +15,8 @@ from evercontext.catalog.servers import PATIENCE, Servers, asks_for_input
 from evercontext.catalog.validation import LONGEST_DESCRIPTION
 from evercontext.domain.caller_scope import Scope
 from evercontext.errors import ServerProblem
-from evercontext.mcp.client.exchange import Params
 from evercontext.mcp.client.listing import MOST_ITEMS, Listed
-from evercontext.mcp.message import Answer
+from evercontext.mcp.messages import Params, Result
 
 SCHEME = "evercontext://"
 LONGEST_NAME = 128
@@ -26,8 +25,8 @@ NO_MORE: Params = {}
 _Rename = Callable[[str, dict[str, Any]], dict[str, Any] | None]
 
 
-class Shelves:
-    """What servers have besides tools."""
+class Resources:
+    """Lists and reads the resources and prompts of servers."""
 
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
@@ -46,11 +45,11 @@ class Shelves:
         key = (what, backend.config.id)
         task = self._working.get(key)
         if task is None or task.done():
-            task = self._working[key] = asyncio.create_task(backend.listed(what))
+            task = self._working[key] = asyncio.create_task(backend.list_all(what))
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return task
 
-    async def read(self, address: str, scope: Scope, more: Params = NO_MORE) -> Answer | None:
+    async def read(self, address: str, scope: Scope, more: Params = NO_MORE) -> Result | None:
         """Read a resource; ``None`` if it is not there for this caller.
 
         ``more`` is what a stateless client brings along; only such a client can be asked back.
@@ -59,28 +58,28 @@ class Shelves:
         backend = await self._servers.backend(server, scope)
         if not address.startswith(SCHEME) or backend is None or not own:
             return None
-        answer = await _asked(backend, "resources/read", {"uri": own, **more}, bool(more))
-        if asks_for_input(answer.value):
-            return answer
-        return Answer(_readdressed(server, answer.value), "")
+        result = await _request(backend, "resources/read", {"uri": own, **more}, bool(more))
+        if asks_for_input(result.value):
+            return result
+        return Result(_readdress(server, result.value), "")
 
-    async def get(
+    async def get_prompt(
         self, name: str, arguments: Params, scope: Scope, more: Params = NO_MORE
-    ) -> Answer | None:
+    ) -> Result | None:
         """Fill a prompt in; ``None`` if it is not there for this caller."""
         server, _, own = name.partition(":")
         backend = await self._servers.backend(server, scope)
         if backend is None or not own:
             return None
-        wanted = {"name": own, "arguments": arguments, **more}
-        return await _asked(backend, "prompts/get", wanted, bool(more))
+        params = {"name": own, "arguments": arguments, **more}
+        return await _request(backend, "prompts/get", params, bool(more))
 
 
-async def _asked(backend: Backend, method: str, params: Params, can_be_asked: bool) -> Answer:
-    answer = await backend.ask(method, params)
-    if asks_for_input(answer.value) and not can_be_asked:
+async def _request(backend: Backend, method: str, params: Params, can_be_asked: bool) -> Result:
+    result = await backend.ask(method, params)
+    if asks_for_input(result.value) and not can_be_asked:
         raise ServerProblem(f"{backend.config.id} asks for input, and who called cannot be asked")
-    return answer
+    return result
 
 
 def _shown(what: str, server: str, task: asyncio.Task[Listed]) -> list[dict[str, Any]]:
@@ -126,12 +125,14 @@ def _described(entry: dict[str, Any]) -> dict[str, str]:
     return {"description": about[:LONGEST_DESCRIPTION]} if isinstance(about, str) else {}
 
 
-def _readdressed(server: str, value: dict[str, Any]) -> dict[str, Any]:
+def _readdress(server: str, value: dict[str, Any]) -> dict[str, Any]:
     contents = value.get("contents")
     if not isinstance(contents, list):
         raise ServerProblem(f"{server} answered without contents")
-    return {**value, "contents": [
-        {**part, "uri": f"{SCHEME}{server}/{part['uri']}"}
-        if isinstance(part, dict) and isinstance(part.get("uri"), str) else part
-        for part in contents
-    ]}  # fmt: skip
+    return {**value, "contents": [_readdress_part(server, part) for part in contents]}
+
+
+def _readdress_part(server: str, part: Any) -> Any:
+    if isinstance(part, dict) and isinstance(part.get("uri"), str):
+        return {**part, "uri": f"{SCHEME}{server}/{part['uri']}"}
+    return part

@@ -1,4 +1,4 @@
-"""Which tool does this? Words, meaning and Japanese-English terms over a list of cards.
+"""Which tool does this? Words, meaning and Japanese-English terms over a list of entries.
 
 A request for a tool is short, or it is a whole task of several steps. So every clause of it is
 also asked for itself, and a server whose tools are about the matter speaks for each of them.
@@ -14,7 +14,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from evercontext.catalog.entry import Card
+from evercontext.catalog.entry import CatalogEntry
 from evercontext.catalog.query_cleaning import essence
 from evercontext.catalog.query_words import as_written
 from evercontext.catalog.synonyms import english_terms, for_meaning, is_japanese, language_of
@@ -68,7 +68,7 @@ class Strategy(StrEnum):
 class Found:
     """A tool that may do it, and what spoke for it."""
 
-    card: Card
+    entry: CatalogEntry
     relevance: float
     """Between 0 and 1."""
     explanation: str = ""
@@ -85,23 +85,23 @@ class _Scores:
 
 
 class ToolSearch:
-    """A searchable list of cards. Building reads every card once; asking is quick."""
+    """A searchable list of entries. Building reads every entry once; asking is quick."""
 
     def __init__(
         self,
-        cards: Sequence[Card],
+        entries: Sequence[CatalogEntry],
         strategy: Strategy = Strategy.HYBRID,
         vectors: StaticVectors | None = None,
     ) -> None:
-        self.cards = tuple(cards)
+        self.entries = tuple(entries)
         self.strategy = strategy
-        self._index = FieldIndex([_counts(card) for card in self.cards], _FIELDS, _SATURATION)
-        self._languages = np.array([language_of(card.description) for card in self.cards])
-        wanted = strategy is Strategy.HYBRID and bool(self.cards)
+        self._index = FieldIndex([_counts(entry) for entry in self.entries], _FIELDS, _SATURATION)
+        self._languages = np.array([language_of(entry.description) for entry in self.entries])
+        wanted = strategy is Strategy.HYBRID and bool(self.entries)
         self._vectors = (vectors or load_static_vectors()) if wanted else None
         if self._vectors is not None:
-            self._meanings = _meanings(self.cards, self._vectors)
-            self._servers, self._server_of = _server_meanings(self.cards, self._meanings)
+            self._meanings = _meanings(self.entries, self._vectors)
+            self._servers, self._server_of = _server_meanings(self.entries, self._meanings)
 
     def search(
         self,
@@ -109,15 +109,15 @@ class ToolSearch:
         limit: int = 20,
         *,
         context: str | None = None,
-        allow: Callable[[Card], bool] | None = None,
+        allow: Callable[[CatalogEntry], bool] | None = None,
     ) -> list[Found]:
         """Return the best tools, best first; a tool good for any of the queries is good."""
-        alive = np.array([allow is None or allow(card) for card in self.cards], np.bool_)
+        alive = np.array([allow is None or allow(entry) for entry in self.entries], np.bool_)
         if not alive.any():
             return []
         if self.strategy is Strategy.NULL:
-            kept = [card for card, ok in zip(self.cards, alive, strict=True) if ok]
-            return [Found(card, 1.0) for card in kept[:limit]]
+            kept = [entry for entry, ok in zip(self.entries, alive, strict=True) if ok]
+            return [Found(entry, 1.0) for entry in kept[:limit]]
         asked = [self._ask(text, alive) for text in queries if text.strip()]
         if not asked:
             return []
@@ -173,11 +173,11 @@ class ToolSearch:
         found = []
         for i, why in zip(order, self._reasons(order, best), strict=True):
             share = (float(total[i]) - low) / spread if spread > 1e-9 else 1.0
-            found.append(Found(self.cards[i], round(strength * share, 4), why))
+            found.append(Found(self.entries[i], round(strength * share, 4), why))
         return found
 
     def _reasons(self, order: Sequence[int], best: _Scores) -> list[str]:
-        """What speaks for each of these cards, in the words of the question."""
+        """What speaks for each of these entries, in the words of the question."""
         held: dict[int, list[str]] = {i: [] for i in order}
         for term in best.terms:
             documents = self._index.documents(term)
@@ -236,12 +236,12 @@ def _best_of(asked: Sequence[_Scores]) -> _Scores:
     )
 
 
-def _counts(card: Card) -> dict[str, dict[str, float]]:
-    return {name: _count_terms(fold(str(getattr(card, name)))) for name in _FIELDS}
+def _counts(entry: CatalogEntry) -> dict[str, dict[str, float]]:
+    return {name: _count_terms(fold(str(getattr(entry, name)))) for name in _FIELDS}
 
 
 def _count_terms(text: str) -> dict[str, float]:
-    """Count the terms of a card; Japanese also as the English words that a question stands for."""
+    """Count the terms of an entry; Japanese also as the English words a question stands for."""
     counts: dict[str, float] = dict(count_terms(text))
     for term, weight in english_terms(text).items():
         counts[term] = counts.get(term, 0.0) + weight
@@ -257,17 +257,19 @@ def _own_pairs(text: str) -> list[str]:
     return [_JAPANESE + pair for pair in pairs if not _HIRAGANA.fullmatch(pair)]
 
 
-def _meanings(cards: Sequence[Card], vectors: StaticVectors) -> Floats:
-    """Return one vector per card: once with its arguments, once without, added."""
-    short = [f"{card.server} {card.name} {card.description}" for card in cards]
-    more = [f"{card.name} {card.parameters[:_PARAMETERS_READ]}" for card in cards]
+def _meanings(entries: Sequence[CatalogEntry], vectors: StaticVectors) -> Floats:
+    """Return one vector per entry: once with its arguments, once without, added."""
+    short = [f"{entry.server} {entry.name} {entry.description}" for entry in entries]
+    more = [f"{entry.name} {entry.parameters[:_PARAMETERS_READ]}" for entry in entries]
     full = [for_meaning(f"{one} {rest}") for one, rest in zip(short, more, strict=True)]
     return normalise(vectors.encode(list(map(for_meaning, short))) + vectors.encode(full))
 
 
-def _server_meanings(cards: Sequence[Card], meanings: Floats) -> tuple[Floats, NDArray[np.int64]]:
-    names = {name: i for i, name in enumerate(dict.fromkeys(card.server for card in cards))}
-    server_of = np.array([names[card.server] for card in cards], np.int64)
+def _server_meanings(
+    entries: Sequence[CatalogEntry], meanings: Floats
+) -> tuple[Floats, NDArray[np.int64]]:
+    names = {name: i for i, name in enumerate(dict.fromkeys(entry.server for entry in entries))}
+    server_of = np.array([names[entry.server] for entry in entries], np.int64)
     sums = np.zeros((len(names), meanings.shape[1]), np.float32)
     np.add.at(sums, server_of, meanings)
     return normalise(sums), server_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from evercontext.catalog.entry import OURS
+from evercontext.domain.caller_scope import OURS
 from evercontext.errors import ConfigError, NotFound
 from evercontext.events.redaction import secret_values
 from evercontext.storage.store import Row, Store

@@ -1,4 +1,4 @@
-"""All outside servers together: who may see which, and none that waits for another."""
+"""All outside servers: which of them a caller sees, and none that waits for another."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 from evercontext.catalog.arguments import ArgumentCheck
 from evercontext.catalog.backend import Backend, Surroundings
-from evercontext.catalog.entry import Card
+from evercontext.catalog.entry import CatalogEntry
 from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.domain.caller_scope import NOTHING, Aside, Scope
 from evercontext.domain.tool import OUTSIDE, Arguments, Caller, Tool, ToolResult
 from evercontext.errors import EverContextError, ServerProblem, ToolProblem
 from evercontext.events.redaction import Clean, unchanged
-from evercontext.mcp.message import Answer
+from evercontext.mcp.messages import Result
 
 ADOPTED = "server "
 """What the origin of an outside tool begins with."""
@@ -31,7 +31,7 @@ class Servers:
         self._around = around
         self._configs: list[ServerConfig] = []
         self._backends: dict[str, Backend] = {}
-        self._working: dict[str, asyncio.Task[tuple[Card, ...]]] = {}
+        self._working: dict[str, asyncio.Task[tuple[CatalogEntry, ...]]] = {}
 
     async def visible(self, scope: Scope) -> list[Backend]:
         """The backends of a scope; the table is read every time, so that a change holds at once."""
@@ -59,18 +59,18 @@ class Servers:
             elif id in by_id:
                 backend.config = by_id[id]
 
-    async def gather(self, scope: Scope, patience: float = PATIENCE) -> list[Card]:
+    async def gather(self, scope: Scope, patience: float = PATIENCE) -> list[CatalogEntry]:
         """The tools of every server that answers in time."""
         backends = await self.visible(scope)
         tasks = {backend.config.id: self._listing(backend) for backend in backends}
         if tasks:
             await asyncio.wait(tasks.values(), timeout=patience)
         return [
-            card
+            entry
             for backend in backends
             if _succeeded(task := tasks[backend.config.id])
-            for card in task.result()
-            if backend.config.allows(card.name)
+            for entry in task.result()
+            if backend.config.allows(entry.name)
         ]
 
     def unheard(self) -> list[tuple[str, str]]:
@@ -89,19 +89,19 @@ class Servers:
             return None
         known = backend.known
         if known is None:
-            cards = await asyncio.shield(self._listing(backend))
-            known = {card.name: card for card in cards}
-        card = known.get(name)
-        if card is None or aside is not NOTHING:
-            return adopted(card, backend, aside) if card else None
+            entries = await asyncio.shield(self._listing(backend))
+            known = {entry.name: entry for entry in entries}
+        entry = known.get(name)
+        if entry is None or aside is not NOTHING:
+            return adopted(entry, backend, aside) if entry else None
         if name not in backend.tools:
-            backend.tools[name] = adopted(card, backend, NOTHING)
+            backend.tools[name] = adopted(entry, backend, NOTHING)
         return backend.tools[name]
 
     async def backend(self, id: str, scope: Scope) -> Backend | None:
         """One server, if it is there for this caller."""
         await self._reload()
-        config = next((one for one in self._configs if one.id == id), None)
+        config = next((config for config in self._configs if config.id == id), None)
         return self._backend(config) if config and scope.sees(config) else None
 
     def cleaner(self, id: str) -> Clean:
@@ -124,46 +124,47 @@ class Servers:
             known = self._backends[config.id] = Backend(config, self.table, self._around)
         return known
 
-    def _listing(self, backend: Backend) -> asyncio.Task[tuple[Card, ...]]:
+    def _listing(self, backend: Backend) -> asyncio.Task[tuple[CatalogEntry, ...]]:
         """The listing under way, or a new one; several callers wait for the same."""
         id = backend.config.id
         task = self._working.get(id)
         if task is None or task.done():
-            task = self._working[id] = asyncio.create_task(backend.cards())
+            task = self._working[id] = asyncio.create_task(backend.entries())
             # Read here, so that a failure nobody waits for is no surprise at exit.
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return task
 
 
-def _succeeded(task: asyncio.Task[tuple[Card, ...]]) -> bool:
+def _succeeded(task: asyncio.Task[tuple[CatalogEntry, ...]]) -> bool:
     return task.done() and not task.cancelled() and task.exception() is None
 
 
 def _only_rights(new: ServerConfig | None, backend: Backend) -> bool:
     """True if the server itself is the same and only who may use it changed."""
     old = backend.config
-    return new is not None and (new.argv, new.url, new.env, new.headers, new.cwd, new.sse) == (
-        old.argv, old.url, old.env, old.headers, old.cwd, old.sse
-    )  # fmt: skip
+    return new is not None and all(
+        getattr(new, name) == getattr(old, name)
+        for name in ("argv", "url", "env", "headers", "cwd", "sse")
+    )
 
 
-def adopted(card: Card, backend: Backend, aside: Aside) -> Tool:
+def adopted(entry: CatalogEntry, backend: Backend, aside: Aside) -> Tool:
     """Return an outside tool as one of ours; it may do anything, as far as we know."""
 
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
-        answer = await backend.call(card, arguments, aside.hear, aside.more)
-        if asks_for_input(answer.value) and not aside.more:
-            raise ServerProblem(f"{card.key} asks for input, and who called it cannot be asked")
-        return as_result(answer)
+        result = await backend.call(entry, arguments, aside.hear, aside.more)
+        if asks_for_input(result.value) and not aside.more:
+            raise ServerProblem(f"{entry.key} asks for input, and who called it cannot be asked")
+        return as_tool_result(result)
 
     return Tool(
-        name=card.key,
-        description=card.description,
-        arguments=card.schema,
+        name=entry.key,
+        description=entry.description,
+        arguments=entry.schema,
         effects=OUTSIDE,
         run=run,
-        origin=f"{ADOPTED}{card.server}",
-        check=backend.checks.get(card.name, ArgumentCheck({})),
+        origin=f"{ADOPTED}{entry.server}",
+        check=backend.checks.get(entry.name, ArgumentCheck({})),
         synced=False,
         # Its server's own patience ends the call.
         timeout=math.inf,
@@ -175,9 +176,9 @@ def asks_for_input(answer: Mapping[str, Any]) -> bool:
     return answer.get("resultType") == "input_required"
 
 
-def as_result(answered: Answer) -> ToolResult:
+def as_tool_result(result: Result) -> ToolResult:
     """Return a server's answer; an error it reports is an error of the call."""
-    answer: dict[str, Any] = answered.value
+    answer: dict[str, Any] = result.value
     content = answer.get("content")
     parts = content if isinstance(content, list) else []
     texts = [str(p.get("text", "")) for p in parts if isinstance(p, dict) and "text" in p]
@@ -185,4 +186,4 @@ def as_result(answered: Answer) -> ToolResult:
     error: EverContextError | None = None
     if answer.get("isError") is True:
         error = ToolProblem(text[:2_000] or "the tool failed and did not say why")
-    return ToolResult(text=text, data=answer, error=error, raw=answered.raw)
+    return ToolResult(text=text, data=answer, error=error, raw=result.raw)

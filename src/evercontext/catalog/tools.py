@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from evercontext.access.router_projects import Projects
 from evercontext.catalog.cloud import CloudSearch, NoCloud
-from evercontext.catalog.entry import OURS, Card, card_of
+from evercontext.catalog.entry import CatalogEntry, entry_of
 from evercontext.catalog.provider import LocalSearch, SearchProvider
 from evercontext.catalog.servers import Servers
-from evercontext.domain.caller_scope import Scope
+from evercontext.domain.caller_scope import NO_ACCESS, OURS, Scope
 from evercontext.domain.tool import Arguments, Caller, Effect, Mode, Road, Tool, ToolResult
 from evercontext.errors import InvalidArguments, ServerProblem, UnknownTool
 
@@ -20,9 +22,6 @@ META = frozenset({DISCOVERY, EXECUTE})
 CLOUD, DEFAULT = "cloud", "hybrid"
 DEFAULT_RESULTS, MOST_RESULTS = 20, 100
 MOST_QUERIES = 20
-
-ScopeOf = Callable[[Caller], Awaitable[Scope]]
-StrategyOf = Callable[[Scope], Awaitable[str | None]]
 
 _DISCOVER = (
     "Find tools by what they do. Many tools of many servers are here; only the ones you look for"
@@ -63,28 +62,24 @@ _EXECUTE_ARGUMENTS: Mapping[str, Any] = {
 }
 
 
-async def hybrid(scope: Scope) -> str | None:
-    """The strategy where nobody chose one."""
-    return DEFAULT
-
-
 class Catalog:
-    """Gathers what a caller may use, has it searched by a provider, and calls it.
+    """Collects the tools a caller may use, has a provider search them, and calls them.
 
-    ``providers`` adds ways to search, by the name that a project's ``optimization`` has; whatever
-    one of them cannot answer is searched here.
+    ``root`` is the directory whose project a caller without a scope belongs to; without a root
+    such a caller sees nothing. ``providers`` adds ways to search, by the name that a project's
+    ``optimization`` has; a query that one of them cannot answer is searched here.
     """
 
     def __init__(
         self,
         servers: Servers,
-        scope_of: ScopeOf,
-        strategy_of: StrategyOf = hybrid,
+        projects: Projects,
+        root: Path | None = None,
         cloud: CloudSearch | None = None,
         providers: Mapping[str, SearchProvider] | None = None,
     ) -> None:
-        self.servers = servers
-        self._scope_of, self._strategy_of = scope_of, strategy_of
+        self.servers, self.projects, self.cloud = servers, projects, cloud
+        self._root = root.resolve() if root else None
         self._providers: dict[str, SearchProvider] = {
             DEFAULT: LocalSearch(DEFAULT),
             "bm25": LocalSearch("bm25"),
@@ -92,58 +87,88 @@ class Catalog:
             **(providers or {}),
         }
 
-    def tools(self) -> list[Tool]:
-        """The two tools. What they call is judged by what it does, so they themselves only read."""
-        return [
-            Tool(DISCOVERY, _DISCOVER, _DISCOVERY_ARGUMENTS, Effect.READ, self._discover,
-                 timeout=math.inf, longest=200_000),
-            Tool(EXECUTE, _EXECUTE, _EXECUTE_ARGUMENTS, Effect.READ, self._execute,
-                 check=_checked, leads_on=True, timeout=math.inf, longest=200_000),
-        ]  # fmt: skip
+    async def default_scope(self) -> Scope:
+        """Return the scope of a caller that has none: the project bound to the root counts."""
+        if self._root is None:
+            return NO_ACCESS
+        project = await self.projects.of_directory(self._root)
+        return Scope(project.id if project else None)
 
-    async def cards(self, caller: Caller, patience: float | None = None) -> list[Card]:
-        """Every tool this caller may use, ours first."""
+    async def strategy(self, scope: Scope) -> str | None:
+        """Return how tools are searched in a project; ``None`` if all of them are listed."""
+        if not scope.project:
+            return DEFAULT
+        strategies = {project.id: project.optimization for project in await self.projects.all()}
+        return strategies.get(scope.project, DEFAULT)
+
+    def tools(self) -> list[Tool]:
+        """Return the two tools. They only read; what they call has effects of its own."""
+        return [
+            Tool(
+                DISCOVERY,
+                _DISCOVER,
+                _DISCOVERY_ARGUMENTS,
+                Effect.READ,
+                self._discover,
+                timeout=math.inf,
+                longest=200_000,
+            ),
+            Tool(
+                EXECUTE,
+                _EXECUTE,
+                _EXECUTE_ARGUMENTS,
+                Effect.READ,
+                self._execute,
+                check=_checked,
+                leads_on=True,
+                timeout=math.inf,
+                longest=200_000,
+            ),
+        ]
+
+    async def entries(self, caller: Caller, patience: float | None = None) -> list[CatalogEntry]:
+        """Return every tool this caller may use, ours first."""
         scope = await self._scope(caller)
         own = await self._own(scope, caller, caller.mode)
         return [*own, *await self._outside(scope, patience)]
 
     async def _scope(self, caller: Caller) -> Scope:
-        return caller.scope or await self._scope_of(caller)
+        return caller.scope or await self.default_scope()
 
-    async def _own(self, scope: Scope, caller: Caller, mode: Mode) -> list[Card]:
-        """Our own tools, as far as they are for this caller: a server like any other."""
+    async def _own(self, scope: Scope, caller: Caller, mode: Mode) -> list[CatalogEntry]:
+        """Return our own tools this caller may use: they are a server like any other."""
         config = await self.servers.table.own()
-        if not scope.own_root or not scope.sees(config):
+        if not scope.sees(config):
             return []
         offered = _road(caller).offered(mode, "json")
         return [
-            card_of(tool) for tool in offered if tool.name not in META and config.allows(tool.name)
+            entry_of(tool) for tool in offered if tool.name not in META and config.allows(tool.name)
         ]
 
-    async def _outside(self, scope: Scope, patience: float | None = None) -> list[Card]:
+    async def _outside(self, scope: Scope, patience: float | None = None) -> list[CatalogEntry]:
         if patience is None:
             return await self.servers.gather(scope)
         return await self.servers.gather(scope, patience)
 
     async def _discover(self, arguments: Arguments, caller: Caller) -> ToolResult:
         scope = await self._scope(caller)
-        strategy = await self._strategy_of(scope)
+        strategy = await self.strategy(scope)
         if strategy is None:
-            # Whoever wants no search sees every tool in the list itself.
-            return _told({"results": []})
+            # Without a search every tool is in the list itself.
+            return _json_result({"results": []})
         own = await self._own(scope, caller, caller.mode)
-        cards = (*own, *await self._outside(scope))
-        wanted = min(arguments.get("maxResults", DEFAULT_RESULTS), MOST_RESULTS)
-        asked = _queries(arguments["query"]), cards, wanted, arguments.get("context")
-        search = self._providers.get(strategy, self._providers[DEFAULT])
+        entries = (*own, *await self._outside(scope))
+        limit = min(arguments.get("maxResults", DEFAULT_RESULTS), MOST_RESULTS)
+        query = _queries(arguments["query"]), entries, limit, arguments.get("context")
+        provider = self._providers.get(strategy, self._providers[DEFAULT])
         try:
-            return _told({"results": await search.search(*asked)})
+            return _json_result({"results": await provider.search(*query)})
         except ServerProblem as problem:
-            results = await self._providers[DEFAULT].search(*asked)
-            return _told({"results": results, "notice": f"{problem}: searched here instead"})
+            results = await self._providers[DEFAULT].search(*query)
+            return _json_result({"results": results, "notice": f"{problem}: searched here instead"})
 
     async def _execute(self, arguments: Arguments, caller: Caller) -> ToolResult:
-        key, given = arguments["toolKey"], arguments.get("arguments", {})
+        key, tool_arguments = arguments["toolKey"], arguments.get("arguments", {})
         road = _road(caller)
         server, _, name = key.partition(":")
         if name in META or key in META:
@@ -152,17 +177,17 @@ class Catalog:
             )
         if server == OURS:
             own = await self._own(await self._scope(caller), caller, Mode.AGENT)
-            if name not in {card.name for card in own}:
+            if name not in {entry.name for entry in own}:
                 raise unknown(key)
-            result = await road.call(name, given, caller)
+            result = await road.call(name, tool_arguments, caller)
         else:
-            result = await road.call_adopted(await self._find(key, caller), given, caller)
+            result = await road.call_adopted(await self._find(key, caller), tool_arguments, caller)
         if result.error is not None:
             return ToolResult.failed(result.error)
         if result.raw is not None:
             text = f'{{"result":{result.raw}}}'
             return ToolResult(text=text, data={"result": result.data}, raw=text)
-        return _told({"result": _plain(result)})
+        return _json_result({"result": _plain(result)})
 
     async def _find(self, key: str, caller: Caller) -> Tool:
         scope = await self._scope(caller)
@@ -201,7 +226,7 @@ def _plain(result: ToolResult) -> Any:
     return result.data if result.data is not None else result.text
 
 
-def _told(data: dict[str, Any]) -> ToolResult:
-    found = data.get("results")
-    hits = None if found is None else len(found)
+def _json_result(data: dict[str, Any]) -> ToolResult:
+    results = data.get("results")
+    hits = None if results is None else len(results)
     return ToolResult(json.dumps(data, ensure_ascii=False, default=str), data, hits=hits)

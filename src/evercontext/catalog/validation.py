@@ -1,4 +1,4 @@
-"""What a server says its tools are, made safe to hold: names, sizes, schemas, digests."""
+"""Validate the tools a server lists: names, sizes, schemas; and compute their digests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from evercontext.catalog.entry import Card, mirrors_of
+from evercontext.catalog.entry import CatalogEntry, mirrors_of
 from evercontext.mcp.client.listing import MOST_ITEMS as MOST_TOOLS
 
 LARGEST_SCHEMA = 256 * 1024
@@ -17,30 +17,30 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _META = frozenset({"tool_discovery", "tool_execute"})
 
 
-def adopt(server: str, listed: Iterable[Any]) -> tuple[list[Card], list[str]]:
-    """Return the cards of what may be held, and a warning for each thing that may not."""
-    cards: dict[str, Card] = {}
+def accept_tools(server: str, listed: Iterable[Any]) -> tuple[list[CatalogEntry], list[str]]:
+    """Return the entries of valid tools, and a warning for each other one."""
+    entries: dict[str, CatalogEntry] = {}
     warnings: list[str] = []
     for value in listed:
-        if len(cards) == MOST_TOOLS:
+        if len(entries) == MOST_TOOLS:
             warnings.append(f"more than {MOST_TOOLS} tools: the rest was refused")
             break
-        card, problem = _card(server, value)
-        if card is None or card.name in cards:
+        entry, problem = _entry(server, value)
+        if entry is None or entry.name in entries:
             name = value.get("name") if isinstance(value, Mapping) else value
             warnings.append(f"{str(name)[:80]!r} was refused: {problem or 'named twice'}")
         else:
-            cards[card.name] = card
-    return list(cards.values()), warnings
+            entries[entry.name] = entry
+    return list(entries.values()), warnings
 
 
-def digest_of(card: Card) -> str:
-    """Return what changes when anything a model reads of the tool changes."""
-    told = [card.name, card.description, card.schema]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+def digest_of(entry: CatalogEntry) -> str:
+    """Return a digest of everything a model reads about the tool."""
+    fields = [entry.name, entry.description, entry.schema]
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
-def _card(server: str, value: Any) -> tuple[Card | None, str]:
+def _entry(server: str, value: Any) -> tuple[CatalogEntry | None, str]:
     if not isinstance(value, Mapping):
         return None, "not an object"
     name, description = value.get("name"), value.get("description") or ""
@@ -54,8 +54,8 @@ def _card(server: str, value: Any) -> tuple[Card | None, str]:
     problem = _schema_problem(schema)
     if problem:
         return None, problem
-    card = Card(f"{server}:{name}", server, name, description, schema, mirrors_of(schema))
-    return card, ""
+    entry = CatalogEntry(f"{server}:{name}", server, name, description, schema, mirrors_of(schema))
+    return entry, ""
 
 
 def _schema_problem(schema: Any) -> str:
@@ -71,7 +71,7 @@ def _schema_problem(schema: Any) -> str:
 
 
 def _circles(schema: dict[str, Any]) -> bool:
-    """True if a reference leads outside, or to nothing but references for ever."""
+    """Tell whether a reference leads outside, or to itself."""
     stack: list[Any] = [schema]
     while stack:
         node = stack.pop()

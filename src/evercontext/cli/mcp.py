@@ -43,11 +43,11 @@ async def _serve(settings: Settings, router: bool) -> None:
 
             await StdioRouter(app).serve()
         else:
-            from evercontext.server.exposed_tools import at_the_door
-            from evercontext.server.mcp_tools import McpDoor
+            from evercontext.server.exposed_tools import exposed_toolbox
+            from evercontext.server.mcp_tools import McpTools
 
-            tools = at_the_door(app.toolbox, allow_commands=settings.allow_commands)
-            await McpDoor(tools, app.events, user=settings.user).stdio()
+            tools = exposed_toolbox(app.toolbox, allow_commands=settings.allow_commands)
+            await McpTools(tools, app.events, user=settings.user).stdio()
 
 
 @command.command("install")

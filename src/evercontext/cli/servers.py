@@ -226,7 +226,7 @@ def test(name: str, as_json: bool) -> int:
         backend = await _backend(app, name)
         started = time.monotonic()
         try:
-            cards = await backend.cards()
+            entries = await backend.entries()
         except EverContextError:
             for line in list(backend.log)[-20:]:
                 print(f"  {visible(line)}", file=sys.stderr)
@@ -234,16 +234,16 @@ def test(name: str, as_json: bool) -> int:
         told = {
             "server": name,
             "seconds": round(time.monotonic() - started, 3),
-            "tools": [card.name for card in cards],
+            "tools": [entry.name for entry in entries],
             "held": sorted(backend.held),
             "warnings": backend.warnings,
         }
         if as_json:
             print(json.dumps(told, ensure_ascii=False))
         else:
-            screen.line(f"{name} answers: {counted(len(cards), 'tool')} in {told['seconds']} s")
-            for card in cards:
-                screen.line(f"  {card.name}  {one_line(card.description)[:100]}")
+            screen.line(f"{name} answers: {counted(len(entries), 'tool')} in {told['seconds']} s")
+            for entry in entries:
+                screen.line(f"  {entry.name}  {one_line(entry.description)[:100]}")
             for warning in [*backend.warnings, *(f"held: {tool}" for tool in backend.held)]:
                 screen.line(f"warning: {one_line(warning)}", "yellow")
         return Outcome.DONE
@@ -289,14 +289,14 @@ def approve(name: str, yes: bool) -> int:
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
         backend = await _backend(app, name)
-        await backend.cards()
-        held = backend.held_cards()
+        await backend.entries()
+        held = backend.held_entries()
         # What is shown is trusted, whatever another process hears from the server meanwhile.
-        shown = {card.name: backend.held[card.name] for card in held}
-        for card in held:
-            screen.line(card.key, "bold")
-            screen.line(visible(card.description))
-            screen.line(visible(json.dumps(card.schema, indent=2, ensure_ascii=False)), "dim")
+        shown = {entry.name: backend.held[entry.name] for entry in held}
+        for entry in held:
+            screen.line(entry.key, "bold")
+            screen.line(visible(entry.description))
+            screen.line(visible(json.dumps(entry.schema, indent=2, ensure_ascii=False)), "dim")
         if not held:
             print(f"nothing of {name} is held", file=sys.stderr)
             return Outcome.DONE

@@ -22,7 +22,7 @@ from evercontext.settings import Settings
 
 if TYPE_CHECKING:
     from evercontext.app import EverContext
-    from evercontext.catalog.entry import Card
+    from evercontext.catalog.entry import CatalogEntry
     from evercontext.catalog.search import Found, ToolSearch
 
 LARGEST_CATALOG = 64 * 1024 * 1024
@@ -62,8 +62,8 @@ def discover(
     if (query is None) != from_stdin:
         raise UsageError("say what to look for", fix="Give a QUERY, or --stdin")
     settings = settings_of(place["root"], allow_wide_root=place["allow_wide_root"])
-    cards = read_catalog(Path(catalog)) if catalog else run_until_stopped(_gather(settings))
-    tools = ToolSearch(cards, Strategy(strategy))
+    entries = read_catalog(Path(catalog)) if catalog else run_until_stopped(_gather(settings))
+    tools = ToolSearch(entries, Strategy(strategy))
     return int(
         _answer(tools, query, limit, as_json, Screen(sys.stdout, no_color=settings.no_color))
     )
@@ -88,15 +88,15 @@ def _questions(query: str | None) -> Iterator[str]:
         yield line.rstrip("\n")
 
 
-async def _gather(settings: Settings) -> Sequence[Card]:
+async def _gather(settings: Settings) -> Sequence[CatalogEntry]:
     from evercontext.app import EverContext
 
     async with EverContext.open(settings) as app:
-        cards = await app.catalog.cards(_person(app), PATIENCE)
+        entries = await app.catalog.entries(_person(app), PATIENCE)
         for name, problem in app.catalog.servers.unheard():
             told = problem if problem.startswith(f"{name} ") else f"{name}: {problem}"
             print(f"left out: {one_line(told)}", file=sys.stderr)
-        return cards
+        return entries
 
 
 def _person(app: EverContext) -> Caller:
@@ -108,8 +108,8 @@ def _person(app: EverContext) -> Caller:
 def export(**place: Any) -> int:
     """Print every tool as JSON, in the form that --catalog reads."""
     settings = settings_of(place["root"], allow_wide_root=place["allow_wide_root"])
-    cards = run_until_stopped(_gather(settings))
-    print(json.dumps([card.to_json() for card in cards], indent=2, ensure_ascii=False))
+    entries = run_until_stopped(_gather(settings))
+    print(json.dumps([entry.to_json() for entry in entries], indent=2, ensure_ascii=False))
     return 0
 
 
@@ -157,7 +157,7 @@ async def _call(settings: Settings, key: str, given: Any, as_json: bool) -> Outc
 
 async def _meant(app: EverContext, key: str) -> str:
     """What somebody at a terminal does about a key that is none."""
-    known = [card.key for card in await app.catalog.cards(_person(app), PATIENCE)]
+    known = [entry.key for entry in await app.catalog.entries(_person(app), PATIENCE)]
     near = difflib.get_close_matches(key, known, n=3)
     if near:
         return f"Did you mean {' or '.join(near)}?"
@@ -175,9 +175,9 @@ def _readable(answer: Any) -> Iterator[str]:
             yield json.dumps(part, indent=2, ensure_ascii=False)
 
 
-def read_catalog(path: Path) -> list[Card]:
+def read_catalog(path: Path) -> list[CatalogEntry]:
     """Read a list of tools from a JSON file."""
-    from evercontext.catalog.entry import read_card
+    from evercontext.catalog.entry import read_entry
 
     try:
         if path.stat().st_size > LARGEST_CATALOG:
@@ -188,7 +188,7 @@ def read_catalog(path: Path) -> list[Card]:
     if not isinstance(content, list):
         raise UsageError(f"{path} is no list of tools")
     try:
-        return [read_card(value) for value in content]
+        return [read_entry(value) for value in content]
     except EverContextError as problem:
         raise UsageError(f"{path}: {problem}") from None
 
@@ -199,8 +199,8 @@ def _show(question: str, results: Sequence[Found], as_json: bool, screen: Screen
         print(json.dumps(told, ensure_ascii=False), flush=True)
         return
     for found in results:
-        screen.line(f"{found.relevance:.2f}  {one_line(found.card.key)}", "bold")
-        screen.line(f"      {clip(one_line(found.card.description), screen.width - 8)}")
+        screen.line(f"{found.relevance:.2f}  {one_line(found.entry.key)}", "bold")
+        screen.line(f"      {clip(one_line(found.entry.description), screen.width - 8)}")
         screen.line(f"      {one_line(found.explanation)}", "dim")
     if not results:
         print("no tool does that", file=sys.stderr)
@@ -209,4 +209,4 @@ def _show(question: str, results: Sequence[Found], as_json: bool, screen: Screen
 def as_plain(found: Found) -> dict[str, Any]:
     """A found tool as JSON."""
     explained = {"relevance": found.relevance, "explanation": found.explanation}
-    return {**found.card.to_json(), **explained}
+    return {**found.entry.to_json(), **explained}

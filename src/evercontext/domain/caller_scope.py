@@ -42,12 +42,17 @@ class Scope:
     """Whether the directory that our own tools work in is this caller's, too."""
 
     def sees(self, server: Server) -> bool:
-        """True if a server is there for this caller."""
+        """Tell whether this caller may use a server: our own tools are one like any other."""
         return (
             server.enabled
             and server.project in ("", self.project)
             and (self.servers is None or server.id in self.servers)
+            and (self.own_root or server.id != OURS)
         )
+
+
+NO_ACCESS = Scope(servers=frozenset(), own_root=False)
+"""The scope of a caller that may use nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,79 +1,154 @@
-"""Two eras of the Model Context Protocol at one door: handshakes, and questions on their own."""
+"""The revisions of the protocol: those with a handshake, and the stateless one of 2026-07-28.
+
+With a handshake, client and server agree on a revision first. Without one, every request carries
+an envelope of its own in ``_meta`` and, over HTTP, repeats parts of it in headers.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from evercontext import __version__
-from evercontext.mcp.json_rpc import INVALID_PARAMS, METHOD_NOT_FOUND, Call, RpcError
+from evercontext.mcp.messages import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    Params,
+    Request,
+    RpcError,
+    meta_of,
+)
 
-HANDSHAKE = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
-STATELESS = "2026-07-28"
-HEADER_MISMATCH, UNSUPPORTED = -32020, -32022
+HANDSHAKE_REVISIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+"""Newest first: the first one is offered, and answered to a client that asks for another."""
+STATELESS_REVISION = "2026-07-28"
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
-INFO = {"name": "evercontext-router", "version": __version__}
-INSTRUCTIONS = (
-    "Tools of many servers behind two: find them with tool_discovery, call them with tool_execute."
-)
-_OFFERED = {"tools": {"listChanged": False}, "resources": {}, "prompts": {}}
-_TOLD = {kind: {"listChanged": True} for kind in _OFFERED}
-GREETINGS = frozenset({"initialize", "ping", "server/discover"})
-"""Says nothing about tools: a client whose token comes with each call must get this far."""
-_NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-_STATUS = {METHOD_NOT_FOUND: 404, INVALID_PARAMS: 400, HEADER_MISMATCH: 400, UNSUPPORTED: 400}
+CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
+HEADER_MISMATCH, UNSUPPORTED_REVISION = -32020, -32022
+HANDSHAKE_METHODS = frozenset({"initialize", "ping", "server/discover"})
+"""Methods that tell nothing about tools: a client may send its token only with later requests."""
+_NAME_PARAMETERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_STATUS = {
+    METHOD_NOT_FOUND: 404,
+    INVALID_PARAMS: 400,
+    HEADER_MISMATCH: 400,
+    UNSUPPORTED_REVISION: 400,
+}
 
 
-def meta_of(params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The ``_meta`` of a question."""
-    found = params.get("_meta")
-    return found if isinstance(found, Mapping) else {}
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """What a server says about itself in the handshake."""
+
+    name: str
+    capabilities: Mapping[str, Any]
+    instructions: str = ""
+    stateless_capabilities: Mapping[str, Any] | None = None
+    """``None``: the stateless revision is not served."""
+
+    def handshake_result(self, request: Request) -> dict[str, Any] | None:
+        """Return the result of a handshake method, or ``None`` for every other method."""
+        if request.method == "initialize":
+            return self._initialize_result(request.params)
+        if request.method == "server/discover" and self.stateless_capabilities is not None:
+            return self._discover_result(self.stateless_capabilities)
+        return {} if request.method == "ping" else None
+
+    def _initialize_result(self, params: Params) -> dict[str, Any]:
+        version = agreed_revision(params.get("protocolVersion"))
+        return {"protocolVersion": version, **self._description(self.capabilities)}
+
+    def _discover_result(self, capabilities: Mapping[str, Any]) -> dict[str, Any]:
+        versions = [STATELESS_REVISION, *HANDSHAKE_REVISIONS]
+        cached = {"ttlMs": 60_000, "cacheScope": "private"}
+        return {"supportedVersions": versions, **self._description(capabilities), **cached}
+
+    def _description(self, capabilities: Mapping[str, Any]) -> dict[str, Any]:
+        instructions = {"instructions": self.instructions} if self.instructions else {}
+        info = {"name": self.name, "version": __version__}
+        return {"capabilities": capabilities, "serverInfo": info, **instructions}
 
 
-def is_stateless(call: Call, version: str) -> bool:
-    """True for a question of the stateless revision; ``version`` is what its header says."""
-    return VERSION_KEY in meta_of(call.params) or (version != "" and version not in HANDSHAKE)
+def agreed_revision(proposed: Any) -> str:
+    """Return the revision a client proposed if it is served here, the newest one otherwise."""
+    return proposed if proposed in HANDSHAKE_REVISIONS else HANDSHAKE_REVISIONS[0]
 
 
-def check_envelope(call: Call, headers: Mapping[bytes, bytes] | None) -> None:
-    """Raise unless a stateless question carries what it must, in its headers too if it has any."""
-    meta = meta_of(call.params)
+def is_stateless(request: Request, version_header: str = "") -> bool:
+    """Tell whether a request belongs to the stateless revision."""
+    unknown = version_header != "" and version_header not in HANDSHAKE_REVISIONS
+    return VERSION_KEY in meta_of(request.params) or unknown
+
+
+def check_envelope(request: Request, headers: Mapping[bytes, bytes] | None) -> None:
+    """Raise ``RpcError`` unless a stateless request has its envelope, and headers that match it."""
+    meta = meta_of(request.params)
     missing = [key for key in (VERSION_KEY, CAPABILITIES_KEY) if key not in meta]
-    if missing and VERSION_KEY in missing:
-        given = (headers or {}).get(b"mcp-protocol-version", b"").decode("latin-1")
-        raise _unsupported(given) if given != STATELESS else _lacking(missing)
+    if VERSION_KEY in missing:
+        version = (headers or {}).get(b"mcp-protocol-version", b"").decode("latin-1")
+        raise _unsupported(version) if version != STATELESS_REVISION else _missing(missing)
     if missing:
-        raise _lacking(missing)
+        raise _missing(missing)
     if headers is not None:
-        _check_headers(call, meta, headers)
-    if meta[VERSION_KEY] != STATELESS:
+        _check_headers(request, meta, headers)
+    if meta[VERSION_KEY] != STATELESS_REVISION:
         raise _unsupported(str(meta[VERSION_KEY])[:32])
 
 
-def _check_headers(call: Call, meta: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> None:
-    told = {
+def _check_headers(request: Request, meta: Params, headers: Mapping[bytes, bytes]) -> None:
+    expected = {
         b"mcp-protocol-version": meta[VERSION_KEY],
-        b"mcp-method": call.method,
-        b"mcp-name": call.params.get(_NAMED.get(call.method, "")),
+        b"mcp-method": request.method,
+        b"mcp-name": request.params.get(_NAME_PARAMETERS.get(request.method, "")),
     }
-    for name, value in told.items():
-        if value is not None and _decoded(headers.get(name)) != value:
+    for name, value in expected.items():
+        if value is not None and _decode_header(headers.get(name)) != value:
             raise RpcError(HEADER_MISMATCH, f"the {name.decode()} header says something else")
 
 
-def _lacking(missing: list[str]) -> RpcError:
-    return RpcError(INVALID_PARAMS, f"params._meta lacks {', '.join(missing)}")
+def _missing(keys: list[str]) -> RpcError:
+    return RpcError(INVALID_PARAMS, f"params._meta lacks {', '.join(keys)}")
 
 
 def _unsupported(version: str) -> RpcError:
-    told = {"supported": [STATELESS, *HANDSHAKE], "requested": version[:32]}
-    return RpcError(UNSUPPORTED, "Unsupported protocol version", told)
+    supported = [STATELESS_REVISION, *HANDSHAKE_REVISIONS]
+    data = {"supported": supported, "requested": version[:32]}
+    return RpcError(UNSUPPORTED_REVISION, "Unsupported protocol version", data)
 
 
-def _decoded(value: bytes | None) -> str | None:
+def complete_result(method: str, result: dict[str, Any]) -> dict[str, Any]:
+    """Return a result with the fields that the stateless revision adds."""
+    if result.get("resultType") == "input_required":
+        return result
+    cached = {"ttlMs": 0, "cacheScope": "private"} if method.endswith(("/list", "/read")) else {}
+    return {"resultType": "complete", **cached, **result}
+
+
+def http_status_of(error: RpcError, stateless: bool) -> int:
+    """Return the HTTP status of an error; before the stateless revision it is always 200."""
+    return _STATUS.get(error.code, 200) if stateless else 200
+
+
+def routing_headers(method: str, params: Params) -> dict[str, Any]:
+    """Return the headers in which a stateless request repeats its method and name."""
+    name = params.get(_NAME_PARAMETERS.get(method, ""))
+    return {"mcp-method": method, **({"mcp-name": name} if name else {})}
+
+
+def encode_header(value: Any) -> str:
+    """Return a value as a header may carry it: plain ASCII, or base64 in a wrapper."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    plain = text.isascii() and text.isprintable() and text == text.strip()
+    if plain and not (text.startswith("=?base64?") and text.endswith("?=")):
+        return text
+    return f"=?base64?{base64.b64encode(text.encode('utf-8', 'replace')).decode()}?="
+
+
+def _decode_header(value: bytes | None) -> str | None:
     if value is None:
         return None
     text = value.decode("latin-1")
@@ -83,46 +158,3 @@ def _decoded(value: bytes | None) -> str | None:
         return base64.b64decode(text[9:-2], validate=True).decode("utf-8")
     except (binascii.Error, ValueError):
         return None
-
-
-def greeting(call: Call, *, tells: bool = False) -> dict[str, Any]:
-    """The answer to one of the ``GREETINGS``; ``tells``: this door can tell of changed lists."""
-    if call.method == "initialize":
-        return hello(call.params, _TOLD if tells else _OFFERED)
-    return discovered() if call.method == "server/discover" else {}
-
-
-def hello(params: Mapping[str, Any], offered: Mapping[str, Any] = _OFFERED) -> dict[str, Any]:
-    """The answer to ``initialize``."""
-    wanted = params.get("protocolVersion")
-    return {
-        "protocolVersion": wanted if wanted in HANDSHAKE else HANDSHAKE[0],
-        "capabilities": offered,
-        "serverInfo": INFO,
-        "instructions": INSTRUCTIONS,
-    }
-
-
-def discovered() -> dict[str, Any]:
-    """The answer to ``server/discover``."""
-    return {
-        "supportedVersions": [STATELESS, *HANDSHAKE],
-        "capabilities": _OFFERED,
-        "serverInfo": INFO,
-        "instructions": INSTRUCTIONS,
-        "ttlMs": 60_000,
-        "cacheScope": "private",
-    }
-
-
-def completed(method: str, result: dict[str, Any]) -> dict[str, Any]:
-    """A result as the stateless revision wants it."""
-    if result.get("resultType") == "input_required":
-        return result
-    cached = {"ttlMs": 0, "cacheScope": "private"} if method.endswith(("/list", "/read")) else {}
-    return {"resultType": "complete", **cached, **result}
-
-
-def status_of(problem: RpcError, stateless: bool) -> int:
-    """The HTTP status of an error; the handshake era says 200 to whatever could be read."""
-    return _STATUS.get(problem.code, 200) if stateless else 200

@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from evercontext.errors import BadRequest, EverContextError, Unauthorized
 from evercontext.server.asgi import DRAIN_SECONDS, DRAINED
-from evercontext.server.disconnect import LEAVING, Leaving
+from evercontext.server.disconnect import DISCONNECT, Disconnect
 from evercontext.server.responses import error_response
 
 HEAD_SECONDS = 8.0
@@ -36,7 +36,7 @@ class Connection(HttpToolsProtocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._head_bytes = 0
         self._drained: int | None = None
-        self._leaving: list[Leaving] = []
+        self._requests: list[Disconnect] = []
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the clock: nothing was asked yet."""
@@ -47,15 +47,15 @@ class Connection(HttpToolsProtocol):
         """Stop the clock, and the work that nobody waits for any more."""
         self._stop_clock()
         super().connection_lost(exc)
-        for request in self._leaving:
-            request.leave()
+        for request in self._requests:
+            request.disconnected()
 
     def on_message_begin(self) -> None:
         """A request begins: it can learn that its client went away."""
         super().on_message_begin()
-        self._leaving = [request for request in self._leaving if request.waits]
-        self._leaving.append(Leaving())
-        self.scope[LEAVING] = self._leaving[-1]  # type: ignore[literal-required]
+        self._requests = [request for request in self._requests if request.is_working]
+        self._requests.append(Disconnect())
+        self.scope[DISCONNECT] = self._requests[-1]  # type: ignore[literal-required]
 
     def data_received(self, data: bytes) -> None:
         """Parse what came; a head that does not end is not collected."""

@@ -1,4 +1,4 @@
-"""A request that nobody will get the answer of: its client is gone, or the server ends."""
+"""Requests whose response nobody will get: the client has disconnected, or the server ends."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import Any, ClassVar
 from evercontext.domain.tool import ToolResult
 from evercontext.errors import Cancelled, Terminated
 
-LEAVING = "evercontext.leaving"
+DISCONNECT = "evercontext.disconnect"
+"""Where the scope of an ASGI request holds its ``Disconnect``."""
 
 
-class Leaving:
-    """Whether the client of one request is gone; who works for it is cancelled then."""
+class Disconnect:
+    """Cancels the work for one request when its client disconnects."""
 
     __slots__ = ("__weakref__", "_reason", "_working")
-    _all: ClassVar[weakref.WeakSet[Leaving]] = weakref.WeakSet()
+    _all: ClassVar[weakref.WeakSet[Disconnect]] = weakref.WeakSet()
 
     def __init__(self) -> None:
         self._reason: Cancelled | None = None
@@ -25,26 +26,26 @@ class Leaving:
 
     @classmethod
     def end_all(cls) -> None:
-        """The server ends: what only reads is given up and says so."""
+        """Cancel all work that only reads, because the server ends."""
         for request in list(cls._all):
-            request._give_up(Terminated("the server is ending"))
+            request._cancel(Terminated("the server is ending"))
 
     @property
-    def waits(self) -> bool:
-        """True while somebody works for the client."""
+    def is_working(self) -> bool:
+        """True while there is work for the client."""
         return self._working is not None
 
-    def leave(self) -> None:
-        """The client is gone."""
-        self._give_up(Cancelled("the client went away"))
+    def disconnected(self) -> None:
+        """Cancel the work, because the client has disconnected."""
+        self._cancel(Cancelled("the client went away"))
 
-    def _give_up(self, reason: Cancelled) -> None:
+    def _cancel(self, reason: Cancelled) -> None:
         self._reason = reason
         if self._working is not None:
             self._working.cancel()
 
-    async def unless_gone(self, work: Awaitable[ToolResult]) -> ToolResult:
-        """Return what ``work`` does; once nobody waits for it, it is cancelled and this says so."""
+    async def unless_disconnected(self, work: Awaitable[ToolResult]) -> ToolResult:
+        """Return the result of ``work``, or a failed result once it is cancelled."""
         task = asyncio.current_task()
         assert task is not None
         self._working = task

@@ -1,4 +1,4 @@
-"""Looks whether a client is still there, once its call takes a while."""
+"""Cancel calls whose client has disconnected."""
 
 from __future__ import annotations
 
@@ -7,54 +7,54 @@ import asyncio
 from evercontext.server.asgi import Receive
 
 WATCH_SECONDS = 0.25
-"""How long a call may take, at least, before its client is watched for going away."""
+"""How long a call runs, at least, before its client is watched."""
 
 
-class Watches:
-    """The calls that run. One clock for all of them: most end before it strikes."""
+class DisconnectWatcher:
+    """Watches the clients of running calls. One timer serves all: most calls end before it."""
 
     def __init__(self) -> None:
         self._running: set[Watch] = set()
-        self._clock: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
-    def begin(self, receive: Receive) -> Watch:
-        """Watch the client of the task that calls this."""
+    def watch(self, receive: Receive) -> Watch:
+        """Cancel the task that calls this when its client disconnects."""
         watch = Watch(receive, self._running)
         self._running.add(watch)
-        if self._clock is None:
-            self._wind()
+        if self._timer is None:
+            self._start_timer()
         return watch
 
-    def _wind(self) -> None:
-        self._clock = asyncio.get_running_loop().call_later(WATCH_SECONDS, self._strike)
+    def _start_timer(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(WATCH_SECONDS, self._tick)
 
-    def _strike(self) -> None:
+    def _tick(self) -> None:
         for watch in self._running:
-            watch.strike()
+            watch.tick()
         if self._running:
-            self._wind()
+            self._start_timer()
         else:
-            self._clock = None
+            self._timer = None
 
 
 class Watch:
-    """Cancels the task it was made in when the client goes away."""
+    """Watches the client of one call."""
 
     def __init__(self, receive: Receive, running: set[Watch]) -> None:
         self._receive, self._running = receive, running
         self._task = asyncio.current_task()
         self._watching: asyncio.Task[None] | None = None
-        self._old = False
-        self.gone = False
+        self._has_ticked = False
+        self.disconnected = False
 
-    def strike(self) -> None:
-        """Begin to look at the second strike: then the call is old enough."""
-        if self._old and self._watching is None:
+    def tick(self) -> None:
+        """Begin to watch at the second tick: then the call is old enough."""
+        if self._has_ticked and self._watching is None:
             self._watching = asyncio.ensure_future(self._wait())
-        self._old = True
+        self._has_ticked = True
 
     def end(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         self._running.discard(self)
         if self._watching is not None:
             self._watching.cancel()
@@ -62,6 +62,6 @@ class Watch:
     async def _wait(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        self.gone = True
+        self.disconnected = True
         if self._task is not None:
             self._task.cancel()

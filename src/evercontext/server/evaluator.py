@@ -1,30 +1,36 @@
 """The evaluator as an MCP server over WebSocket.
 
-The official SDK has no such transport any more, so the protocol's few methods are spoken here. Each
-connection goes connecting → initialised → running a tool …, and every change is an event (L19).
+Each connection goes connecting → initialised → running a tool …, and every change is an event
+(L19).
 """
 
 from __future__ import annotations
 
-import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any
 
 from websockets.asyncio.server import Server, ServerConnection, serve
-from websockets.exceptions import ConnectionClosed
-from websockets.http11 import Request, Response
+from websockets.http11 import Request as UpgradeRequest
+from websockets.http11 import Response
 
-from evercontext import __version__
 from evercontext.agent.task import new_trace_id
 from evercontext.domain.error_codes import http_status, json_rpc_code
 from evercontext.domain.event import EvaluationState, Event
 from evercontext.domain.tool import Caller, Door, Mode, Tool
 from evercontext.errors import ConfigError, EverContextError, InvalidArguments
 from evercontext.events.log import EventLog
-from evercontext.mcp import json_rpc
-from evercontext.mcp.json_rpc import Call, RpcError
+from evercontext.mcp.messages import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    Request,
+    RpcError,
+    meta_of,
+)
+from evercontext.mcp.revisions import ServerInfo
+from evercontext.mcp.server.websocket import WebSocketConnection, WebSocketContext
 from evercontext.process.listening_ports import announced
 from evercontext.server.auth import Addresses, Token, require_token_off_loopback
 from evercontext.settings import Settings
@@ -32,10 +38,8 @@ from evercontext.tools.toolbox import Toolbox
 
 PATH = "/mcp"
 TOOLS = ("evaluate_document", "get_improvement_suggestions")
-MOST_CALLS = 32
 MOST_CONNECTIONS = 256
 LARGEST_MESSAGE = 1_048_576
-VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 
 
 @asynccontextmanager
@@ -50,13 +54,13 @@ async def open_evaluator(
     """Listen for evaluator clients until the block ends."""
     host, port = settings.evaluator_host, settings.evaluator_port
     require_token_off_loopback(host, settings.token)
-    hub = Hub(toolbox.only(TOOLS), events, settings)
+    evaluator = EvaluatorServer(toolbox.only(TOOLS), events, settings)
     try:
         server = await serve(
-            hub.serve,
+            evaluator.serve,
             host,
             port,
-            process_request=hub.admit,
+            process_request=evaluator.admit,
             max_size=LARGEST_MESSAGE,
             open_timeout=open_seconds,
             ping_interval=ping_seconds,
@@ -69,7 +73,7 @@ async def open_evaluator(
             f"the evaluator cannot listen on {host}:{port}: {problem.strerror}",
             fix="End what uses the port, or set MCP_PORT",
         ) from None
-    hub.port = server.sockets[0].getsockname()[1]
+    evaluator.port = server.sockets[0].getsockname()[1]
     try:
         with announced(settings.home, {bound.getsockname()[1] for bound in server.sockets}):
             yield server
@@ -78,153 +82,83 @@ async def open_evaluator(
         await server.wait_closed()
 
 
-class Hub:
-    """Who is connected, and who may be."""
+class EvaluatorServer:
+    """Admits connections and serves each of them."""
 
     def __init__(self, toolbox: Toolbox, events: EventLog, settings: Settings) -> None:
-        self.toolbox, self.events = toolbox, events
-        self.clients: set[Client] = set()
+        self._events = events
+        self._offer = EvaluatorOffer(toolbox, events)
         self.port = settings.evaluator_port
         self._settings = settings
         self._token = Token.of(settings.token) if settings.token else None
+        self._connections = 0
 
-    def admit(self, connection: ServerConnection, request: Request) -> Response | None:
-        """Check address, origin and token before anything is upgraded."""
-        pairs = [(k.lower().encode(), v.encode("latin-1", "replace"))
-                 for k, v in request.headers.raw_items()]  # fmt: skip
+    def admit(self, connection: ServerConnection, request: UpgradeRequest) -> Response | None:
+        """Check address, origin and token before the upgrade; return a refusal or ``None``."""
+        headers = [
+            (name.lower().encode(), value.encode("latin-1", "replace"))
+            for name, value in request.headers.raw_items()
+        ]
         settings = self._settings
         try:
-            known = Addresses.of(settings.evaluator_host, self.port, settings.allowed_hosts)
-            known.check(pairs)
+            addresses = Addresses.of(settings.evaluator_host, self.port, settings.allowed_hosts)
+            addresses.check(headers)
             if self._token:
-                self._token.check(pairs)
+                self._token.check(headers)
         except EverContextError as problem:
             return connection.respond(HTTPStatus(http_status(problem)), f"{problem}\n")
         if request.path.split("?")[0] != PATH:
             return connection.respond(HTTPStatus.NOT_FOUND, f"the evaluator is at {PATH}\n")
-        if len(self.clients) >= MOST_CONNECTIONS:
+        if self._connections >= MOST_CONNECTIONS:
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "too many clients\n")
         return None
 
     async def serve(self, connection: ServerConnection) -> None:
-        """Look after one client from its connection to its close."""
-        client = Client(connection, self.toolbox, self.events)
-        self.clients.add(client)
+        """Serve one client from its connection to its close."""
+        trace_id = new_trace_id()
+
+        def emit(state: str) -> None:
+            self._events.emit(EvaluationState(state=state), trace_id=trace_id)
+
+        self._connections += 1
+        emit("connecting")
         try:
-            await client.run()
+            await WebSocketConnection(connection, self._offer, lambda: emit("initialised")).serve()
         finally:
-            self.clients.discard(client)
+            self._connections -= 1
+            emit("waiting")
 
 
-class Client:
-    """One connection: its state, its calls in flight."""
+class EvaluatorOffer:
+    """The tools of the evaluator, offered to MCP clients."""
 
-    def __init__(self, connection: ServerConnection, toolbox: Toolbox, events: EventLog) -> None:
-        self._connection, self._toolbox, self._events = connection, toolbox, events
-        self._trace_id = new_trace_id()
-        self._ready = False
-        self._calls: dict[json_rpc.Id, asyncio.Task[None]] = {}
+    info = ServerInfo("evercontext-evaluator", {"tools": {"listChanged": False}})
 
-    async def run(self) -> None:
-        """Answer messages until the client goes; its running calls end with it."""
-        self._state("connecting")
-        try:
-            async for message in self._connection:
-                await self._take(message)
-        except ConnectionClosed:
-            pass
-        finally:
-            running = list(self._calls.values())
-            for call in running:
-                call.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
-            self._state("waiting")
+    def __init__(self, toolbox: Toolbox, events: EventLog) -> None:
+        self._toolbox, self._events = toolbox, events
 
-    async def _take(self, message: str | bytes) -> None:
-        try:
-            call = json_rpc.parse(message)
-        except RpcError as problem:
-            await self._send(json_rpc.error(problem.id, problem))
-            return
-        if call is None:
-            return
-        if call.notification:
-            self._notice(call)
-        elif call.method == "tools/call":
-            await self._start(call)
-        else:
-            await self._answer(call, lambda: self._now(call))
-
-    async def _answer(self, call: Call, work: Callable[[], Any]) -> None:
-        try:
-            await self._send(json_rpc.result(call.id, work()))
-        except RpcError as problem:
-            await self._send(json_rpc.error(call.id, problem))
-
-    def _now(self, call: Call) -> Any:
-        """Methods that are answered at once."""
-        if call.method == "initialize":
-            return self._initialize(call.params)
-        if call.method == "ping":
-            return {}
-        self._must_be_ready()
-        if call.method == "tools/list":
-            return {"tools": [_described(tool) for tool in self._toolbox.offered(Mode.AGENT)]}
-        raise RpcError(json_rpc.METHOD_NOT_FOUND, f"there is no method {call.method[:80]}")
-
-    def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
-        asked = params.get("protocolVersion")
-        self._ready = True
-        self._state("initialised")
-        return {
-            "protocolVersion": asked if asked in VERSIONS else VERSIONS[0],
-            "serverInfo": {"name": "evercontext-evaluator", "version": __version__},
-            "capabilities": {"tools": {"listChanged": False}},
-        }
-
-    def _notice(self, call: Call) -> None:
-        if call.method == "notifications/cancelled":
-            running = self._calls.get(call.params.get("requestId"))
-            if running:
-                running.cancel()
-
-    async def _start(self, call: Call) -> None:
-        try:
-            self._must_be_ready()
-            if call.id in self._calls:
-                raise RpcError(json_rpc.INVALID_REQUEST, "this id is already running")
-            if len(self._calls) >= MOST_CALLS:
-                raise RpcError(json_rpc.BUSY, f"{MOST_CALLS} calls are already running")
-        except RpcError as problem:
-            await self._send(json_rpc.error(call.id, problem))
-            return
-        task = asyncio.create_task(self._call(call))
-        self._calls[call.id] = task
-        task.add_done_callback(lambda _: self._calls.pop(call.id, None))
-
-    async def _call(self, call: Call) -> None:
+    async def answer(self, request: Request, context: WebSocketContext) -> dict[str, Any]:
+        """List the tools, or call one and report its progress."""
+        if request.method == "tools/list":
+            return {"tools": [_describe(tool) for tool in self._toolbox.offered(Mode.AGENT)]}
+        if request.method != "tools/call":
+            raise RpcError(METHOD_NOT_FOUND, f"there is no method {request.method[:80]}")
         caller = Caller(new_trace_id(), Door.MCP)
-        told: list[asyncio.Task[None]] = []
-        stop = self._events.subscribe(self._progress(call, caller.trace_id, told))
-        self._state("running a tool", caller.trace_id)
+        unsubscribe = self._events.subscribe(_progress(request, context, caller.trace_id))
+        self._events.emit(EvaluationState(state="running a tool"), trace_id=caller.trace_id)
         try:
-            answer = json_rpc.result(call.id, await self._result(call, caller))
-        except RpcError as problem:
-            answer = json_rpc.error(call.id, problem)
+            return await self._call(request, caller)
         finally:
-            stop()
-        # Progress belongs before the answer: nothing may follow that.
-        await asyncio.gather(*told)
-        await self._send(answer)
+            unsubscribe()
 
-    async def _result(self, call: Call, caller: Caller) -> dict[str, Any]:
-        name, arguments = call.params.get("name"), call.params.get("arguments", {})
+    async def _call(self, request: Request, caller: Caller) -> dict[str, Any]:
+        name, arguments = request.params.get("name"), request.params.get("arguments", {})
         if not isinstance(name, str):
-            raise RpcError(json_rpc.INVALID_PARAMS, "name: which tool?")
+            raise RpcError(INVALID_PARAMS, "name: which tool?")
         result = await self._toolbox.call(name, arguments, caller)
         if result.error is not None:
-            wrong = isinstance(result.error, InvalidArguments)
-            code = json_rpc.INVALID_PARAMS if wrong else json_rpc_code(result.error)
+            invalid = isinstance(result.error, InvalidArguments)
+            code = INVALID_PARAMS if invalid else json_rpc_code(result.error)
             raise RpcError(code, str(result.error), {"code": result.error.code})
         return {
             "content": [{"type": "text", "text": result.text}],
@@ -232,37 +166,25 @@ class Client:
             "isError": False,
         }
 
-    def _progress(
-        self, call: Call, trace_id: str, told: list[asyncio.Task[None]]
-    ) -> Callable[[Event], None]:
-        meta = call.params.get("_meta")
-        token = meta.get("progressToken") if isinstance(meta, dict) else None
-        steps = iter(range(1, 1_000_000))
 
-        def tell(event: Event) -> None:
-            body = event.body
-            if token is None or event.trace_id != trace_id:
-                return
-            if isinstance(body, EvaluationState):
-                step = {"progressToken": token, "progress": next(steps), "message": body.state}
-                message = json_rpc.notification("notifications/progress", step)
-                told.append(asyncio.create_task(self._send(message)))
+def _progress(
+    request: Request, context: WebSocketContext, trace_id: str
+) -> Callable[[Event], None]:
+    """Return a subscriber that reports the states of one evaluation to its client."""
+    token = meta_of(request.params).get("progressToken")
+    steps = itertools.count(1)
 
-        return tell
+    def report(event: Event) -> None:
+        if token is None or event.trace_id != trace_id:
+            return
+        if isinstance(event.body, EvaluationState):
+            step = {"progressToken": token, "progress": next(steps), "message": event.body.state}
+            context.notify("notifications/progress", step)
 
-    def _must_be_ready(self) -> None:
-        if not self._ready:
-            raise RpcError(json_rpc.NOT_INITIALISED, "initialize first")
-
-    async def _send(self, text: str) -> None:
-        with suppress(ConnectionClosed):
-            await self._connection.send(text)
-
-    def _state(self, state: str, trace_id: str | None = None) -> None:
-        self._events.emit(EvaluationState(state=state), trace_id=trace_id or self._trace_id)
+    return report
 
 
-def _described(tool: Tool) -> dict[str, Any]:
+def _describe(tool: Tool) -> dict[str, Any]:
     return {
         "name": tool.name,
         "description": tool.description,

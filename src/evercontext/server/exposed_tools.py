@@ -1,4 +1,4 @@
-"""Consent at the doors for other programs: writes inside policy, commands only where allowed."""
+"""Which tools other programs may call: writes inside policy, commands only where allowed."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from evercontext.tools.approval_gate import Gate, Verdict
 from evercontext.tools.toolbox import Toolbox
 
 
-def is_offered(tool: Tool, allow_commands: bool) -> bool:
-    """True if a program may call the tool; nobody is there to approve a command."""
+def is_exposed(tool: Tool, allow_commands: bool) -> bool:
+    """Tell whether a program may call a tool; nobody is there to approve a command."""
     return allow_commands or not tool.effects & Effect.EXECUTE
 
 
-def at_the_door(toolbox: Toolbox, *, allow_commands: bool) -> Toolbox:
+def exposed_toolbox(toolbox: Toolbox, *, allow_commands: bool) -> Toolbox:
     """Return the tools that programs may call, behind a gate that denies the others."""
 
     def policy(tool: Tool, arguments: Arguments, caller: Caller) -> Verdict:
-        return "allow" if is_offered(tool, allow_commands) else "deny"
+        return "allow" if is_exposed(tool, allow_commands) else "deny"
 
-    # Outside tools have a door of their own, with tokens.
-    names = [t.name for t in toolbox if is_offered(t, allow_commands) and t.name not in META]
+    # Tools of outside servers are called through the router, which has tokens.
+    names = [t.name for t in toolbox if is_exposed(t, allow_commands) and t.name not in META]
     return toolbox.only(names).behind(Gate(policy))
 
 
-def at_the_router(toolbox: Toolbox, catalog: Catalog, *, allow_commands: bool) -> Toolbox:
-    """Return the two tools over ours and the outside ones, which the user added for this."""
+def router_toolbox(toolbox: Toolbox, catalog: Catalog, *, allow_commands: bool) -> Toolbox:
+    """Return the catalog's two tools over ours and those of servers that the user added."""
 
     def policy(tool: Tool, arguments: Arguments, caller: Caller) -> Verdict:
         ours = not tool.origin.startswith(ADOPTED)
-        return "allow" if not ours or is_offered(tool, allow_commands) else "deny"
+        return "allow" if not ours or is_exposed(tool, allow_commands) else "deny"
 
     return (
-        at_the_door(toolbox, allow_commands=allow_commands)
+        exposed_toolbox(toolbox, allow_commands=allow_commands)
         .along_with(catalog.tools())
         .behind(Gate(policy))
     )

@@ -11,7 +11,7 @@ from evercontext.server.asgi import App, Receive, Scope, Send
 Open = Callable[[], Awaitable[AbstractAsyncContextManager[App]]]
 
 
-class OnDemand:
+class LazyApp:
     """Keeps an application open in a task of its own, from its first request to ``close``.
 
     The MCP library takes longer to import than everything else together, and many who serve

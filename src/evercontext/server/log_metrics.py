@@ -17,7 +17,7 @@ FRESH_SECONDS = 15.0
 
 
 @dataclass(slots=True)
-class LogFigures:
+class LogMetrics:
     """Folds the log; what was read of a segment is not read again until it grows."""
 
     directory: Path

@@ -29,7 +29,7 @@ from evercontext.events.log import EventLog
 from evercontext.process.stdin import open_stdin
 from evercontext.server.asgi import NOTE, App, Note
 from evercontext.server.auth import Addresses
-from evercontext.server.disconnect import LEAVING, Leaving
+from evercontext.server.disconnect import DISCONNECT, Disconnect
 from evercontext.server.responses import encode
 from evercontext.tools.audit_line import line_of
 from evercontext.tools.toolbox import Toolbox
@@ -45,7 +45,7 @@ PAUSE = 0.1
 _Context = ServerRequestContext[Any, Any]
 
 
-class McpDoor:
+class McpTools:
     """Shows a toolbox to MCP clients; every call takes the one road."""
 
     def __init__(
@@ -137,8 +137,8 @@ class McpDoor:
         self._idle.clear()
         try:
             working = self._toolbox.call(parameters.name, arguments, caller)
-            if (leaving := _leaving(context)) and not self._writes(parameters.name):
-                working = leaving.unless_gone(working)
+            if (disconnect := _disconnect(context)) and not self._writes(parameters.name):
+                working = disconnect.unless_disconnected(working)
             result = await working
         finally:
             self._running -= 1
@@ -211,8 +211,8 @@ def _note(context: _Context) -> Note | None:
     return context.request.scope.get(NOTE) if context.request is not None else None
 
 
-def _leaving(context: _Context) -> Leaving | None:
-    return context.request.scope.get(LEAVING) if context.request is not None else None
+def _disconnect(context: _Context) -> Disconnect | None:
+    return context.request.scope.get(DISCONNECT) if context.request is not None else None
 
 
 def _given_trace_id(context: _Context) -> str:

@@ -30,7 +30,7 @@ from evercontext.errors import (
 )
 from evercontext.process.worker_threads import think
 from evercontext.server.asgi import BODY, ROUTE, Note, Receive, Scope, Send, note_of
-from evercontext.server.disconnect import LEAVING, Leaving
+from evercontext.server.disconnect import DISCONNECT, Disconnect
 from evercontext.server.docs import POLICY, page
 from evercontext.server.metrics import Metrics
 from evercontext.server.openapi import ROUTES, openapi_document
@@ -96,10 +96,10 @@ class ToolRoute:
         note.principal, note.writes = self._principal.token, self._tool.writes
         caller = Caller(note.trace_id, Door.REST, principal=self._principal)
         working = self._toolbox.call(self._tool.name, arguments, caller)
-        leaving: Leaving | None = scope.get(LEAVING)
+        disconnect: Disconnect | None = scope.get(DISCONNECT)
         # A write that was begun is made, whether or not anybody waits for the answer.
-        if leaving is not None and not self._tool.writes:
-            working = leaving.unless_gone(working)
+        if disconnect is not None and not self._tool.writes:
+            working = disconnect.unless_disconnected(working)
         result = await working
         note.size = content_size(arguments) or content_size(result.data)
         return result

@@ -51,17 +51,17 @@ from evercontext.server.console.application import (
     is_quiet,
     open_console,
 )
-from evercontext.server.disconnect import Leaving
-from evercontext.server.exposed_tools import at_the_door
-from evercontext.server.lazy_app import OnDemand
-from evercontext.server.log_metrics import LogFigures
+from evercontext.server.disconnect import Disconnect
+from evercontext.server.exposed_tools import exposed_toolbox
+from evercontext.server.lazy_app import LazyApp
+from evercontext.server.log_metrics import LogMetrics
 from evercontext.server.metrics import Metrics
 from evercontext.server.rest import answer_crash, build_gateway
 from evercontext.settings import Settings
 from evercontext.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from evercontext.server.mcp_tools import McpDoor
+    from evercontext.server.mcp_tools import McpTools
 
 STOP_SECONDS = 1
 """For requests that are being served; those that only read are given up before."""
@@ -104,7 +104,7 @@ async def open_gateway(
     async with AsyncExitStack() as stack:
         bound = stack.enter_context(closing(bind(settings.host, settings.port)))
         stack.enter_context(announced(settings.home, [bound.getsockname()[1]]))
-        tools = at_the_door(toolbox, allow_commands=settings.allow_commands)
+        tools = exposed_toolbox(toolbox, allow_commands=settings.allow_commands)
         limit = body_limit(settings.max_bytes)
         port = bound.getsockname()[1]
         console_host = _console_host(bound) if house else None
@@ -112,10 +112,10 @@ async def open_gateway(
         addresses = Addresses.of(settings.host, port, names)
         token = Token.of(settings.token) if settings.token else None
         token_name = "EC_TOKEN" if token else None
-        metrics = Metrics(LogFigures(settings.traces).text)
+        metrics = Metrics(LogMetrics(settings.traces).text)
         gateway = build_gateway(tools, metrics, token_name=token_name)
         who = {"token_name": token_name, "user": settings.user}
-        mcp = OnDemand(partial(_open_mcp, tools, events, who, addresses, limit))
+        mcp = LazyApp(partial(_open_mcp, tools, events, who, addresses, limit))
         stack.push_async_callback(mcp.close)
         console: ConsoleApplication | None = None
         if house and console_host:
@@ -148,7 +148,7 @@ async def _open_mcp(
     tools: Toolbox, events: EventLog, who: dict[str, str | None], addresses: Addresses, limit: int
 ) -> AbstractAsyncContextManager[App]:
     module = await asyncio.to_thread(import_module, "evercontext.server.mcp_tools")
-    door: McpDoor = module.McpDoor(tools, events, **who)
+    door: McpTools = module.McpTools(tools, events, **who)
     return door.http(addresses, limit)
 
 
@@ -189,7 +189,7 @@ async def serve(
         nonlocal outcome
         outcome = _SIGNALS[number]
         end_within(PATIENCE, int(outcome))
-        asyncio.get_running_loop().call_later(_READING_SECONDS, Leaving.end_all)
+        asyncio.get_running_loop().call_later(_READING_SECONDS, Disconnect.end_all)
         stopped.set()
         for listener in listeners:
             listener.on_stop()

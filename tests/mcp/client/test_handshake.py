@@ -10,7 +10,7 @@ import pytest
 
 from evercontext.catalog.server_table import ServerConfig
 from evercontext.errors import ServerProblem
-from evercontext.mcp.client.handshake import STATELESS
+from evercontext.mcp.revisions import STATELESS_REVISION as STATELESS
 from tests.catalog.world import EVERYBODY, odd, run, servers
 from tests.mcp.client.test_http import http, reply, serving
 
@@ -21,8 +21,8 @@ async def test_a_stateless_server_over_stdio(tmp_path: Path) -> None:
     async with servers(tmp_path, odd("new", "stateless")) as opened:
         assert (await run(opened, "new:echo", text="x"))["content"][0]["text"] == "x"
         (backend,) = await opened.visible(EVERYBODY)
-        assert backend.greeted is not None
-        assert backend.greeted.version == STATELESS
+        assert backend.handshake is not None
+        assert backend.handshake.version == STATELESS
 
 
 async def test_a_stateless_server_over_http(tmp_path: Path) -> None:

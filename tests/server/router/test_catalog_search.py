@@ -88,8 +88,8 @@ async def test_odd_questions_are_refused(tmp_path: Path, body: Any) -> None:
 async def test_one_router_asks_another(tmp_path: Path) -> None:
     async with routed(tmp_path, odd("one"), model_name="embedded:smollm2") as router:
         url = router.url.replace("/mcp", "/catalog/search")
-        cards = await router.app.catalog.servers.gather(EVERYBODY, 20)
+        entries = await router.app.catalog.servers.gather(EVERYBODY, 20)
         cloud = CloudSearch(url, router.token)
-        found = await cloud.search(["say the text"], cards, 1, None)
+        found = await cloud.search(["say the text"], entries, 1, None)
         assert [one["toolKey"] for one in found] == ["one:echo"]
         assert found[0]["inputSchema"]

@@ -11,8 +11,8 @@ import pytest
 
 from evercontext.catalog.server_log import read_log
 from evercontext.mcp import revisions
-from evercontext.server import telling
-from evercontext.server.router.authentication import Refused, Sessions
+from evercontext.mcp.server.http import MOST_PENDING_PROGRESS, Refused
+from evercontext.server.router.authentication import Sessions
 from tests.catalog.world import odd
 from tests.server.routed import REAL, Routed, routed
 
@@ -25,12 +25,12 @@ def events(text: str) -> list[dict[str, Any]]:
 @pytest.mark.contract("T7")
 async def test_clients_that_shake_hands(tmp_path: Path) -> None:
     async with routed(tmp_path, odd("one")) as router:
-        for version in revisions.HANDSHAKE:
+        for version in revisions.HANDSHAKE_REVISIONS:
             answer = await router.post("initialize", {"protocolVersion": version})
             assert answer.json()["result"]["protocolVersion"] == version
             assert answer.headers["mcp-session-id"]
         future = await router.ask("initialize", protocolVersion="2099-01-01")
-        assert future["protocolVersion"] == revisions.HANDSHAKE[0]
+        assert future["protocolVersion"] == revisions.HANDSHAKE_REVISIONS[0]
         assert await router.ask("ping") == {}
         done = await router.post("notifications/initialized", {}, id=None)
         assert done.status_code == 202
@@ -41,7 +41,7 @@ async def test_clients_without_a_handshake(tmp_path: Path) -> None:
     async with routed(tmp_path, odd("one")) as router:
         found = (await router.stateless("server/discover")).json()["result"]
         assert found["resultType"] == "complete"
-        assert revisions.STATELESS in found["supportedVersions"]
+        assert revisions.STATELESS_REVISION in found["supportedVersions"]
         tools = (await router.stateless("tools/list")).json()["result"]
         assert [tool["name"] for tool in tools["tools"]] == ["tool_discovery", "tool_execute"]
         assert tools["cacheScope"] == "private"
@@ -187,7 +187,7 @@ async def test_progress_reaches_the_client(tmp_path: Path) -> None:
         assert "counted to 3" in last["result"]["content"][0]["text"]
         plain = await count(router, 2, accept="application/json")
         assert plain.headers["content-type"] == "application/json"
-        assert telling.MOST_PENDING > 3
+        assert MOST_PENDING_PROGRESS > 3
         lines = [one for one in router.audit() if one["server"] == "real"]
         assert [one["status"] for one in lines] == [200, 200]
 

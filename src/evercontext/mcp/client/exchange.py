@@ -14,34 +14,38 @@ from typing import Any, Protocol
 
 from evercontext.domain.caller_scope import Hear
 from evercontext.errors import ServerGone, ServerProblem, ServerTimeout
-from evercontext.mcp.message import Answer, encode, read_message
+from evercontext.mcp.messages import METHOD_NOT_FOUND, Params, Result, encode, read_message
 
 LONGEST_LINE = 4 * 1024 * 1024
 LONGEST_WAIT = 600.0
 """Seconds after which progress no longer extends a call."""
-METHOD_NOT_FOUND = -32601
-Params = Mapping[str, Any]
+CHANGES_REQUEST: Params = {
+    "toolsListChanged": True,
+    "resourcesListChanged": True,
+    "promptsListChanged": True,
+}
+"""The notifications that ``subscriptions/listen`` of the stateless revision asks for."""
 _CHANGED = "/list_changed"
 
 
 @dataclass(slots=True)
-class Oddities:
-    """What a server sent that nobody could use."""
+class UnusableMessages:
+    """Counts the messages of a server that nobody could use."""
 
-    unasked: int = 0
-    """Answers with an id that waits for none: wrong, repeated or late."""
-    broken: int = 0
+    unexpected: int = 0
+    """Responses under an id that no request waits for: wrong, repeated or late."""
+    malformed: int = 0
     """Lines that are no JSON-RPC."""
     refused: int = 0
-    """Questions of the server that nobody here answers, such as sampling."""
+    """Requests of the server that are not answered here, such as sampling."""
 
 
-class Wire(Protocol):
+class Connection(Protocol):
     """A connection to one server."""
 
     @property
-    def oddities(self) -> Oddities:
-        """What the server sent that nobody could use."""
+    def unusable(self) -> UnusableMessages:
+        """The messages of the server that nobody could use."""
         ...
 
     @property
@@ -50,7 +54,7 @@ class Wire(Protocol):
         ...
 
     @property
-    def hears(self) -> bool:
+    def hears_changes(self) -> bool:
         """True while the server can tell by itself that its lists changed."""
         ...
 
@@ -61,27 +65,27 @@ class Wire(Protocol):
         seconds: float,
         hear: Hear | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """Ask and return the result; raise ``ServerProblem`` in time.
+    ) -> Result:
+        """Send a request and return its result; raise ``ServerProblem`` in time.
 
-        ``headers`` go beside the question where there is a beside: over HTTP.
+        ``headers`` are sent along where the transport has headers: over HTTP.
         """
         ...
 
     async def notify(self, method: str, params: Params) -> None:
-        """Tell without asking."""
+        """Send a notification."""
         ...
 
-    def speak(self, version: str, envelope: Params | None) -> None:
-        """Say the agreed revision from now on; an envelope goes with every question."""
+    def use_revision(self, version: str, envelope: Params | None) -> None:
+        """Use the agreed revision from now on; an envelope goes into every request."""
         ...
 
-    async def listen(self) -> None:
-        """Begin to hear what the server says unasked, where that needs a stream of its own."""
+    async def subscribe(self) -> None:
+        """Begin to receive notifications, where that needs a stream of its own."""
         ...
 
     async def close(self) -> None:
-        """End the connection, and the server if it is ours."""
+        """Close the connection, and end the server if it is a child process."""
         ...
 
 
@@ -93,146 +97,154 @@ class RpcProblem(ServerProblem):
         self.rpc_code, self.rpc_data = code, data
 
 
-def forget(future: asyncio.Future[Any]) -> None:
-    """Nobody waits for it any more, and so its failure is no news either."""
+def discard(future: asyncio.Future[Any]) -> None:
+    """Cancel a future that nobody waits for any more, and read its failure if it has one."""
     if not future.cancel() and not future.cancelled():
         future.exception()
 
 
 @dataclass(slots=True)
-class Waiting:
-    """A question that is not answered yet."""
+class PendingRequest:
+    """A request that has no response yet."""
 
-    answer: asyncio.Future[Answer]
+    response: asyncio.Future[Result]
     seconds: float
     deadline: float
-    last: float
-    """When progress no longer helps."""
+    latest: float
+    """When progress no longer extends the deadline."""
     hear: Hear | None = None
     timer: asyncio.TimerHandle | None = None
 
 
 @dataclass(slots=True)
 class Exchange:
-    """Which question waits for which answer, whatever carries the messages."""
+    """Matches responses with requests, whatever carries the messages."""
 
     on_changed: Callable[[], None] = lambda: None
-    """Called when the server says that one of its lists is another one."""
-    oddities: Oddities = field(default_factory=Oddities)
-    waiting: dict[int, Waiting] = field(default_factory=dict)
+    """Called when the server says that one of its lists changed."""
+    unusable: UnusableMessages = field(default_factory=UnusableMessages)
+    pending: dict[int, PendingRequest] = field(default_factory=dict)
     envelope: Params = field(default_factory=dict)
-    """What the stateless revision wants in the ``_meta`` of every question."""
+    """What the stateless revision requires in the ``_meta`` of every request."""
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
-    def ask(
+    def begin(
         self, method: str, params: Params, seconds: float, hear: Hear | None = None
-    ) -> tuple[int, bytes, Waiting]:
-        """Return the number, the message and the place where its answer will be."""
+    ) -> tuple[int, bytes, PendingRequest]:
+        """Return the number of a new request, its message, and where its response will be."""
         number, loop = next(self._numbers), asyncio.get_running_loop()
         now = time.monotonic()
-        last = now + max(LONGEST_WAIT, seconds)
-        waiting = Waiting(loop.create_future(), seconds, now + seconds, last, hear)
-        waiting.timer = loop.call_later(seconds, self._overdue, waiting)
-        self.waiting[number] = waiting
-        # A call may say more of its client than the envelope of the connection does.
+        latest = now + max(LONGEST_WAIT, seconds)
+        pending = PendingRequest(loop.create_future(), seconds, now + seconds, latest, hear)
+        pending.timer = loop.call_later(seconds, self._check_deadline, pending)
+        self.pending[number] = pending
+        # A call may say more about its client than the envelope of the connection does.
         own = params.get("_meta", {}) if self.envelope else {}
-        meta = {**self.envelope, **own, "progressToken": number}
-        given = {**params, "_meta": meta}
-        return number, encode({"id": number, "method": method, "params": given}), waiting
+        params = {**params, "_meta": {**self.envelope, **own, "progressToken": number}}
+        return number, encode({"id": number, "method": method, "params": params}), pending
 
-    def settle(self, number: int) -> None:
-        """Nobody waits for this answer any more."""
-        waiting = self.waiting.pop(number, None)
-        if waiting is not None:
-            if waiting.timer is not None:
-                waiting.timer.cancel()
-            forget(waiting.answer)
+    def with_envelope(self, params: Params) -> Params:
+        """Return the parameters of a notification with the envelope, where there is one."""
+        return {**params, "_meta": dict(self.envelope)} if self.envelope else params
 
-    def _overdue(self, waiting: Waiting) -> None:
-        left = min(waiting.deadline, waiting.last) - time.monotonic()
-        if waiting.answer.done():
+    def end(self, number: int) -> None:
+        """Forget a request that nobody waits for any more."""
+        pending = self.pending.pop(number, None)
+        if pending is not None:
+            if pending.timer is not None:
+                pending.timer.cancel()
+            discard(pending.response)
+
+    def _check_deadline(self, pending: PendingRequest) -> None:
+        left = min(pending.deadline, pending.latest) - time.monotonic()
+        if pending.response.done():
             return
         if left > 0:
             loop = asyncio.get_running_loop()
-            waiting.timer = loop.call_later(left, self._overdue, waiting)
+            pending.timer = loop.call_later(left, self._check_deadline, pending)
         else:
-            late = ServerTimeout(f"no answer within {waiting.seconds:g} s")
-            waiting.answer.set_exception(late)
+            late = ServerTimeout(f"no answer within {pending.seconds:g} s")
+            pending.response.set_exception(late)
 
-    def take(self, line: bytes) -> bytes | None:
-        """Take one message; return what has to be said in reply to it, if anything."""
-        read = read_message(line)
-        if read is None:
-            self.oddities.broken += 1
+    def receive(self, line: bytes) -> bytes | None:
+        """Take one message of the server; return the reply to send, if it needs one."""
+        parsed = read_message(line)
+        if parsed is None:
+            self.unusable.malformed += 1
             return None
-        message, raw = read
+        message, raw = parsed
         if isinstance(message.get("method"), str):
-            return self._asked(message)
-        self._answered(message, raw)
+            return self._receive_request(message)
+        self._receive_response(message, raw)
         return None
 
     def fail(self, problem: ServerProblem) -> None:
-        """Give everybody who waits the bad news."""
-        for waiting in self.waiting.values():
-            if not waiting.answer.done():
-                waiting.answer.set_exception(problem)
+        """Fail every pending request."""
+        for pending in self.pending.values():
+            if not pending.response.done():
+                pending.response.set_exception(problem)
 
-    def fail_one(self, number: int, problem: ServerProblem) -> None:
-        """Give whoever waits for this answer the bad news."""
-        waiting = self.waiting.get(number)
-        if waiting is not None and not waiting.answer.done():
-            waiting.answer.set_exception(problem)
+    def fail_request(self, number: int, problem: ServerProblem) -> None:
+        """Fail one request, if it is still pending."""
+        pending = self.pending.get(number)
+        if pending is not None and not pending.response.done():
+            pending.response.set_exception(problem)
 
-    def _answered(self, message: dict[str, Any], raw: str) -> None:
+    def _receive_response(self, message: dict[str, Any], raw: str) -> None:
         number = message.get("id")
-        known = isinstance(number, int) and not isinstance(number, bool)
-        waiting = self.waiting.get(number) if known else None  # type: ignore[arg-type]
-        if waiting is None or waiting.answer.done() or not message.keys() & {"result", "error"}:
-            self.oddities.unasked += 1
+        is_number = isinstance(number, int) and not isinstance(number, bool)
+        pending = self.pending.get(number) if is_number else None  # type: ignore[arg-type]
+        if pending is None or pending.response.done() or not message.keys() & {"result", "error"}:
+            self.unusable.unexpected += 1
         elif "error" in message:
-            waiting.answer.set_exception(_problem(message["error"]))
+            pending.response.set_exception(_problem(message["error"]))
         else:
-            waiting.answer.set_result(Answer(message["result"], raw))
+            pending.response.set_result(Result(message["result"], raw))
 
-    def _asked(self, message: dict[str, Any]) -> bytes | None:
+    def _receive_request(self, message: dict[str, Any]) -> bytes | None:
         method, params = message["method"], message.get("params")
         if "id" not in message:
-            self._told(method, params if isinstance(params, dict) else {})
+            self._receive_notification(method, params if isinstance(params, dict) else {})
             return None
         if method == "ping":
             return encode({"id": message["id"], "result": {}})
-        self.oddities.refused += 1
+        self.unusable.refused += 1
         refusal = {"code": METHOD_NOT_FOUND, "message": f"{method[:80]} is not offered here"}
         return encode({"id": message["id"], "error": refusal})
 
-    def _told(self, method: str, params: dict[str, Any]) -> None:
+    def _receive_notification(self, method: str, params: dict[str, Any]) -> None:
         if method.endswith(_CHANGED):
             self.on_changed()
         elif method == "notifications/progress":
             token = params.get("progressToken")
-            waiting = self.waiting.get(token) if isinstance(token, int) else None
-            if waiting is not None:
-                waiting.deadline = time.monotonic() + waiting.seconds
-                if waiting.hear is not None:
-                    waiting.hear(params)
+            pending = self.pending.get(token) if isinstance(token, int) else None
+            if pending is not None:
+                pending.deadline = time.monotonic() + pending.seconds
+                if pending.hear is not None:
+                    pending.hear(params)
+
+
+def cancellation(number: int) -> bytes:
+    """Return the message that cancels a request."""
+    return encode({"method": "notifications/cancelled", "params": {"requestId": number}})
 
 
 def escaped(text: str) -> str:
-    """Text of a server with everything written out that could steer a terminal or break a line."""
+    """Escape characters of a server's text that could steer a terminal or break a line."""
     if text.isprintable():
         return text
     parts = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return "".join(parts)
 
 
-def gone(name: str) -> ServerGone:
-    """The error of a connection that ended."""
+def connection_closed(name: str) -> ServerGone:
+    """Return the error of a connection that ended."""
     return ServerGone(f"{name}: connection closed")
 
 
 def _problem(error: Any) -> RpcProblem:
-    told = error if isinstance(error, dict) else {}
-    code = told.get("code")
+    fields = error if isinstance(error, dict) else {}
+    code = fields.get("code")
     number = code if isinstance(code, int) and not isinstance(code, bool) else 0
-    message = escaped(str(told.get("message", "no reason given"))[:500])
-    return RpcProblem(number, message, told.get("data"))
+    message = escaped(str(fields.get("message", "no reason given"))[:500])
+    return RpcProblem(number, message, fields.get("data"))

@@ -1,7 +1,7 @@
-"""The first words with a server, in either era of the protocol.
+"""Agree with a server on a revision of the protocol.
 
-Servers that shake hands are greeted so. One that knows only the stateless revision refuses the
-handshake, and is then asked what it offers; from there on every question carries its own envelope.
+Servers with a handshake are greeted so. One that knows only the stateless revision refuses the
+handshake, and is then asked what it offers; from there on every request carries its own envelope.
 """
 
 from __future__ import annotations
@@ -11,62 +11,71 @@ from typing import Any
 
 from evercontext import __version__
 from evercontext.errors import ServerProblem
-from evercontext.mcp.client.exchange import Params, RpcProblem, Wire
+from evercontext.mcp.client.exchange import Connection, RpcProblem
+from evercontext.mcp.messages import Params
+from evercontext.mcp.revisions import (
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    HANDSHAKE_REVISIONS,
+    STATELESS_REVISION,
+    VERSION_KEY,
+    agreed_revision,
+)
 
-HANDSHAKE = "2025-11-25"
-"""What is offered; a server answers with what it speaks."""
-KNOWN = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
-STATELESS = "2026-07-28"
-US = {"name": "evercontext", "version": __version__}
+CLIENT_INFO = {"name": "evercontext", "version": __version__}
 ENVELOPE: Params = {
-    "io.modelcontextprotocol/protocolVersion": STATELESS,
-    "io.modelcontextprotocol/clientCapabilities": {},
-    "io.modelcontextprotocol/clientInfo": US,
+    VERSION_KEY: STATELESS_REVISION,
+    CAPABILITIES_KEY: {},
+    CLIENT_KEY: CLIENT_INFO,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Greeted:
-    """What a server said of itself."""
+class Handshake:
+    """What a server said about itself."""
 
     version: str
-    offers: frozenset[str]
-    """``tools``, ``resources``, ``prompts``, as far as it said so."""
+    capabilities: frozenset[str]
+    """``tools``, ``resources``, ``prompts``, as far as the server declared them."""
 
 
-async def greet(name: str, wire: Wire, seconds: float) -> Greeted:
+async def shake_hands(name: str, connection: Connection, seconds: float) -> Handshake:
     """Agree on a revision; raise ``ServerProblem`` if that cannot be done."""
     try:
-        return await _shake_hands(name, wire, seconds)
+        return await _initialize(name, connection, seconds)
     except RpcProblem as refusal:
         try:
-            return await _discover(name, wire, seconds)
+            return await _discover(name, connection, seconds)
         except RpcProblem:
-            # It knows neither: what it said to the usual greeting tells more.
+            # It knows neither method: its answer to the usual one tells more.
             raise refusal from None
 
 
-async def _shake_hands(name: str, wire: Wire, seconds: float) -> Greeted:
-    hello = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": US}
-    answer = (await wire.request("initialize", hello, seconds)).value
-    version = answer.get("protocolVersion") if isinstance(answer, dict) else None
+async def _initialize(name: str, connection: Connection, seconds: float) -> Handshake:
+    proposal = {
+        "protocolVersion": HANDSHAKE_REVISIONS[0],
+        "capabilities": {},
+        "clientInfo": CLIENT_INFO,
+    }
+    result = (await connection.request("initialize", proposal, seconds)).value
+    version = result.get("protocolVersion") if isinstance(result, dict) else None
     if not isinstance(version, str):
         raise ServerProblem(f"{name} did not say which protocol it speaks")
-    # An unknown revision is taken at its word: lists and calls look alike in all of them.
-    wire.speak(version if version in KNOWN else HANDSHAKE, None)
-    await wire.notify("notifications/initialized", {})
-    return Greeted(version[:32], _offers(answer))
+    # With an unknown revision we continue: lists and calls look alike in all of them.
+    connection.use_revision(agreed_revision(version), None)
+    await connection.notify("notifications/initialized", {})
+    return Handshake(version[:32], _capabilities(result))
 
 
-async def _discover(name: str, wire: Wire, seconds: float) -> Greeted:
-    wire.speak(STATELESS, ENVELOPE)
-    answer = (await wire.request("server/discover", {}, seconds)).value
-    versions = answer.get("supportedVersions") if isinstance(answer, dict) else None
-    if not isinstance(versions, list) or STATELESS not in versions:
+async def _discover(name: str, connection: Connection, seconds: float) -> Handshake:
+    connection.use_revision(STATELESS_REVISION, ENVELOPE)
+    result = (await connection.request("server/discover", {}, seconds)).value
+    versions = result.get("supportedVersions") if isinstance(result, dict) else None
+    if not isinstance(versions, list) or STATELESS_REVISION not in versions:
         raise ServerProblem(f"{name} speaks no revision of the protocol that is known here")
-    return Greeted(STATELESS, _offers(answer))
+    return Handshake(STATELESS_REVISION, _capabilities(result))
 
 
-def _offers(answer: Any) -> frozenset[str]:
-    found = answer.get("capabilities")
-    return frozenset(map(str, found)) if isinstance(found, dict) else frozenset()
+def _capabilities(result: Any) -> frozenset[str]:
+    capabilities = result.get("capabilities")
+    return frozenset(map(str, capabilities)) if isinstance(capabilities, dict) else frozenset()

@@ -1,29 +1,34 @@
-"""A server behind Streamable HTTP: every question is a POST, its answer JSON or a short stream."""
+"""Connect to a server over Streamable HTTP: a POST for every request, JSON or a stream back."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from evercontext.domain.caller_scope import Hear
 from evercontext.errors import ServerGone, ServerProblem, ServerTimeout
 from evercontext.mcp.client.event_stream import EventStream
-from evercontext.mcp.client.exchange import LONGEST_LINE, Exchange, Oddities, Params, gone
+from evercontext.mcp.client.exchange import (
+    CHANGES_REQUEST,
+    LONGEST_LINE,
+    Exchange,
+    UnusableMessages,
+    cancellation,
+    connection_closed,
+)
 from evercontext.mcp.client.http1 import Link, Origin
-from evercontext.mcp.message import Answer, encode
+from evercontext.mcp.messages import Params, Result, encode
+from evercontext.mcp.revisions import encode_header, routing_headers
 
 ACCEPT = "application/json, text/event-stream"
 SESSION = "mcp-session-id"
 _NOTIFY_SECONDS = 10.0
 _STREAM_SECONDS = 1.0
-_MOST_BESIDE = 16
-_NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_MOST_LATER = 16
 
 
 class SessionExpired(ServerGone):
-    """The server no longer knows our session: what was asked was not done."""
+    """The server no longer knows our session: the request was not carried out."""
 
 
 class HttpRefused(ServerProblem):
@@ -34,8 +39,8 @@ class HttpRefused(ServerProblem):
         self.status = status
 
 
-class HttpWire:
-    """One address. Carries its own credentials and no caller's."""
+class HttpConnection:
+    """The connection to one address, with the credentials of the server and no caller's."""
 
     def __init__(
         self,
@@ -47,19 +52,19 @@ class HttpWire:
     ) -> None:
         self._name = name
         self._exchange = Exchange(on_changed)
-        given = {key.lower(): value for key, value in headers.items()}
+        configured = {key.lower(): value for key, value in headers.items()}
         kind = {"accept": ACCEPT, "content-type": "application/json"}
-        sent = {**given, **kind, "accept-encoding": "identity"}
+        sent = {**configured, **kind, "accept-encoding": "identity"}
         self._origin = Origin(name, url, sent, proxy)
         self._open = True
-        self._modern = False
+        self._stateless = False
         self._listening: Link | None = None
-        self._beside_tasks: set[asyncio.Task[None]] = set()
+        self._later_tasks: set[asyncio.Task[None]] = set()
 
     @property
-    def oddities(self) -> Oddities:
-        """What the server sent that nobody could use."""
-        return self._exchange.oddities
+    def unusable(self) -> UnusableMessages:
+        """The messages of the server that nobody could use."""
+        return self._exchange.unusable
 
     @property
     def open(self) -> bool:
@@ -67,14 +72,14 @@ class HttpWire:
         return self._open
 
     @property
-    def hears(self) -> bool:
-        """True while the server has a stream to tell us of changes."""
+    def hears_changes(self) -> bool:
+        """True while the server has a stream for notifications of changes."""
         return self._listening is not None
 
-    def speak(self, version: str, envelope: Params | None) -> None:
-        """Say the agreed revision from now on."""
+    def use_revision(self, version: str, envelope: Params | None) -> None:
+        """Send the agreed revision from now on."""
         self._origin.add("mcp-protocol-version", version)
-        self._modern = envelope is not None
+        self._stateless = envelope is not None
         self._exchange.envelope = envelope or {}
 
     async def request(
@@ -84,107 +89,105 @@ class HttpWire:
         seconds: float,
         hear: Hear | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """Ask and wait; an answer nobody waits for any more ends with its connection."""
-        number, body, waiting = self._exchange.ask(method, params, seconds, hear)
+    ) -> Result:
+        """Send a request; its connection is closed when nobody waits for the response any more."""
+        number, body, pending = self._exchange.begin(method, params, seconds, hear)
         post = _Post(self, number)
         link: Link | None = None
         try:
-            more = self._routed(method, params, headers) if self._modern else ""
+            more = self._routed(method, params, headers) if self._stateless else ""
             link = await self._post(body, post, more)
-            answer = await waiting.answer
+            answer = await pending.response
         except ServerTimeout as late:
-            self._take_back(number, link, post)
+            self._cancel(number, link, post)
             raise ServerTimeout(f"{self._name}: {late}") from None
         except BaseException:
-            self._take_back(number, link, post)
+            self._cancel(number, link, post)
             raise
         finally:
-            self._exchange.settle(number)
+            self._exchange.end(number)
         if not post.over:
-            # A stream ends a moment after its answer; only then its connection is free again.
+            # A stream ends a moment after the response; only then its connection is free again.
             loop = asyncio.get_running_loop()
             loop.call_later(_STREAM_SECONDS, self._drop, link, post)
         return answer
 
-    def _take_back(self, number: int, link: Link | None, post: _Post) -> None:
-        """Tell the server that nobody waits: by the closed connection, and before 2026 in words."""
+    def _cancel(self, number: int, link: Link | None, post: _Post) -> None:
+        """Cancel a request: by closing its connection, and before 2026 by a message as well."""
         self._drop(link, post)
-        if not self._modern and self._open and not post.over:
-            message = {"method": "notifications/cancelled", "params": {"requestId": number}}
-            self._beside(encode(message))
+        if not self._stateless and self._open and not post.over:
+            self._send_later(cancellation(number))
 
     def _drop(self, link: Link | None, post: _Post) -> None:
         if link is not None and not post.over:
             self._origin.drop(link)
 
     async def notify(self, method: str, params: Params) -> None:
-        """Tell without asking."""
-        given = {**params, "_meta": dict(self._exchange.envelope)} if self._modern else params
+        """Send a notification."""
+        message = encode({"method": method, "params": self._exchange.with_envelope(params)})
         post = _Post(self, None)
         link: Link | None = None
         try:
             async with asyncio.timeout(_NOTIFY_SECONDS):
-                link = await self._post(encode({"method": method, "params": given}), post, "")
+                link = await self._post(message, post, "")
                 await post.wait()
         except TimeoutError:
             raise ServerTimeout(f"{self._name} did not take a message") from None
         finally:
             self._drop(link, post)
 
-    async def listen(self) -> None:
-        """Open the stream on which the server tells of changes; most have none."""
-        hearing = _Post(self, None, unasked=True)
+    async def subscribe(self) -> None:
+        """Open the stream for notifications of changes; most servers have none."""
+        stream = _Post(self, None, is_stream=True)
         try:
-            if self._modern:
-                wanted = dict.fromkeys(
-                    ("toolsListChanged", "resourcesListChanged", "promptsListChanged"), True
-                )
-                asked = {"notifications": wanted, "_meta": dict(self._exchange.envelope)}
-                message = encode({"id": 0, "method": "subscriptions/listen", "params": asked})
+            if self._stateless:
+                params = self._exchange.with_envelope({"notifications": CHANGES_REQUEST})
+                message = encode({"id": 0, "method": "subscriptions/listen", "params": params})
                 more = "mcp-method: subscriptions/listen\r\n"
-                self._listening = await self._origin.post(message, hearing, more)
+                self._listening = await self._origin.post(message, stream, more)
             else:
-                self._listening = await self._origin.get(hearing)
+                self._listening = await self._origin.get(stream)
         except ServerProblem:
             self._listening = None
 
     async def close(self) -> None:
         """Close the connections."""
         self._open = False
-        self._exchange.fail(gone(self._name))
-        for task in self._beside_tasks:
+        self._exchange.fail(connection_closed(self._name))
+        for task in self._later_tasks:
             task.cancel()
         self._origin.close()
 
-    def take(self, message: bytes) -> None:
-        """Take a message that arrived; a question in it is answered beside."""
-        reply = self._exchange.take(message)
+    def receive(self, message: bytes) -> None:
+        """Take a message that arrived; a request in it is answered by a POST of its own."""
+        reply = self._exchange.receive(message)
         if reply is not None and self._open:
-            self._beside(reply)
+            self._send_later(reply)
 
     def ended(self, number: int | None, problem: ServerProblem | None) -> None:
-        """An answer ended, well or badly: if it held none, that is an answer too."""
+        """Fail a request whose response ended without a result."""
         if number is None:
             return
         if isinstance(problem, ServerGone):
             problem = type(problem)(f"{self._name} gave no answer: the connection closed")
-        self._exchange.fail_one(number, problem or ServerProblem(f"{self._name} gave no answer"))
+        self._exchange.fail_request(
+            number, problem or ServerProblem(f"{self._name} gave no answer")
+        )
 
     def refused(self, status: int) -> ServerProblem:
-        """What an answer with this status means."""
+        """Return the problem that a status means."""
         if status == 404 and self._origin.has(SESSION):
             self._open = False
             return SessionExpired(f"{self._name} has forgotten the session")
         return HttpRefused(self._name, status)
 
-    def greeted(self, session: str) -> None:
-        """The server gave the conversation a name."""
+    def keep_session(self, session: str) -> None:
+        """Keep the session id that the server issued."""
         if not self._origin.has(SESSION) and session.isprintable() and len(session) <= 512:
             self._origin.add(SESSION, session)
 
-    def deaf(self) -> None:
-        """The stream of changes ended."""
+    def stream_ended(self) -> None:
+        """Note that the stream of notifications ended."""
         self._listening = None
 
     @property
@@ -199,11 +202,11 @@ class HttpWire:
             self._open = False
             raise
 
-    def _beside(self, message: bytes) -> None:
-        if len(self._beside_tasks) < _MOST_BESIDE:
+    def _send_later(self, message: bytes) -> None:
+        if len(self._later_tasks) < _MOST_LATER:
             task = asyncio.ensure_future(self._send(message))
-            self._beside_tasks.add(task)
-            task.add_done_callback(self._beside_tasks.discard)
+            self._later_tasks.add(task)
+            task.add_done_callback(self._later_tasks.discard)
 
     async def _send(self, reply: bytes) -> None:
         post = _Post(self, None)
@@ -215,17 +218,18 @@ class HttpWire:
             return
 
     def _routed(self, method: str, params: Params, headers: Mapping[str, str] | None) -> str:
-        """The lines that the stateless revision wants beside the message."""
-        named = params.get(_NAMED.get(method, ""))
-        lines = {"mcp-method": method, **({"mcp-name": named} if named else {}), **(headers or {})}
-        return "".join(f"{name}: {header_text(value)}\r\n" for name, value in lines.items())
+        """Return the header lines of a stateless request."""
+        lines = {**routing_headers(method, params), **(headers or {})}
+        return "".join(f"{name}: {encode_header(value)}\r\n" for name, value in lines.items())
 
 
 class _Post:
-    """Reads the answer to one POST: a message, a stream of them, or an error."""
+    """Reads the response to one POST: a message, a stream of messages, or an error."""
 
-    def __init__(self, wire: HttpWire, number: int | None, *, unasked: bool = False) -> None:
-        self._wire, self._number, self._unasked = wire, number, unasked
+    def __init__(
+        self, connection: HttpConnection, number: int | None, *, is_stream: bool = False
+    ) -> None:
+        self._connection, self._number, self._is_stream = connection, number, is_stream
         self._status = 0
         self._stream: EventStream | None = None
         self._body = bytearray()
@@ -234,60 +238,51 @@ class _Post:
         self.over = False
 
     def head(self, status: int, headers: Mapping[str, str]) -> None:
-        """Look what kind of answer it is."""
+        """Learn whether the response is a message, a stream or an error."""
         self._status = status
         session = headers.get(SESSION)
         if session and status < 300:
-            self._wire.greeted(session)
+            self._connection.keep_session(session)
         if headers.get("content-encoding", "identity") != "identity":
-            raise ServerProblem(f"{self._wire.name} compressed its answer unasked")
+            raise ServerProblem(f"{self._connection.name} compressed its answer is_stream")
         if status < 300 and headers.get("content-type", "").startswith("text/event-stream"):
             self._stream = EventStream(LONGEST_LINE)
 
     def body(self, data: bytes) -> None:
-        """Take a part of it."""
+        """Take a part of the body."""
         if self._stream is not None:
             try:
                 for _, message in self._stream.feed(data):
-                    self._wire.take(message)
+                    self._connection.receive(message)
             except ServerProblem as problem:
-                raise ServerProblem(f"{self._wire.name} sent {problem}") from None
+                raise ServerProblem(f"{self._connection.name} sent {problem}") from None
             return
         self._body += data
         if len(self._body) > LONGEST_LINE:
-            raise ServerProblem(f"{self._wire.name} sent more than {LONGEST_LINE} bytes")
+            raise ServerProblem(f"{self._connection.name} sent more than {LONGEST_LINE} bytes")
 
     def end(self, problem: ServerProblem | None) -> None:
-        """Hand over what came."""
+        """Hand over the message, or the problem."""
         self.over = True
-        if self._unasked:
-            self._wire.deaf()
+        if self._is_stream:
+            self._connection.stream_ended()
             return
         if self._status >= 300:
-            # An error may be told inside as well, and better.
+            # The body may hold an error of JSON-RPC, which says more than the status.
             if self._number is not None and self._body.startswith(b"{"):
-                self._wire.take(bytes(self._body))
-            problem = problem or self._wire.refused(self._status)
+                self._connection.receive(bytes(self._body))
+            problem = problem or self._connection.refused(self._status)
         elif self._stream is None and self._number is not None and problem is None:
-            self._wire.take(bytes(self._body))
-        self._wire.ended(self._number, problem)
+            self._connection.receive(bytes(self._body))
+        self._connection.ended(self._number, problem)
         self._problem = problem
         if self._done is not None and not self._done.done():
             self._done.set_result(None)
 
     async def wait(self) -> None:
-        """Wait for the end; raise what went wrong."""
+        """Wait for the end of the response; raise its problem if it has one."""
         if not self.over:
             self._done = asyncio.get_running_loop().create_future()
             await self._done
         if self._problem is not None:
             raise self._problem
-
-
-def header_text(value: Any) -> str:
-    """Return a value as a header may carry it; anything unusual is wrapped."""
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    plain = text.isascii() and text.isprintable() and text == text.strip()
-    if plain and not (text.startswith("=?base64?") and text.endswith("?=")):
-        return text
-    return f"=?base64?{base64.b64encode(text.encode('utf-8', 'replace')).decode()}?="

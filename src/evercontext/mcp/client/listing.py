@@ -1,4 +1,4 @@
-"""What a server has, page by page, with an end."""
+"""List what a server has, page by page, with a limit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evercontext.errors import ServerTimeout
-from evercontext.mcp.client.exchange import Wire
+from evercontext.mcp.client.exchange import Connection
 
 MOST_ITEMS = 1_000
 """Entries of one list that are taken."""
@@ -18,7 +18,7 @@ _FIELD = {"resources/templates": "resourceTemplates"}
 
 @dataclass(slots=True)
 class Listed:
-    """The entries of a list, as they came."""
+    """The entries of a list, as the server sent them."""
 
     items: list[Any] = field(default_factory=list)
     endless: bool = False
@@ -26,23 +26,23 @@ class Listed:
     """How long the server says the list holds; 0: it did not say."""
 
 
-async def list_all(wire: Wire, what: str, seconds: float) -> Listed:
+async def list_all(connection: Connection, what: str, seconds: float) -> Listed:
     """List ``tools``, ``resources``, ``resources/templates`` or ``prompts``."""
     listed = Listed()
     try:
         async with asyncio.timeout(seconds):
-            await _pages(wire, what, seconds, listed)
+            await _pages(connection, what, seconds, listed)
     except TimeoutError:
         raise ServerTimeout(f"it did not list its {what} in time") from None
     return listed
 
 
-async def _pages(wire: Wire, what: str, seconds: float, listed: Listed) -> None:
+async def _pages(connection: Connection, what: str, seconds: float, listed: Listed) -> None:
     seen: set[str] = set()
     cursor: str | None = None
     for _ in range(_MOST_PAGES):
         params = {"cursor": cursor} if cursor else {}
-        page = (await wire.request(f"{what}/list", params, seconds)).value
+        page = (await connection.request(f"{what}/list", params, seconds)).value
         page = page if isinstance(page, dict) else {}
         items = page.get(_FIELD.get(what, what))
         listed.items += items if isinstance(items, list) else []

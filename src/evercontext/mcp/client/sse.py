@@ -1,4 +1,4 @@
-"""A server behind the old transport: one stream brings every answer, questions are posted aside."""
+"""Connect to a server over the transport before Streamable HTTP: one stream, and POSTs beside."""
 
 from __future__ import annotations
 
@@ -9,15 +9,22 @@ from urllib.parse import urljoin, urlsplit
 from evercontext.domain.caller_scope import Hear
 from evercontext.errors import ServerProblem, ServerTimeout
 from evercontext.mcp.client.event_stream import EventStream
-from evercontext.mcp.client.exchange import LONGEST_LINE, Exchange, Oddities, Params, forget, gone
+from evercontext.mcp.client.exchange import (
+    LONGEST_LINE,
+    Exchange,
+    UnusableMessages,
+    cancellation,
+    connection_closed,
+    discard,
+)
 from evercontext.mcp.client.http1 import Link, Origin
-from evercontext.mcp.message import Answer, encode
+from evercontext.mcp.messages import Params, Result, encode
 
 _SECONDS = 10.0
 
 
-class SseWire:
-    """The stream and the place to post to. Made by ``SseWire.start``."""
+class SseConnection:
+    """The stream, and the address to post to. Made by ``SseConnection.start``."""
 
     def __init__(
         self,
@@ -34,7 +41,7 @@ class SseWire:
         accept = {**self._headers, "accept": "text/event-stream"}
         self._stream = Origin(name, url, accept, proxy)
         self._post: Origin | None = None
-        self._place: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._open = True
         self._replies: set[asyncio.Task[None]] = set()
         self._posted: set[_Posted] = set()
@@ -47,27 +54,27 @@ class SseWire:
         headers: Mapping[str, str],
         on_changed: Callable[[], None],
         proxy: str | None = None,
-    ) -> SseWire:
-        """Open the stream and learn where to post."""
-        wire = cls(name, url, headers, on_changed, proxy)
+    ) -> SseConnection:
+        """Open the stream and wait for the address to post to."""
+        connection = cls(name, url, headers, on_changed, proxy)
         try:
             async with asyncio.timeout(_SECONDS):
-                await wire._stream.get(wire)
-                place = await wire._place
+                await connection._stream.get(connection)
+                address = await connection._address
         except TimeoutError:
-            await wire.close()
+            await connection.close()
             raise ServerTimeout(f"{name} did not say where to post") from None
         except BaseException:
-            await wire.close()
+            await connection.close()
             raise
         kind = {"content-type": "application/json"}
-        wire._post = Origin(name, place, {**wire._headers, **kind}, proxy)
-        return wire
+        connection._post = Origin(name, address, {**connection._headers, **kind}, proxy)
+        return connection
 
     @property
-    def oddities(self) -> Oddities:
-        """What the server sent that nobody could use."""
-        return self._exchange.oddities
+    def unusable(self) -> UnusableMessages:
+        """The messages of the server that nobody could use."""
+        return self._exchange.unusable
 
     @property
     def open(self) -> bool:
@@ -75,17 +82,17 @@ class SseWire:
         return self._open
 
     @property
-    def hears(self) -> bool:
-        """True: the stream brings whatever the server says."""
+    def hears_changes(self) -> bool:
+        """True: the stream brings every notification."""
         return True
 
-    def speak(self, version: str, envelope: Params | None) -> None:
-        """Say the agreed revision from now on."""
+    def use_revision(self, version: str, envelope: Params | None) -> None:
+        """Send the agreed revision from now on."""
         if self._post is not None:
             self._post.add("mcp-protocol-version", version)
 
-    async def listen(self) -> None:
-        """Nothing to do: the stream is open."""
+    async def subscribe(self) -> None:
+        """Do nothing: the stream is open."""
 
     async def request(
         self,
@@ -94,65 +101,64 @@ class SseWire:
         seconds: float,
         hear: Hear | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """Ask and wait; a question nobody waits for any more is taken back."""
-        number, body, waiting = self._exchange.ask(method, params, seconds, hear)
+    ) -> Result:
+        """Send a request; it is cancelled at the server when nobody waits for it any more."""
+        number, body, pending = self._exchange.begin(method, params, seconds, hear)
         try:
             await self._send(body)
-            return await waiting.answer
+            return await pending.response
         except (ServerTimeout, asyncio.CancelledError) as late:
-            self._beside(encode({"method": "notifications/cancelled",
-                                 "params": {"requestId": number}}))  # fmt: skip
+            self._send_later(cancellation(number))
             if isinstance(late, ServerTimeout):
                 raise ServerTimeout(f"{self._name}: {late}") from None
             raise
         finally:
-            self._exchange.settle(number)
+            self._exchange.end(number)
 
     async def notify(self, method: str, params: Params) -> None:
-        """Tell without asking."""
+        """Send a notification."""
         await self._send(encode({"method": method, "params": params}))
 
     async def close(self) -> None:
         """End the stream."""
-        self._lose(gone(self._name))
+        self._lose(connection_closed(self._name))
         for task in self._replies:
             task.cancel()
         self._stream.close()
 
     def head(self, status: int, headers: Mapping[str, str]) -> None:
-        """The stream's head is there."""
+        """Check the head of the stream."""
         if status != 200:
             raise ServerProblem(f"{self._name} answered with HTTP {status}")
         if not headers.get("content-type", "").startswith("text/event-stream"):
             raise ServerProblem(f"{self._name} has no stream of events at this address")
 
     def body(self, data: bytes) -> None:
-        """A part of the stream is there."""
+        """Take a part of the stream."""
         for event, message in self._events.feed(data):
             if event == "endpoint":
-                self._take_place(message.decode("utf-8", "replace"))
+                self._take_address(message.decode("utf-8", "replace"))
                 continue
-            reply = self._exchange.take(message)
+            reply = self._exchange.receive(message)
             if reply is not None:
-                self._beside(reply)
+                self._send_later(reply)
 
     def end(self, problem: ServerProblem | None) -> None:
-        """The stream ended."""
-        self._lose(problem or gone(self._name))
+        """Fail what is pending, because the stream ended."""
+        self._lose(problem or connection_closed(self._name))
 
-    def _take_place(self, place: str) -> None:
-        """Only the same server is posted to: elsewhere would get its credentials."""
-        whole = urljoin(self._url, place)
-        told, known = urlsplit(whole), urlsplit(self._url)
-        if (told.scheme, told.netloc) != (known.scheme, known.netloc):
+    def _take_address(self, place: str) -> None:
+        """Accept an address of the same server only: another one would get its credentials."""
+        address = urljoin(self._url, place)
+        posted_to, server = urlsplit(address), urlsplit(self._url)
+        if (posted_to.scheme, posted_to.netloc) != (server.scheme, server.netloc):
             raise ServerProblem(f"{self._name} wants messages posted to another server")
-        if not self._place.done():
-            self._place.set_result(whole)
+        if not self._address.done():
+            self._address.set_result(address)
 
     async def _send(self, body: bytes) -> None:
         if not self._open or self._post is None:
-            raise gone(self._name)
+            raise connection_closed(self._name)
         posted = _Posted(self._name)
         self._posted.add(posted)
         link: Link | None = None
@@ -166,9 +172,9 @@ class SseWire:
             self._posted.discard(posted)
             if link is not None and not (self._open and posted.done.done()):
                 self._post.drop(link)
-            forget(posted.done)
+            discard(posted.done)
 
-    def _beside(self, message: bytes) -> None:
+    def _send_later(self, message: bytes) -> None:
         if len(self._replies) >= 16 or not self._open:
             return
         task = asyncio.ensure_future(self._send(message))
@@ -178,11 +184,11 @@ class SseWire:
 
     def _lose(self, problem: ServerProblem) -> None:
         self._open = False
-        if not self._place.done():
-            self._place.set_exception(problem)
-            self._place.exception()
+        if not self._address.done():
+            self._address.set_exception(problem)
+            self._address.exception()
         self._exchange.fail(problem)
-        # Nothing can be answered any more: connections that are kept would only keep the server.
+        # No response can arrive any more: open connections would only occupy the server.
         for posted in tuple(self._posted):
             posted.end(problem)
         if self._post is not None:
@@ -190,21 +196,21 @@ class SseWire:
 
 
 class _Posted:
-    """Waits until a posted message was taken; what is said to it does not matter."""
+    """Waits until a posted message was accepted; the body of the response does not matter."""
 
     def __init__(self, name: str) -> None:
         self._name, self._status = name, 0
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def head(self, status: int, headers: Mapping[str, str]) -> None:
-        """Remember the status."""
+        """Keep the status."""
         self._status = status
 
     def body(self, data: bytes) -> None:
-        """Nothing of it is needed."""
+        """Ignore the body."""
 
     def end(self, problem: ServerProblem | None) -> None:
-        """It was taken, or not."""
+        """Note whether the message was accepted."""
         if self.done.done():
             return
         if problem is None and self._status >= 300:

@@ -1,4 +1,4 @@
-"""A server that is a child process: messages are lines on its pipes, and its tree ends with us."""
+"""Connect to a server that is a child process; its process tree ends with the connection."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from pathlib import Path
 
 from evercontext.domain.caller_scope import Hear
 from evercontext.errors import ServerProblem, ServerTimeout
-from evercontext.mcp.client.exchange import LONGEST_LINE, Exchange, Oddities, Params, gone
-from evercontext.mcp.message import Answer, encode
+from evercontext.mcp.client.exchange import (
+    CHANGES_REQUEST,
+    LONGEST_LINE,
+    Exchange,
+    UnusableMessages,
+    connection_closed,
+)
+from evercontext.mcp.messages import Params, Result, encode
 from evercontext.process.child import Child, start
 from evercontext.process.limits import UNLIMITED
 from evercontext.process.sandbox import Layer, Sandbox
@@ -24,8 +30,8 @@ TakeLog = Callable[[list[str]], None]
 """Takes lines that a server wrote to stderr, at most ``MOST_LOG_LINES`` at a time."""
 
 
-class StdioWire:
-    """The pipes of one server. Made by ``StdioWire.start``."""
+class StdioConnection:
+    """The pipes of one server. Made by ``StdioConnection.start``."""
 
     def __init__(self, name: str, child: Child, log: TakeLog, exchange: Exchange) -> None:
         self._name, self._child, self._log, self._exchange = name, child, log, exchange
@@ -46,16 +52,16 @@ class StdioWire:
         env: Mapping[str, str],
         log: TakeLog,
         on_changed: Callable[[], None],
-    ) -> StdioWire:
-        """Start the server; nothing was said to it yet."""
-        cage = Sandbox(cwd, Layer.NONE, limits=UNLIMITED)
-        child = await start(argv, cwd=cwd, env=env, sandbox=cage)
+    ) -> StdioConnection:
+        """Start the server; no message is sent yet."""
+        sandbox = Sandbox(cwd, Layer.NONE, limits=UNLIMITED)
+        child = await start(argv, cwd=cwd, env=env, sandbox=sandbox)
         return cls(name, child, log, Exchange(on_changed))
 
     @property
-    def oddities(self) -> Oddities:
-        """What the server sent that nobody could use."""
-        return self._exchange.oddities
+    def unusable(self) -> UnusableMessages:
+        """The messages of the server that nobody could use."""
+        return self._exchange.unusable
 
     @property
     def open(self) -> bool:
@@ -68,20 +74,18 @@ class StdioWire:
         return self._child.pid
 
     @property
-    def hears(self) -> bool:
+    def hears_changes(self) -> bool:
         """True: the server may speak at any time."""
         return True
 
-    def speak(self, version: str, envelope: Params | None) -> None:
-        """Put the envelope of the stateless revision into every question."""
+    def use_revision(self, version: str, envelope: Params | None) -> None:
+        """Put the envelope of the stateless revision into every request."""
         self._exchange.envelope = envelope or {}
 
-    async def listen(self) -> None:
-        """Ask the stateless revision for what the others send by themselves."""
+    async def subscribe(self) -> None:
+        """Ask for the notifications that other revisions send without being asked."""
         if self._exchange.envelope:
-            wanted = {"toolsListChanged": True, "resourcesListChanged": True}
-            asked = {"notifications": {**wanted, "promptsListChanged": True}}
-            params = {**asked, "_meta": dict(self._exchange.envelope)}
+            params = self._exchange.with_envelope({"notifications": CHANGES_REQUEST})
             await self._write(encode({"id": 0, "method": "subscriptions/listen", "params": params}))
 
     async def request(
@@ -91,47 +95,46 @@ class StdioWire:
         seconds: float,
         hear: Hear | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """Ask and wait; a question nobody waits for any more is taken back."""
+    ) -> Result:
+        """Send a request; it is cancelled at the server when nobody waits for it any more."""
         if not self._open:
-            raise gone(self._name)
-        number, line, waiting = self._exchange.ask(method, params, seconds, hear)
+            raise connection_closed(self._name)
+        number, line, pending = self._exchange.begin(method, params, seconds, hear)
         try:
             await self._write(line)
-            return await waiting.answer
+            return await pending.response
         except ServerTimeout as late:
-            self._say_later("notifications/cancelled", {"requestId": number})
+            self._notify_later("notifications/cancelled", {"requestId": number})
             raise ServerTimeout(f"{self._name}: {late}") from None
         except asyncio.CancelledError:
-            self._say_later("notifications/cancelled", {"requestId": number})
+            self._notify_later("notifications/cancelled", {"requestId": number})
             raise
         finally:
-            self._exchange.settle(number)
+            self._exchange.end(number)
 
     async def notify(self, method: str, params: Params) -> None:
-        """Tell without asking."""
-        envelope = self._exchange.envelope
-        given = {**params, "_meta": dict(envelope)} if envelope else params
-        await self._write(encode({"method": method, "params": given}))
+        """Send a notification."""
+        params = self._exchange.with_envelope(params)
+        await self._write(encode({"method": method, "params": params}))
 
     async def close(self) -> None:
         """End the server and everything it started."""
-        self._lose(gone(self._name))
+        self._lose(connection_closed(self._name))
         for task in self._reading:
             task.cancel()
         await asyncio.gather(*self._reading, return_exceptions=True)
         await self._child.close()
 
-    def _say_later(self, method: str, params: Params) -> None:
+    def _notify_later(self, method: str, params: Params) -> None:
         task = asyncio.ensure_future(self.notify(method, params))
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     async def _write(self, line: bytes) -> None:
         pipe = self._child.stdin
         if pipe is None or not self._open:
-            raise gone(self._name)
+            raise connection_closed(self._name)
         try:
-            # A pipe with room takes it at once, and nobody has to wait for a turn.
+            # A pipe with room takes the line at once, without waiting for the lock.
             if pipe.transport.get_write_buffer_size() == 0 and not self._writing.locked():
                 pipe.write(line + b"\n")
                 return
@@ -139,7 +142,7 @@ class StdioWire:
                 pipe.write(line + b"\n")
                 await pipe.drain()
         except (BrokenPipeError, ConnectionResetError):
-            raise gone(self._name) from None
+            raise connection_closed(self._name) from None
         except TimeoutError:
             raise ServerProblem(f"{self._name} does not read what it is sent") from None
 
@@ -151,20 +154,20 @@ class StdioWire:
                 *lines, last = rest.split(b"\n")
                 rest = bytearray(last)
                 for line in lines:
-                    self._take(bytes(line))
+                    self._receive(bytes(line))
             if len(rest) > LONGEST_LINE:
                 self._log([f"ended: a line longer than {LONGEST_LINE} bytes"])
                 self._lose(ServerProblem(f"{self._name} sent a line over {LONGEST_LINE} bytes"))
                 self._child.kill()
                 return
-        self._lose(gone(self._name))
+        self._lose(connection_closed(self._name))
 
-    def _take(self, line: bytes) -> None:
+    def _receive(self, line: bytes) -> None:
         if not line.strip():
             return
-        reply = self._exchange.take(line)
+        reply = self._exchange.receive(line)
         if reply is not None and self._child.stdin is not None:
-            # Not waited for: a server that asks and never reads must not stop our reading.
+            # Not awaited: a server that sends requests and never reads must not stop our reading.
             with contextlib.suppress(OSError, RuntimeError):
                 if self._child.stdin.transport.get_write_buffer_size() < LONGEST_LINE:
                     self._child.stdin.write(reply + b"\n")
@@ -175,7 +178,7 @@ class StdioWire:
 
 
 async def _read_log(stream: StreamReader, log: TakeLog) -> None:
-    """Keep the last lines a server says for people; never more than a little."""
+    """Pass on the last lines that a server writes to stderr; never more than a bounded number."""
     rest = b""
     while chunk := await stream.read(_READ):
         *lines, rest = (rest + chunk).split(b"\n")

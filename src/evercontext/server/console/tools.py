@@ -54,7 +54,7 @@ async def _server(
     servers = request.app.catalog.servers
     pins = await servers.table.pins(config.id)
     backend = await _backend(request, config)
-    cards = (backend.known if backend else None) or {}
+    entries = (backend.known if backend else None) or {}
     return {
         "id": config.id,
         "transport": "stdio" if config.argv else "http",
@@ -66,7 +66,7 @@ async def _server(
         "tools": [
             {
                 "name": name,
-                "description": cards[name].description if name in cards else "",
+                "description": entries[name].description if name in entries else "",
                 "on": config.allows(name),
                 "held": held is not None,
                 "calls": counts.get(f"{config.id}:{name}", 0),
@@ -108,7 +108,7 @@ async def check_server(request: ConsoleRequest) -> dict[str, Any]:
     backend = await _backend(request, config)
     if backend is not None:
         with suppress(EverContextError):
-            await backend.cards()
+            await backend.entries()
     counts: dict[str, int] = await request.feed.look(lambda ledger: dict(ledger.calls))
     return await _server(request, config, counts)
 

@@ -1,4 +1,4 @@
-"""Who asks at the tool router: a token, a project, and perhaps a session that is theirs."""
+"""Authenticate the clients of the tool router: token, project, and perhaps a session."""
 
 from __future__ import annotations
 
@@ -13,69 +13,65 @@ from typing import Any
 
 from evercontext.access.access_tokens import AccessToken, Tokens
 from evercontext.access.router_projects import UNASSIGNED, Projects
-from evercontext.domain.caller_scope import Scope as Sight
+from evercontext.domain.caller_scope import NO_ACCESS, Scope
 from evercontext.files.project_identity import identity_of
-from evercontext.mcp.revisions import meta_of
+from evercontext.mcp.messages import meta_of
+from evercontext.mcp.server.http import Headers, Refused
 
-SESSION = b"mcp-session-id"
-PROJECT = b"x-evercontext-project"
-_SIGNED = 32
-Headers = Mapping[bytes, bytes]
-
-
-class Refused(Exception):
-    """Who asks may not: the HTTP status, and what is said inside MCP."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
+SESSION_HEADER = b"mcp-session-id"
+PROJECT_HEADER = b"x-evercontext-project"
+_SIGNATURE_LENGTH = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Visitor:
-    """Who asks: the token and the project that counts."""
+class RouterClient:
+    """A client of the router: its token, and what it may see."""
 
     token: str | None
-    sight: Sight
+    scope: Scope
     session: str = ""
     user: str | None = None
-    """Whose memories count: the one the token was made for."""
+    """The user whose memories count: the one the token was made for."""
     project: str | None = None
-    """Which project's: its one name, whichever way in was taken; ``None``: that of the root."""
+    """The project whose memories count, by its one name; ``None``: the project of the root."""
+
+
+ANONYMOUS = RouterClient(None, NO_ACCESS)
+"""A client that has not authenticated yet, and sees nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """Names of conversations that nothing has to be remembered of: they are signed.
+    """Issues session ids that are signed, so that none has to be stored.
 
-    A session gives no right. It only says which conversation is meant when a call is taken back,
-    so it must not be another principal's.
+    A session gives no right. It only says which session is meant when a call is cancelled, so it
+    must not be another token's.
     """
 
     _key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
     def issue(self, token: str | None) -> str:
-        """A new name, for this token alone; for any if there was none yet."""
+        """Return a new session id for this token alone; for any token if there was none yet."""
         name = secrets.token_hex(8)
         return f"{name}.{self._sign(name)}.{self._sign(name, token or '')}"
 
     def check(self, session: str, token: str | None) -> None:
-        """Raise unless the session is one of ours and this token's."""
+        """Raise ``Refused`` unless the session was issued here, to this token."""
         name, _, rest = session.partition(".")
         ours, _, bound = rest.partition(".")
         if not hmac.compare_digest(ours.encode(), self._sign(name).encode()):
             raise Refused(404, "there is no such session: initialize again")
         allowed = (self._sign(name, token or ""), self._sign(name, ""))
-        if not any(hmac.compare_digest(bound.encode(), one.encode()) for one in allowed):
+        if not any(hmac.compare_digest(bound.encode(), sign.encode()) for sign in allowed):
             raise Refused(403, "unauthorized: the session is another token's")
 
     def _sign(self, *parts: str) -> str:
         message = "\0".join(parts).encode("utf-8", "replace") + bytes([len(parts)])
-        return hmac.new(self._key, message, hashlib.sha256).hexdigest()[:_SIGNED]
+        return hmac.new(self._key, message, hashlib.sha256).hexdigest()[:_SIGNATURE_LENGTH]
 
 
-class Doorkeeper:
-    """Finds out who asks, anew at every question."""
+class Authenticator:
+    """Authenticates every request anew."""
 
     def __init__(
         self,
@@ -83,29 +79,29 @@ class Doorkeeper:
         projects: Projects,
         root: Path,
         *,
-        open_house: bool,
-        renamed: Callable[[], Awaitable[object]],
+        allow_anonymous: bool,
+        on_project_renamed: Callable[[], Awaitable[object]],
     ) -> None:
-        """Begin; ``renamed`` is awaited when a project has got another name."""
-        self._tokens, self._projects, self._open = tokens, projects, open_house
-        self._root, self._renamed = root.resolve(), renamed
+        self._tokens, self._projects = tokens, projects
+        self._allow_anonymous = allow_anonymous
+        self._root, self._on_project_renamed = root.resolve(), on_project_renamed
         self.sessions = Sessions()
         self._names: dict[str, str] = {}
 
-    async def visitor(self, headers: Headers, params: Mapping[str, Any]) -> Visitor:
-        """Who asks, or ``Refused``."""
+    async def authenticate(self, headers: Headers, params: Mapping[str, Any]) -> RouterClient:
+        """Return who sends a request; raise ``Refused`` if it may not."""
         meta = meta_of(params)
-        token = await self._token(bearer(headers) or meta.get("token"))
+        token = await self._token(bearer_token(headers) or meta.get("token"))
         name = token.name if token else None
-        session = _text(headers, SESSION)
+        session = _text(headers, SESSION_HEADER)
         if session:
             self.sessions.check(session, name)
-        wanted = _text(headers, PROJECT) or meta.get("projectId") or ""
-        project = await self._project(str(wanted), token)
+        requested = _text(headers, PROJECT_HEADER) or meta.get("projectId") or ""
+        project = await self._project(str(requested), token)
         own_root = await self._is_own_root(project, token)
-        sight = Sight(project, token.servers if token else None, own_root)
+        scope = Scope(project, token.servers if token else None, own_root)
         memories = await self._name_of(project) if project else None
-        return Visitor(name, sight, session, token.user if token else None, memories)
+        return RouterClient(name, scope, session, token.user if token else None, memories)
 
     async def _is_own_root(self, project: str | None, token: AccessToken | None) -> bool:
         """Tell whether the root that our own tools work in is for this token and project."""
@@ -116,51 +112,50 @@ class Doorkeeper:
         return name is None or project in (None, name)
 
     async def _name_of(self, project: str) -> str:
-        """The name that a router's project has everywhere, if it is bound to a directory."""
-        paths = {known.id: known.path for known in await self._projects.all()}
-        path = paths.get(project)
+        """Return the name a router's project has everywhere, if it is bound to a directory."""
+        path = {row.id: row.path for row in await self._projects.all()}.get(project)
         if not path:
             return project
         # A remote may be added while we run: the memories are under its name then.
         name = await asyncio.to_thread(identity_of, Path(path))
         earlier, self._names[path] = self._names.get(path, name), name
         if name != earlier:
-            await self._renamed()
+            await self._on_project_renamed()
         return name
 
     async def _token(self, secret: Any) -> AccessToken | None:
-        if not secret and self._open:
+        if not secret and self._allow_anonymous:
             return None
         token = await self._tokens.check(secret) if isinstance(secret, str) else None
         if token is None:
             raise Refused(401, "unauthorized: a token is needed (evercontext tokens create)")
         return token
 
-    async def _project(self, wanted: str, token: AccessToken | None) -> str | None:
-        if wanted in ("", UNASSIGNED):
+    async def _project(self, requested: str, token: AccessToken | None) -> str | None:
+        if requested in ("", UNASSIGNED):
             return None
         known = {project.id for project in await self._projects.all()}
-        allowed = token is None or token.projects is None or wanted in token.projects
-        if wanted not in known or not allowed:
+        allowed = token is None or token.projects is None or requested in token.projects
+        if requested not in known or not allowed:
             raise Refused(403, "unauthorized: this token is not for that project")
-        return wanted
+        return requested
 
 
 def single_headers(pairs: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Headers by name; one that is there twice is not there: two readers could disagree."""
-    found: dict[bytes, bytes] = {}
-    twice: set[bytes] = set()
+    """Return headers by name without repeated ones, of which two readers could take different."""
+    headers: dict[bytes, bytes] = {}
+    repeated: set[bytes] = set()
     for name, value in pairs:
-        if name in found:
-            twice.add(name)
-        found[name] = value
-    for name in twice:
-        del found[name]
-    return found
+        if name in headers:
+            repeated.add(name)
+        headers[name] = value
+    for name in repeated:
+        del headers[name]
+    return headers
 
 
-def bearer(headers: Headers) -> str:
-    """The token of the ``Authorization`` header."""
+def bearer_token(headers: Headers) -> str:
+    """Return the token of the ``Authorization`` header."""
     scheme, _, secret = _text(headers, b"authorization").partition(" ")
     return secret.strip() if scheme.lower() == "bearer" else ""
 

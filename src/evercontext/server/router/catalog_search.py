@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from evercontext.catalog.entry import Card, read_card
+from evercontext.catalog.entry import CatalogEntry, read_entry
 from evercontext.catalog.picker import Picker
 from evercontext.catalog.provider import LocalSearch, Results
 from evercontext.catalog.tools import DEFAULT_RESULTS, MOST_QUERIES, MOST_RESULTS
 from evercontext.errors import BadRequest, EverContextError, ServerProblem, Unauthorized
+from evercontext.mcp.server.http import Refused
 from evercontext.server.asgi import BODY, Scope, Send, note_of
 from evercontext.server.responses import encode, error_response, start
-from evercontext.server.router.authentication import Doorkeeper, Refused, single_headers
+from evercontext.server.router.authentication import Authenticator, single_headers
 
 PATH = "/catalog/search"
 MOST_TOOLS = 10_000
@@ -25,18 +26,19 @@ _SHOWN = ("toolKey", "toolName", "serverName", "description", "relevance", "expl
 
 
 class CatalogSearch:
-    """Answers the route; ``Doorkeeper`` knows who may ask."""
+    """Answers the route for clients with a token."""
 
-    def __init__(self, door: Doorkeeper, picker: Picker) -> None:
-        self._door, self._picker = door, picker
+    def __init__(self, authenticator: Authenticator, picker: Picker) -> None:
+        self._authenticator, self._picker = authenticator, picker
         self._local = LocalSearch()
 
     async def __call__(self, scope: Scope, send: Send) -> None:
         """Serve one request whose body was read."""
         note = note_of(scope)
         try:
-            visitor = await self._door.visitor(single_headers(scope["headers"]), {})
-            note.principal = visitor.token
+            headers = single_headers(scope["headers"])
+            client = await self._authenticator.authenticate(headers, {})
+            note.principal = client.token
             body = encode(await self._answer(_read(scope[BODY])))
         except Refused as refusal:
             error = Unauthorized(str(refusal))
@@ -49,48 +51,48 @@ class CatalogSearch:
         await send(head)
         await send({"type": "http.response.body", "body": body})
 
-    async def _answer(self, asked: _Asked) -> dict[str, Any]:
+    async def _answer(self, query: _Query) -> dict[str, Any]:
         pick = await self._picker.get()
         if pick is None:
             notice = "no model is configured here: searched by words and meaning"
-            return {"results": await self._here(asked), "notice": notice}
+            return {"results": await self._search_locally(query), "notice": notice}
         try:
-            found = await pick.search(*asked)
+            results = await pick.search(*query)
         except ServerProblem as problem:
             notice = f"{problem}: searched by words and meaning"
-            return {"results": await self._here(asked), "notice": notice}
-        return {"results": _shown(found), "model": pick.name}
+            return {"results": await self._search_locally(query), "notice": notice}
+        return {"results": _shown(results), "model": pick.name}
 
-    async def _here(self, asked: _Asked) -> Results:
-        return _shown(await self._local.search(*asked))
-
-
-_Asked = tuple[list[str], list[Card], int, str | None]
+    async def _search_locally(self, query: _Query) -> Results:
+        return _shown(await self._local.search(*query))
 
 
-def _read(body: bytes) -> _Asked:
+_Query = tuple[list[str], list[CatalogEntry], int, str | None]
+
+
+def _read(body: bytes) -> _Query:
     try:
-        asked = json.loads(body)
+        fields = json.loads(body)
     except (ValueError, RecursionError):
         raise BadRequest("the body is no JSON") from None
-    if not isinstance(asked, dict):
+    if not isinstance(fields, dict):
         raise BadRequest("the body must be one object")
-    query, tools = asked.get("query"), asked.get("tools")
+    query, tools = fields.get("query"), fields.get("tools")
     queries = [query] if isinstance(query, str) else query
     if not isinstance(queries, list) or not queries or len(queries) > MOST_QUERIES:
         raise BadRequest(f"query: 1 to {MOST_QUERIES} texts are needed")
-    if not all(isinstance(one, str) and len(one) <= LONGEST_QUERY for one in queries):
+    if not all(isinstance(text, str) and len(text) <= LONGEST_QUERY for text in queries):
         raise BadRequest(f"query: each is a text of at most {LONGEST_QUERY} characters")
     if not isinstance(tools, list) or len(tools) > MOST_TOOLS:
         raise BadRequest(f"tools: a list of at most {MOST_TOOLS} is needed")
-    context, wanted = asked.get("context"), asked.get("maxResults", DEFAULT_RESULTS)
-    if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 1:
+    context, limit = fields.get("context"), fields.get("maxResults", DEFAULT_RESULTS)
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
         raise BadRequest("maxResults: a number from 1")
     if context is not None and not isinstance(context, str):
         raise BadRequest("context: must be a text")
-    about = context[:LONGEST_QUERY] if context else None
-    return queries, [read_card(tool) for tool in tools], min(wanted, MOST_RESULTS), about
+    context = context[:LONGEST_QUERY] if context else None
+    return queries, [read_entry(tool) for tool in tools], min(limit, MOST_RESULTS), context
 
 
-def _shown(found: Results) -> Results:
-    return [{name: one[name] for name in _SHOWN if name in one} for one in found]
+def _shown(results: Results) -> Results:
+    return [{name: hit[name] for name in _SHOWN if name in hit} for hit in results]

@@ -1,7 +1,7 @@
 """The tool router over Streamable HTTP: two tools, a token and a project for every call.
 
-Plain ASGI and JSON: every POST stands for itself, in either era of the protocol. Nothing is
-remembered between two of them but which calls are running, so that they can be taken back.
+Every POST stands for itself, in every revision of the protocol. Nothing is remembered between two
+of them but which calls are running, so that a client can cancel them.
 """
 
 from __future__ import annotations
@@ -17,17 +17,14 @@ from evercontext.access.router_projects import Projects
 from evercontext.app import EverContext
 from evercontext.app.models import open_picking_model
 from evercontext.catalog.picker import Picker
-from evercontext.domain.caller_scope import Hear
-from evercontext.domain.error_codes import JSON_RPC_UNAUTHORIZED, json_rpc_code
 from evercontext.domain.event import Audit
-from evercontext.errors import (
-    ConfigError,
-    EverContextError,
-    MethodRefused,
-    NoSuchRoute,
-)
-from evercontext.mcp import json_rpc, revisions
-from evercontext.mcp.json_rpc import RpcError
+from evercontext.errors import ConfigError, MethodRefused, NoSuchRoute
+from evercontext.events.log import EventLog
+from evercontext.mcp.messages import Id, Request
+from evercontext.mcp.revisions import HANDSHAKE_METHODS
+from evercontext.mcp.server import dispatcher
+from evercontext.mcp.server.dispatcher import Answer, cancelled_id
+from evercontext.mcp.server.http import HttpExchange
 from evercontext.process.listening_ports import announced
 from evercontext.server.asgi import (
     BODY,
@@ -43,44 +40,42 @@ from evercontext.server.asgi import (
     note_of,
 )
 from evercontext.server.auth import Addresses, is_loopback
-from evercontext.server.disconnect_watcher import Watches
+from evercontext.server.disconnect_watcher import DisconnectWatcher
 from evercontext.server.metrics import Metrics
+from evercontext.server.responses import start
 from evercontext.server.router import catalog_search
 from evercontext.server.router.authentication import (
-    SESSION,
-    Doorkeeper,
-    Headers,
-    Refused,
-    bearer,
+    ANONYMOUS,
+    SESSION_HEADER,
+    Authenticator,
+    RouterClient,
+    bearer_token,
     single_headers,
 )
 from evercontext.server.router.catalog_search import CatalogSearch
-from evercontext.server.router.offer import Offer
-from evercontext.server.router.results import whole
+from evercontext.server.router.offer import RouterOffer
 from evercontext.server.serve import Listener, bind, connection_class
-from evercontext.server.telling import Telling
 
 LARGEST_BODY = 4 * 1024 * 1024
 
 
-class Router:
-    """Answers ``POST /mcp``."""
+class HttpRouter:
+    """Answers ``POST /mcp`` and ``POST /catalog/search``."""
 
     def __init__(self, app: EverContext, picker: Picker) -> None:
         self._events = app.events
-        projects = Projects(app.store)
         settings = app.settings
-        self._door = Doorkeeper(
+        self._authenticator = Authenticator(
             Tokens(app.store),
-            projects,
+            Projects(app.store),
             settings.root,
-            open_house=settings.router_open,
-            renamed=app.memory.carry_over,
+            allow_anonymous=settings.router_open,
+            on_project_renamed=app.memory.carry_over,
         )
-        self._search = CatalogSearch(self._door, picker)
-        self._offer = Offer(app)
-        self._watches = Watches()
-        self._running: dict[tuple[str, json_rpc.Id], asyncio.Task[Any]] = {}
+        self._search = CatalogSearch(self._authenticator, picker)
+        self._offer = RouterOffer(app)
+        self._watcher = DisconnectWatcher()
+        self._running: dict[tuple[str, Id], asyncio.Task[Any]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -96,117 +91,87 @@ class Router:
         if scope["path"] == catalog_search.PATH:
             await self._search(scope, send)
             return
-        watch = self._watches.begin(receive)
+        watch = self._watcher.watch(receive)
         try:
-            await _Question(self, scope, send).answer()
+            await self._serve_post(_Post(scope, send, self._events))
         except asyncio.CancelledError:
-            if not watch.gone:
+            if not watch.disconnected:
                 raise
-            # The client went away, and with it the reason to go on.
+            # The client has disconnected, and with it the reason to continue.
         finally:
             watch.end()
 
-    async def method(self, call: json_rpc.Call, question: _Question) -> dict[str, Any] | bytes:
-        """Answer one method; bytes are a whole answer already."""
-        if call.method in revisions.GREETINGS and not bearer(question.headers):
-            return self._greeting(call, question, None)
-        visitor = await self._door.visitor(question.headers, call.params)
-        note_of(question.scope).principal = visitor.token
-        if call.method in revisions.GREETINGS:
-            return self._greeting(call, question, visitor.token)
-        running = (visitor.session, call.id)
-        if visitor.session and (task := asyncio.current_task()) is not None:
-            self._running[running] = task
+    async def _serve_post(self, post: _Post) -> None:
+        answer, notified = partial(self._answer, post), partial(self._notified, post)
+        await post.exchange.serve(answer, notified, post.send_response)
+
+    async def _answer(self, post: _Post, request: Request) -> Answer:
+        is_handshake = request.method in HANDSHAKE_METHODS
+        if not is_handshake or bearer_token(post.exchange.headers):
+            await self._authenticate(post, request)
+        if is_handshake:
+            if request.method == "initialize":
+                post.new_session = self._authenticator.sessions.issue(post.client.token)
+            return await dispatcher.answer(self._offer, request, post)
+        key = (post.client.session, request.id)
+        if post.client.session and (task := asyncio.current_task()) is not None:
+            self._running[key] = task
         try:
-            return await self._offer.answer(call, visitor, question)
+            return await dispatcher.answer(self._offer, request, post)
         finally:
-            self._running.pop(running, None)
+            self._running.pop(key, None)
 
-    def _greeting(
-        self, call: json_rpc.Call, question: _Question, token: str | None
-    ) -> dict[str, Any]:
-        if call.method == "initialize":
-            question.session = self._door.sessions.issue(token)
-        return revisions.greeting(call)
+    async def _authenticate(self, post: _Post, request: Request) -> None:
+        headers = post.exchange.headers
+        post.client = await self._authenticator.authenticate(headers, request.params)
+        note_of(post.scope).principal = post.client.token
 
-    async def told(self, call: json_rpc.Call, headers: Headers) -> None:
-        """Take a notification: only the one that takes a call back means anything here."""
-        if call.method != "notifications/cancelled":
+    async def _notified(self, post: _Post, notification: Request) -> None:
+        """Cancel a running call of the same session; other notifications need no action."""
+        if (id := cancelled_id(notification)) is None:
             return
-        visitor = await self._door.visitor(headers, call.params)
-        id = call.params.get("requestId")
-        task = self._running.get((visitor.session, id)) if isinstance(id, str | int) else None
-        if task is not None and visitor.session:
+        headers = post.exchange.headers
+        client = await self._authenticator.authenticate(headers, notification.params)
+        task = self._running.get((client.session, id))
+        if task is not None and client.session:
             task.cancel()
 
-    def emit(self, line: Audit, trace_id: str) -> None:
-        """Record a call whose answer has begun already."""
-        self._events.emit_audited(line, trace_id=trace_id)
 
+class _Post:
+    """One POST: who sends it, and where its progress and its audit line go."""
 
-class _Question:
-    """One POST: what it says, and how it is answered."""
-
-    def __init__(self, router: Router, scope: Scope, send: Send) -> None:
-        self._router, self.scope, self._send = router, scope, send
-        self.headers = single_headers(scope["headers"])
+    def __init__(self, scope: Scope, send: Send, events: EventLog) -> None:
+        self.scope, self._send, self._events = scope, send, events
+        self.exchange = HttpExchange(scope[BODY], single_headers(scope["headers"]), send)
+        self.progress_to = self.exchange.progress_to
         self.trace_id = note_of(scope).trace_id
-        self.stateless = False
-        self.session: str | None = None
-        self._telling = Telling(send, None)
+        self.client: RouterClient = ANONYMOUS
+        self.new_session: str | None = None
 
-    async def answer(self) -> None:
-        """Answer it."""
-        status, body = await self._answered()
-        extra = [(SESSION, self.session.encode())] if self.session and status == 200 else []
-        await self._telling.finish(status, body, extra)
+    @property
+    def stateless(self) -> bool:
+        """True for a request of the stateless revision."""
+        return self.exchange.stateless
 
-    async def _answered(self) -> tuple[int, bytes]:
-        id: json_rpc.Id = None
-        try:
-            call = json_rpc.parse(self.scope[BODY])
-            if call is None:
-                return 202, b""
-            id = call.id
-            if call.notification:
-                await self._router.told(call, self.headers)
-                return 202, b""
-            version = self.headers.get(b"mcp-protocol-version", b"").decode("latin-1")
-            self.stateless = revisions.is_stateless(call, version)
-            if self.stateless:
-                revisions.check_envelope(call, self.headers)
-            result = await self._router.method(call, self)
-        except Refused as refusal:
-            unauthorized = RpcError(JSON_RPC_UNAUTHORIZED, str(refusal))
-            return refusal.status, json_rpc.error(id, unauthorized).encode()
-        except EverContextError as error:
-            told = RpcError(json_rpc_code(error), str(error))
-            return 200, json_rpc.error(id, told).encode()
-        except RpcError as problem:
-            broken = problem.code in (json_rpc.PARSE_ERROR, json_rpc.INVALID_REQUEST)
-            status = 400 if broken else revisions.status_of(problem, self.stateless)
-            return status, json_rpc.error(id, problem).encode()
-        return 200, whole(call, result, self.stateless)
-
-    def hear(self, token: str | int) -> Hear | None:
-        """Whom to tell of progress, where the client takes a stream."""
-        if b"text/event-stream" not in self.headers.get(b"accept", b""):
-            return None
-        self._telling = Telling(self._send, token)
-        return self._telling.hear
+    async def send_response(self, status: int, body: bytes) -> None:
+        """Send a whole response."""
+        has_session = self.new_session and status == 200
+        extra = [(SESSION_HEADER, (self.new_session or "").encode())] if has_session else []
+        await self._send(start(status, body, extra))
+        await self._send({"type": "http.response.body", "body": body})
 
     def record(self, line: Audit) -> None:
-        """Leave the line of the audit; a stream has begun without it, so it comes after."""
+        """Write the audit line with the response, or now if a stream has begun without it."""
         note = note_of(self.scope)
         if note.settled:
-            self._router.emit(line, note.trace_id)
+            self._events.emit_audited(line, trace_id=note.trace_id)
         else:
             note.call = line
 
 
 @asynccontextmanager
 async def open_router(app: EverContext) -> AsyncIterator[Listener]:
-    """Bind the router's address and make what answers there."""
+    """Bind the router's address and yield what answers there."""
     settings = app.settings
     if settings.router_open and not is_loopback(settings.host):
         fix = "Unset EC_ROUTER_OPEN, or listen on 127.0.0.1"
@@ -216,9 +181,8 @@ async def open_router(app: EverContext) -> AsyncIterator[Listener]:
         stack.enter_context(announced(settings.home, [bound.getsockname()[1]]))
         addresses = Addresses.of(settings.host, bound.getsockname()[1], settings.allowed_hosts)
         models = await stack.enter_async_context(AsyncExitStack())
-        bounded: App = Bounded(
-            Router(app, Picker(partial(open_picking_model, settings), models)), LARGEST_BODY
-        )
+        picker = Picker(partial(open_picking_model, settings), models)
+        bounded: App = Bounded(HttpRouter(app, picker), LARGEST_BODY)
         guarded = Guarded(bounded, addresses, None, frozenset())
-        door = Audited(guarded, app.events, Metrics())
-        yield Listener(door, bound, connection_class(app.events, token=not settings.router_open))
+        audited = Audited(guarded, app.events, Metrics())
+        yield Listener(audited, bound, connection_class(app.events, token=not settings.router_open))

@@ -1,7 +1,7 @@
-"""Telling a client that a list it was given is not the one it would get now.
+"""Tell a client that a list it was given has changed.
 
 Two tools stay two tools, whatever happens behind them. Where every tool is listed, and for
-resources and prompts, a server that comes, goes or changes makes another list.
+resources and prompts, a server that is added, removed or changed makes another list.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from evercontext.domain.caller_scope import Scope as Sight
+from evercontext.domain.caller_scope import Scope
 from evercontext.errors import EverContextError
-from evercontext.server.router.offer import Offer
+from evercontext.server.router.offer import RouterOffer
 
-PAUSE = 1.0
-"""Seconds between two looks; other processes add and remove servers too."""
+CHECK_SECONDS = 1.0
+"""Seconds between two checks; other processes add and remove servers too."""
 _KINDS = {
     "tools/list": "tools",
     "resources/list": "resources",
@@ -24,37 +24,40 @@ _KINDS = {
 
 
 class ListChanges:
-    """Remembers what the lists were made of, and tells once when that is over."""
+    """Remembers the versions of the lists a client was given, and announces a change once."""
 
     def __init__(
-        self, offer: Offer, sight: Callable[[], Awaitable[Sight]], tell: Callable[[str], None]
+        self,
+        offer: RouterOffer,
+        scope: Callable[[], Awaitable[Scope]],
+        announce: Callable[[str], None],
     ) -> None:
-        self._offer, self._sight, self._tell = offer, sight, tell
-        self._given: dict[str, tuple[object, ...]] = {}
+        self._offer, self._scope, self._announce = offer, scope, announce
+        self._versions: dict[str, tuple[object, ...]] = {}
 
-    async def note(self, method: str) -> None:
-        """A list was given just now."""
+    async def listed(self, method: str) -> None:
+        """Remember the version of a list that was just given."""
         if kind := _KINDS.get(method):
-            self._given[kind] = await self._offer.state(kind, await self._sight())
+            self._versions[kind] = await self._offer.list_version(kind, await self._scope())
 
     async def watch(self) -> None:
-        """Look again and again, as long as there is a client to tell."""
+        """Check until cancelled."""
         while True:
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(CHECK_SECONDS)
             try:
-                await self.look()
+                await self.check()
             except EverContextError:
                 # A database that is away for a moment changes no list.
                 continue
 
-    async def look(self) -> None:
-        """Tell of every list that is another one now; not again before it was asked for again."""
-        if not self._given:
+    async def check(self) -> None:
+        """Announce every list that changed; not again before the client listed it again."""
+        if not self._versions:
             return
-        sight = await self._sight()
-        for kind, given in list(self._given.items()):
-            changed = await self._offer.state(kind, sight) != given
-            # It may have been listed again meanwhile.
-            if changed and self._given.get(kind) is given:
-                del self._given[kind]
-                self._tell(f"notifications/{kind}/list_changed")
+        scope = await self._scope()
+        for kind, version in list(self._versions.items()):
+            changed = await self._offer.list_version(kind, scope) != version
+            # The client may have listed it again meanwhile.
+            if changed and self._versions.get(kind) is version:
+                del self._versions[kind]
+                self._announce(f"notifications/{kind}/list_changed")

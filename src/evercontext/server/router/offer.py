@@ -1,4 +1,4 @@
-"""What the tool router offers, whichever door it is asked at: tools, resources and prompts."""
+"""What the tool router offers to MCP clients over every transport: tools, resources, prompts."""
 
 from __future__ import annotations
 
@@ -6,25 +6,38 @@ import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from evercontext.access.router_projects import Projects
 from evercontext.app import EverContext
-from evercontext.app.catalog import cloud_of, strategy_in
-from evercontext.catalog.entry import Card
-from evercontext.catalog.resources import Shelves
+from evercontext.catalog.entry import CatalogEntry
+from evercontext.catalog.resources import Resources
 from evercontext.catalog.tools import EXECUTE, META, Catalog
-from evercontext.domain.caller_scope import NOTHING, Aside, Hear
-from evercontext.domain.caller_scope import Scope as Sight
+from evercontext.domain.caller_scope import NOTHING, Aside, Hear, Scope
 from evercontext.domain.event import Audit
 from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door, ToolResult
-from evercontext.mcp import json_rpc, revisions
-from evercontext.mcp.json_rpc import RpcError
-from evercontext.server.exposed_tools import at_the_router
-from evercontext.server.router.authentication import Visitor
-from evercontext.server.router.results import as_mcp, direct_name, line_of, shown
+from evercontext.mcp.messages import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    Request,
+    RpcError,
+    meta_of,
+    progress_token_of,
+)
+from evercontext.mcp.revisions import CAPABILITIES_KEY, ServerInfo
+from evercontext.mcp.server.dispatcher import Answer
+from evercontext.server.exposed_tools import router_toolbox
+from evercontext.server.router.authentication import RouterClient
+from evercontext.server.router.results import audit_line, direct_name, encode_call, list_entry
 from evercontext.tools.audit_line import printable
-from evercontext.tools.toolbox import Toolbox
 
+INSTRUCTIONS = (
+    "Tools of many servers behind two: find them with tool_discovery, call them with tool_execute."
+)
+_CAPABILITIES: Mapping[str, Any] = {
+    "tools": {"listChanged": False},
+    "resources": {},
+    "prompts": {},
+}
+_CHANGING_CAPABILITIES = {kind: {"listChanged": True} for kind in _CAPABILITIES}
 _LISTS = {
     "resources/list": ("resources", "resources"),
     "resources/templates/list": ("resources/templates", "resourceTemplates"),
@@ -32,138 +45,146 @@ _LISTS = {
 }
 
 
-class Question(Protocol):
-    """One question at a door: how it came, and where its progress and its line go."""
+class RouterContext(Protocol):
+    """One request to the router: who sent it, and where its progress and its audit line go."""
 
     @property
     def trace_id(self) -> str:
-        """What everything about it is found by."""
+        """The id under which everything about the request is found."""
+        ...
+
+    @property
+    def client(self) -> RouterClient:
+        """Who sent it."""
         ...
 
     @property
     def stateless(self) -> bool:
-        """True in the era without handshakes."""
+        """True for a request of the stateless revision."""
         ...
 
-    def hear(self, token: str | int) -> Hear | None:
-        """Whom to tell of progress under the client's token; ``None`` if it cannot be told."""
+    def progress_to(self, token: str | int) -> Hear | None:
+        """Return what passes progress on under a token; ``None`` if the client takes none."""
         ...
 
     def record(self, line: Audit) -> None:
-        """Leave the line of the audit."""
+        """Write the audit line."""
         ...
 
 
-class Offer:
-    """Answers what is asked after the greeting, for whoever the door says is asking."""
+class RouterOffer:
+    """Answers every method after the handshake."""
 
-    def __init__(self, app: EverContext) -> None:
-        self._strategy_of = strategy_in(Projects(app.store))
-        self._servers = servers = app.catalog.servers
-        self._shelves = Shelves(servers)
-        self._catalog = Catalog(servers, _nobody, self._strategy_of, cloud_of(app.settings))
+    def __init__(self, app: EverContext, *, announces_changes: bool = False) -> None:
+        capabilities = _CHANGING_CAPABILITIES if announces_changes else _CAPABILITIES
+        self.info = ServerInfo("evercontext-router", capabilities, INSTRUCTIONS, _CAPABILITIES)
+        self._servers = app.catalog.servers
+        self._resources = Resources(self._servers)
+        # Every call here carries its scope: this catalog has no default for one without.
+        self._catalog = Catalog(self._servers, app.catalog.projects, cloud=app.catalog.cloud)
         commands = app.settings.allow_commands
-        self._toolbox: Toolbox = at_the_router(app.toolbox, self._catalog, allow_commands=commands)
+        self._toolbox = router_toolbox(app.toolbox, self._catalog, allow_commands=commands)
 
-    async def answer(
-        self, call: json_rpc.Call, visitor: Visitor, question: Question
-    ) -> dict[str, Any] | bytes:
-        """Answer one method; bytes are a whole answer already."""
-        if call.method == "tools/list":
-            return {"tools": await self._list(visitor)}
-        if call.method == "tools/call":
-            return await self._tool(call, visitor, question)
-        if call.method in _LISTS:
-            what, field = _LISTS[call.method]
-            return {field: await self._shelves.list(what, visitor.sight)}
-        if call.method in ("resources/read", "prompts/get"):
-            return await self._fetch(call, visitor, question)
-        if call.method == "logging/setLevel":
+    async def answer(self, request: Request, context: RouterContext) -> Answer:
+        """Answer one method; bytes are a whole response already."""
+        scope = context.client.scope
+        if request.method == "tools/list":
+            return {"tools": await self._list_tools(scope)}
+        if request.method == "tools/call":
+            return await self._call_tool(request, context)
+        if request.method in _LISTS:
+            what, field = _LISTS[request.method]
+            return {field: await self._resources.list(what, scope)}
+        if request.method in ("resources/read", "prompts/get"):
+            return await self._fetch(request, context)
+        if request.method == "logging/setLevel":
             return {}
-        message = f"{printable(call.method, 80)} is not offered here"
-        raise RpcError(json_rpc.METHOD_NOT_FOUND, message)
+        message = f"{printable(request.method, 80)} is not offered here"
+        raise RpcError(METHOD_NOT_FOUND, message)
 
-    async def state(self, kind: str, sight: Sight) -> tuple[object, ...]:
-        """What compares equal as long as a list of ``tools``, ``resources`` or ``prompts`` does."""
-        if kind == "tools" and await self._strategy_of(sight) is not None:
+    async def list_version(self, kind: str, scope: Scope) -> tuple[object, ...]:
+        """Return a value that changes when a list of tools, resources or prompts does."""
+        if kind == "tools" and await self._catalog.strategy(scope) is not None:
             return ("the two tools",)
-        return await self._servers.state(sight)
+        return await self._servers.state(scope)
 
-    async def _list(self, visitor: Visitor) -> list[dict[str, Any]]:
-        if await self._strategy_of(visitor.sight) is not None:
-            return [shown(tool.name, tool) for tool in self._catalog.tools()]
-        return [shown(direct_name(card), card) for card in await self._cards(visitor)]
+    async def _list_tools(self, scope: Scope) -> list[dict[str, Any]]:
+        if await self._catalog.strategy(scope) is not None:
+            return [list_entry(tool.name, tool) for tool in self._catalog.tools()]
+        return [list_entry(direct_name(entry), entry) for entry in await self._entries(scope)]
 
-    async def _cards(self, visitor: Visitor) -> list[Card]:
-        caller = Caller("list", Door.MCP, scope=visitor.sight, road=self._toolbox)
-        return await self._catalog.cards(caller)
+    async def _entries(self, scope: Scope) -> list[CatalogEntry]:
+        caller = Caller("list", Door.MCP, scope=scope, road=self._toolbox)
+        return await self._catalog.entries(caller)
 
-    async def _fetch(
-        self, call: json_rpc.Call, visitor: Visitor, question: Question
-    ) -> dict[str, Any]:
-        wanted = call.params.get("uri" if call.method == "resources/read" else "name")
-        if not isinstance(wanted, str):
-            raise RpcError(json_rpc.INVALID_PARAMS, "say what is wanted")
-        given = call.params.get("arguments")
-        filled = given if isinstance(given, dict) else {}
-        more = _continued(call.params) if question.stateless else {}
-        started = time.monotonic()
-        answer = await (
-            self._shelves.read(wanted, visitor.sight, more)
-            if call.method == "resources/read"
-            else self._shelves.get(wanted, filled, visitor.sight, more)
+    async def _fetch(self, request: Request, context: RouterContext) -> dict[str, Any]:
+        """Read a resource or fill in a prompt."""
+        is_resource = request.method == "resources/read"
+        name = request.params.get("uri" if is_resource else "name")
+        if not isinstance(name, str):
+            raise RpcError(INVALID_PARAMS, "say what is wanted")
+        arguments = request.params.get("arguments")
+        arguments = arguments if isinstance(arguments, dict) else {}
+        more = _stateless_fields(request.params) if context.stateless else {}
+        scope, started = context.client.scope, time.monotonic()
+        result = await (
+            self._resources.read(name, scope, more)
+            if is_resource
+            else self._resources.get_prompt(name, arguments, scope, more)
         )
-        if answer is None:
-            raise RpcError(json_rpc.INVALID_PARAMS, f"there is no {printable(wanted, 140)!r}")
-        result = ToolResult(text="", data=answer.value)
-        question.record(line_of(call, call.method, wanted, visitor, result, _since(started)))
-        return dict(answer.value)
+        if result is None:
+            raise RpcError(INVALID_PARAMS, f"there is no {printable(name, 140)!r}")
+        outcome = ToolResult(text="", data=result.value)
+        line = audit_line(
+            request, request.method, name, context.client, outcome, _ms_since(started)
+        )
+        context.record(line)
+        return dict(result.value)
 
-    async def _tool(self, call: json_rpc.Call, visitor: Visitor, question: Question) -> bytes:
-        name, given = call.params.get("name"), call.params.get("arguments", {})
-        if not isinstance(name, str) or not isinstance(given, dict):
-            raise RpcError(json_rpc.INVALID_PARAMS, "a call has a name and arguments")
+    async def _call_tool(self, request: Request, context: RouterContext) -> bytes:
+        name, arguments = request.params.get("name"), request.params.get("arguments", {})
+        if not isinstance(name, str) or not isinstance(arguments, dict):
+            raise RpcError(INVALID_PARAMS, "a call has a name and arguments")
+        client = context.client
         if name not in META:
-            name, given = EXECUTE, {"toolKey": await self._key(name, visitor), "arguments": given}
-        trace_id, started = question.trace_id, time.monotonic()
-        principal = Principal(visitor.user, visitor.project, visitor.token)
-        aside = _aside(call, question)
-        caller = Caller(trace_id, Door.MCP, principal=principal, scope=visitor.sight, aside=aside)
-        result = await self._toolbox.call(name, given, caller)
-        key = given.get("toolKey")
-        question.record(line_of(call, name, key, visitor, result, _since(started)))
-        return as_mcp(call.id, result, trace_id, question.stateless)
+            key = await self._key_of(name, client.scope)
+            name, arguments = EXECUTE, {"toolKey": key, "arguments": arguments}
+        started = time.monotonic()
+        caller = Caller(
+            context.trace_id,
+            Door.MCP,
+            principal=Principal(client.user, client.project, client.token),
+            scope=client.scope,
+            aside=_aside(request, context),
+        )
+        result = await self._toolbox.call(name, arguments, caller)
+        tool_key, ms = arguments.get("toolKey"), _ms_since(started)
+        context.record(audit_line(request, name, tool_key, client, result, ms))
+        return encode_call(request.id, result, context.trace_id, context.stateless)
 
-    async def _key(self, name: str, visitor: Visitor) -> str:
-        """The key behind a name of the whole list; only there are tools called directly."""
-        if await self._strategy_of(visitor.sight) is None:
-            for card in await self._cards(visitor):
-                if direct_name(card) == name:
-                    return card.key
-        raise RpcError(json_rpc.INVALID_PARAMS, f"there is no tool {name[:80]!r}")
+    async def _key_of(self, name: str, scope: Scope) -> str:
+        """Return the key of a tool that is called by its name in a complete list."""
+        if await self._catalog.strategy(scope) is None:
+            for entry in await self._entries(scope):
+                if direct_name(entry) == name:
+                    return entry.key
+        raise RpcError(INVALID_PARAMS, f"there is no tool {name[:80]!r}")
 
 
-async def _nobody(caller: Caller) -> Sight:
-    # Every call here says what it may see; one that does not sees nothing.
-    return Sight(servers=frozenset(), own_root=False)
-
-
-def _aside(call: json_rpc.Call, question: Question) -> Aside:
-    """What goes along with a call: who hears of its progress, what a client was asked for."""
-    token = revisions.meta_of(call.params).get("progressToken")
-    known = isinstance(token, str | int) and not isinstance(token, bool)
-    hear = question.hear(token) if known else None  # type: ignore[arg-type]
-    if hear is None and not question.stateless:
+def _aside(request: Request, context: RouterContext) -> Aside:
+    """Return what goes along with a call: where its progress goes, and stateless fields."""
+    token = progress_token_of(request.params)
+    hear = context.progress_to(token) if token is not None else None
+    if hear is None and not context.stateless:
         return NOTHING
-    return Aside(hear, _continued(call.params) if question.stateless else {})
+    return Aside(hear, _stateless_fields(request.params) if context.stateless else {})
 
 
-def _continued(params: Mapping[str, Any]) -> dict[str, Any]:
-    """What a stateless client brings when it comes back with what a server asked for."""
+def _stateless_fields(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a stateless client sends along when it answers a server's question."""
     answers = {key: params[key] for key in ("inputResponses", "requestState") if key in params}
-    able = revisions.meta_of(params).get(revisions.CAPABILITIES_KEY)
-    return {**answers, "_meta": {revisions.CAPABILITIES_KEY: able}}
+    return {**answers, "_meta": {CAPABILITIES_KEY: meta_of(params).get(CAPABILITIES_KEY)}}
 
 
-def _since(started: float) -> int:
+def _ms_since(started: float) -> int:
     return round((time.monotonic() - started) * 1000)

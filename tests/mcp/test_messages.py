@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from evercontext.mcp.message import encode, read_message
+from evercontext.mcp.messages import encode, read_message
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""The server side of the protocol: one dispatcher, and a transport for each way a client comes."""

@@ -1,0 +1,117 @@
+"""Serve the one client at stdin and stdout, which started this process."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from evercontext.domain.caller_scope import Hear
+from evercontext.mcp.messages import (
+    INTERNAL_ERROR,
+    Id,
+    Params,
+    Request,
+    RpcError,
+    encode_error,
+    encode_notification,
+    one_line,
+    parse_request,
+)
+from evercontext.mcp.server.dispatcher import cancelled_id
+from evercontext.process.stdin import read_lines
+
+MOST_PENDING_PROGRESS = 64
+"""Progress messages that wait for a slow client; later ones are left out."""
+
+
+class StdioServer:
+    """Answers each line of stdin in a task of its own.
+
+    ``respond`` returns the response to a request; ``notified`` takes a notification. A request
+    that the client cancels gets no response.
+    """
+
+    def __init__(
+        self, respond: Callable[[Request], Awaitable[bytes]], notified: Callable[[Request], None]
+    ) -> None:
+        self._respond, self._notified = respond, notified
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._running: dict[Id, asyncio.Task[None]] = {}
+        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    async def serve(self) -> None:
+        """Serve until the client closes the pipe; requests sent by then are answered first."""
+        writing = asyncio.create_task(self._write_lines())
+        try:
+            async for line in read_lines():
+                if line.strip():
+                    self._receive(line)
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            self._lines.put_nowait(None)
+            await writing
+
+    def notify(self, method: str, params: Params) -> None:
+        """Send a notification to the client."""
+        self._send(encode_notification(method, params))
+
+    def progress_to(self, token: str | int) -> Hear:
+        """Return what passes progress on to the client, under the client's token."""
+
+        def pass_on(params: dict[str, Any]) -> None:
+            # Only the latest progress matters: a client that reads slowly misses some.
+            if self._lines.qsize() < MOST_PENDING_PROGRESS:
+                self.notify("notifications/progress", {**params, "progressToken": token})
+
+        return pass_on
+
+    def _receive(self, line: bytes) -> None:
+        try:
+            request = parse_request(line)
+        except RpcError as error:
+            self._send(encode_error(error.id, error))
+            return
+        if request is None:
+            return
+        if request.is_notification:
+            if (running := self._running.get(cancelled_id(request))) is not None:
+                running.cancel()
+            self._notified(request)
+            return
+        task = asyncio.create_task(self._answer(request))
+        self._tasks.add(task)
+        self._running[request.id] = task
+        task.add_done_callback(lambda done: self._ended(request.id, done))
+
+    async def _answer(self, request: Request) -> None:
+        self._send(await self._respond(request))
+
+    def _ended(self, id: Id, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if self._running.get(id) is task:
+            del self._running[id]
+        if not task.cancelled() and task.exception() is not None:
+            # Without a response the client would wait for ever.
+            self._send(encode_error(id, RpcError(INTERNAL_ERROR, "the router failed at this")))
+
+    def _send(self, message: bytes) -> None:
+        self._lines.put_nowait(one_line(message) + b"\n")
+
+    async def _write_lines(self) -> None:
+        """Write line after line; a client that does not read delays only its own responses."""
+        while (line := await self._lines.get()) is not None:
+            try:
+                await asyncio.to_thread(_write, line)
+            except OSError:
+                # The client is gone; the end of stdin follows.
+                return
+
+
+def _write(line: bytes) -> None:
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
