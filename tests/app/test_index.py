@@ -12,7 +12,7 @@ from evercontext.events.log import EventLog
 from evercontext.index.search import CodeIndex
 from evercontext.settings import Settings
 
-MOST_MODULES = 124
+MOST_MODULES = 120
 COUNT = """
 import sys
 from evercontext.cli import main

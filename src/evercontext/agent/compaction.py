@@ -73,6 +73,9 @@ async def _handover(older: Sequence[Message], model: Model, window: Window, focu
 
 def _as_line(message: Message) -> str:
     calls = ", ".join(f"{call.name}({dict(call.arguments)})" for call in message.tool_calls)
-    text = message.content if len(message.content) <= _LONGEST_LINE else (
-        f"{message.content[:_LONGEST_LINE]}…")  # fmt: skip
+    text = (
+        message.content
+        if len(message.content) <= _LONGEST_LINE
+        else (f"{message.content[:_LONGEST_LINE]}…")
+    )
     return f"{message.role}: {text}{f' [calls {calls[:_LONGEST_LINE]}]' if calls else ''}"

@@ -304,8 +304,10 @@ class Loop:
     def _malformed(self, call: ToolCall) -> ToolResult:
         self._format_errors += 1
         if self._format_errors >= MOST_FORMAT_ERRORS:
-            raise BadReply(f"the model wrote {MOST_FORMAT_ERRORS} unreadable calls in a row",
-                           fix="Use a stronger model")  # fmt: skip
+            raise BadReply(
+                f"the model wrote {MOST_FORMAT_ERRORS} unreadable calls in a row",
+                fix="Use a stronger model",
+            )
         try:
             schema = json.dumps(self.toolbox.find(call.name).arguments, ensure_ascii=False)
         except UnknownTool:
@@ -317,8 +319,9 @@ class Loop:
     def _nothing_said(self) -> Message:
         self._format_errors += 1
         if self._format_errors >= MOST_FORMAT_ERRORS:
-            raise LimitReached("the model answered with nothing, three times",
-                               fix="Use a stronger model")  # fmt: skip
+            raise LimitReached(
+                "the model answered with nothing, three times", fix="Use a stronger model"
+            )
         return user("You answered with nothing. Go on with the task, or say that it is done.")
 
     def _emit(self, body: TextPiece | Notice | Retry | ModelReply) -> None:

@@ -150,8 +150,10 @@ def _task(item: Any, number: int, problems: list[str]) -> PlanTask:
     for key in ("kind", "detail"):
         if not isinstance(item.get(key, ""), str):
             problems.append(f"{where}.{key} must be a text")
-    lists = {key: _texts(item.get(key), f"{where}.{key}", problems)
-             for key in ("depends_on", "files", "checks")}  # fmt: skip
+    lists = {
+        key: _texts(item.get(key), f"{where}.{key}", problems)
+        for key in ("depends_on", "files", "checks")
+    }
     outside = [path for path in lists["files"] if _plain(path).startswith(("/", "../"))]
     problems += [f"{where}.files: {path!r} is not inside the root" for path in outside]
     return PlanTask(

@@ -129,8 +129,9 @@ class Planner:
         messages = [brief(surroundings, "planner"), *evidence, user(asked)]
         usage = Usage()
         for replies, last_try in ((1, False), (2, True)):
-            request = Request(messages, temperature=0.0, seed=0, response_schema=SCHEMA,
-                              hints={"role": "planner"})  # fmt: skip
+            request = Request(
+                messages, temperature=0.0, seed=0, response_schema=SCHEMA, hints={"role": "planner"}
+            )
             reply = await complete(self.model, request, hear)
             usage += reply.usage
             try:

@@ -151,8 +151,12 @@ class TaskRun:
             return await self._end(began, error)
         except asyncio.CancelledError as stopped:
             by_system = Terminated.code in stopped.args
-            await self._end(began, Terminated("stopped by the system") if by_system
-                            else Cancelled("stopped by the user"))  # fmt: skip
+            await self._end(
+                began,
+                Terminated("stopped by the system")
+                if by_system
+                else Cancelled("stopped by the user"),
+            )
             raise
         finally:
             stop_hearing()
@@ -186,9 +190,14 @@ class TaskRun:
 
         name = self.model.info.bare_name
         given = Repairing(
-            text, caller, self.toolbox, self._changed(), name, ask,
+            text,
+            caller,
+            self.toolbox,
+            self._changed(),
+            name,
+            ask,
             seconds_left=lambda: self._meter.seconds_left,
-        )  # fmt: skip
+        )
         found, changed = await self.repair(given, found)
         self._mended.changed |= dict.fromkeys(changed, True)
         self._mended.writes += len(changed)

@@ -279,8 +279,18 @@ async def _disk(settings: Settings) -> Check:
 
 
 _CHECKS: tuple[Examine, ...] = (
-    _python, _install, _git, _model, _keys, _sandbox, _home, _database, _root, _terminal, _disk
-)  # fmt: skip
+    _python,
+    _install,
+    _git,
+    _model,
+    _keys,
+    _sandbox,
+    _home,
+    _database,
+    _root,
+    _terminal,
+    _disk,
+)
 
 
 async def _vendors(settings: Settings) -> list[Check]:

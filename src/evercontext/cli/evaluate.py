@@ -203,8 +203,12 @@ def _shape(found: Judged, compare: bool) -> Any:
     if compare:
         (_, one), (_, two) = found
         gains = {name: round(gain, 2) for name, gain in _gains(one, two).items()}
-        return {"documents": shapes, "gains": gains, "gain": round(two.score - one.score, 2),
-                "better": str(_better(found)) if _better(found) else None}  # fmt: skip
+        return {
+            "documents": shapes,
+            "gains": gains,
+            "gain": round(two.score - one.score, 2),
+            "better": str(_better(found)) if _better(found) else None,
+        }
     return shapes[0] if len(shapes) == 1 else shapes
 
 

@@ -24,9 +24,12 @@ _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 @click.command("kpi")
 @click.option("--since", metavar="WHEN", help="7d, 12h, 2w or a date such as 2026-05-01.")
 @click.option(
-    "--at", type=click.IntRange(1), default=EVIDENCE_AT, show_default=True,
+    "--at",
+    type=click.IntRange(1),
+    default=EVIDENCE_AT,
+    show_default=True,
     help="Search results that count as evidence.",
-)  # fmt: skip
+)
 @all_option
 @json_option
 @root_option

@@ -68,9 +68,14 @@ def add(content: str, replaces: str | None, user: str | None, as_json: bool, **p
 
     async def work(memory: MemoryService, screen: Screen, user: str | None) -> Outcome:
         kept = await memory.memories.save_memory(
-            content, MemoryType.LONGTERM, SourceType.DECISION,
-            user_id=user, project=memory.project, supersedes=replaces, origin={"door": "cli"},
-        )  # fmt: skip
+            content,
+            MemoryType.LONGTERM,
+            SourceType.DECISION,
+            user_id=user,
+            project=memory.project,
+            supersedes=replaces,
+            origin={"door": "cli"},
+        )
         print(json.dumps(kept.to_json(), ensure_ascii=False) if as_json else kept.id)
         return _told_queued(1) if kept.queued else Outcome.DONE
 

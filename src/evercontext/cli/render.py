@@ -35,8 +35,13 @@ MOST_DIFF_LINES = 200
 MOST_OUTPUT_LINES = 8
 _MODES = re.compile(r"\Aold mode 100(\d+)\nnew mode 100(\d+)\n")
 _SHORT_ID = 8
-_COLOURS = {"done": "green", "red": "yellow", "limit": "yellow", "cancelled": "yellow",
-            "skipped": "yellow"}  # fmt: skip
+_COLOURS = {
+    "done": "green",
+    "red": "yellow",
+    "limit": "yellow",
+    "cancelled": "yellow",
+    "skipped": "yellow",
+}
 
 
 class TextView:
@@ -328,8 +333,11 @@ def describe_repair(attempt: RepairAttempt) -> str:
     count = attempt.failures_before
     before = f"{count} failure{'' if count == 1 else 's'}"
     ended = "green" if attempt.green else f"{attempt.failures_after} left"
-    words = {"rejected": "rejected, restored", "same": f"{ended}, taken back" if attempt.paths
-             else "nothing changed", "worse": f"{ended}, worse, taken back"}  # fmt: skip
+    words = {
+        "rejected": "rejected, restored",
+        "same": f"{ended}, taken back" if attempt.paths else "nothing changed",
+        "worse": f"{ended}, worse, taken back",
+    }
     what = f" {', '.join(attempt.paths[:5])}" if attempt.paths else ""
     return one_line(
         f"{attempt.number}: {attempt.by}{what} → {before}, {words.get(attempt.step, ended)}"

@@ -104,8 +104,9 @@ def command(task: str | None, **given: Any) -> int:
         )
         return int(run_until_stopped(show_plan(text, settings, how)))
     style = "json" if given["as_json"] else given["output_format"] or "text"
-    order = _Order(text, style, given["dry_run"], given["ask"], plan, given["edit_plan"],
-                   given["resume"])  # fmt: skip
+    order = _Order(
+        text, style, given["dry_run"], given["ask"], plan, given["edit_plan"], given["resume"]
+    )
     try:
         return int(run_until_stopped(_run(order, lambda: _settings(given))))
     except Cancelled as stopped:
@@ -135,8 +136,14 @@ def _check(task: str | None, given: dict[str, Any]) -> None:
         raise UsageError(
             f"--json and --output-format {named} contradict each other", fix="Give one of them"
         )
-    pairs = [("ask", "yes"), ("plan", "resume"), ("plan", "plan_only"), ("plan_only", "resume"),
-             ("plan_only", "dry_run"), ("dry_run", "resume")]  # fmt: skip
+    pairs = [
+        ("ask", "yes"),
+        ("plan", "resume"),
+        ("plan", "plan_only"),
+        ("plan_only", "resume"),
+        ("plan_only", "dry_run"),
+        ("dry_run", "resume"),
+    ]
     for one, other in pairs:
         if given[one] and given[other]:
             names = [f"--{name.replace('_', '-')}" for name in (one, other)]

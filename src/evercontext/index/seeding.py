@@ -18,7 +18,6 @@ from evercontext.index import snapshot
 from evercontext.index.lease import IndexLease
 from evercontext.index.location import FILE, FOLDER, why_strange
 from evercontext.storage.sqlite_connection import translated
-from evercontext.storage.sqlite_copy import replicate, stamp_of
 
 _STAMP = "index.copied"
 """Which state of the tree's index the one at home was copied from."""
@@ -45,11 +44,17 @@ def _worth_copying(source: Path, folder: Path) -> bool:
         return False
     if not (folder / FILE).exists():
         return True
+    if source.name != FOLDER:
+        return False
+    from evercontext.storage.sqlite_copy import stamp_of
+
     # At home lies a copy; what the tree has is its own, and the newer one.
-    return source.name == FOLDER and small_text(folder, _STAMP) != stamp_of(source / FILE)
+    return small_text(folder, _STAMP) != stamp_of(source / FILE)
 
 
 def _copy(source: Path, folder: Path) -> None:
+    from evercontext.storage.sqlite_copy import replicate, stamp_of
+
     stamp = stamp_of(source / FILE)
     snapshot.drop(folder)
     replicate(source / FILE, folder / FILE)

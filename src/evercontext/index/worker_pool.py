@@ -22,7 +22,6 @@ from itertools import islice, pairwise
 from pathlib import Path
 
 from evercontext.index.analysis import Analysis, analyse, unpack
-from evercontext.index.worker_process import WORD, framed
 from evercontext.process.child import Child, start
 from evercontext.process.environment import BARE
 from evercontext.retrieval.blas import ONE_THREAD
@@ -166,6 +165,8 @@ class WorkerPool:
         self, child: Child, coming: Iterator[Job], pending: deque[Job], outcome: Outcome
     ) -> bool:
         """Hand texts out and take one answer; False once there is nothing left."""
+        from evercontext.index.worker_process import WORD, framed
+
         assert child.stdin is not None
         for job in islice(coming, _AHEAD - len(pending)):
             pending.append(job)

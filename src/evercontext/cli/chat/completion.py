@@ -21,8 +21,9 @@ _SKIPPED = frozenset((".git", "node_modules", "__pycache__", ".venv", "venv", ".
 class ChatCompleter(Completer):
     """Offers commands at the beginning, files after an ``@``."""
 
-    def __init__(self, root: Path, commands: Mapping[str, str],
-                 clock: Callable[[], float] = time.monotonic) -> None:  # fmt: skip
+    def __init__(
+        self, root: Path, commands: Mapping[str, str], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._root, self._commands, self._clock = root, commands, clock
         self._files: list[str] = []
         self._read_at: float | None = None

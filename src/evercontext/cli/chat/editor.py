@@ -26,8 +26,14 @@ from evercontext.events.redaction import Clean
 _TWICE = 2.0
 """Seconds within which a second Ctrl-C leaves."""
 _MENU_LINES = 6
-_STYLE = {"bottom-toolbar": "noreverse", "plan": "ansiyellow bold", "prompt": "bold",
-          "live": "", "status": "", "question": "bold"}  # fmt: skip
+_STYLE = {
+    "bottom-toolbar": "noreverse",
+    "plan": "ansiyellow bold",
+    "prompt": "bold",
+    "live": "",
+    "status": "",
+    "question": "bold",
+}
 
 
 @dataclass(slots=True)

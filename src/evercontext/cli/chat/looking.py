@@ -60,8 +60,9 @@ async def show_context(dialogue: Dialogue, given: str) -> None:
     for role, tokens in sorted(found["used"].items(), key=lambda item: -item[1]):
         bar = "#" * round(40 * tokens / max(1, window))
         dialogue.screen.line(f"  {role.ljust(10)} {tokens:>9,} tokens  {bar}")
-    dialogue.screen.line(f"  {'window'.ljust(10)} {window:>9,} tokens, "
-                         f"{found['reserve']:,} kept for the answer")  # fmt: skip
+    dialogue.screen.line(
+        f"  {'window'.ljust(10)} {window:>9,} tokens, {found['reserve']:,} kept for the answer"
+    )
 
 
 async def show_servers(dialogue: Dialogue, given: str) -> None:
@@ -85,8 +86,10 @@ async def show_memories(dialogue: Dialogue, given: str) -> None:
     memory = dialogue.app.memory
     if given:
         wanted = RetrievalOptions(10, dialogue.talk.principal.user, memory.project)
-        found = [(m.content, f"{m.similarity:.2f}")
-                 for m in await memory.retrieval.retrieve(given, wanted)]  # fmt: skip
+        found = [
+            (m.content, f"{m.similarity:.2f}")
+            for m in await memory.retrieval.retrieve(given, wanted)
+        ]
     else:
         whose = dialogue.talk.principal.user
         kept = await memory.memories.list(user_id=whose, project=memory.project, limit=10)

@@ -112,12 +112,13 @@ WORDS: dict[str, Word] = {
     "usage": Word("tokens and money of this session", looking.show_usage),
     "cost": Word("the same as /usage", looking.show_usage),
     "status": Word("session, model, mode, place", looking.show_status),
-    "permissions": Word("[allow|ask|deny RULE] [remove RULE] see and set rules",
-                        looking.permissions),
+    "permissions": Word(
+        "[allow|ask|deny RULE] [remove RULE] see and set rules", looking.permissions
+    ),
     "export": Word("[FILE] write this session as Markdown", past.export),
     "quit": Word("leave", _quit),
     "exit": Word("the same as /quit", _quit),
-}  # fmt: skip
+}
 _KEYS = [
     ("@file", "give the model a file"),
     ("!command", "run a command yourself, in the cage"),
