@@ -100,9 +100,67 @@ def test_text_says_how_to_fix(tmp_path: Path, quiet: dict[str, str]) -> None:
 def test_a_damaged_database_is_found_and_left_alone(tmp_path: Path, quiet: dict[str, str]) -> None:
     home().mkdir()
     (home() / "memory.db").write_bytes(b"noise" * 1000)
-    _, found = examined(cwd=tmp_path, env=quiet)
-    assert found["database"]["state"] == "warn"
+    model = script(tmp_path / "s.jsonl", {"text": "hi"})
+    env = quiet | {"EC_MODEL_NAME": model}
+    code, found = examined(cwd=tmp_path, env=env)
+    assert (code, found["database"]["state"]) == (1, "bad")
     assert (home() / "memory.db").read_bytes() == b"noise" * 1000
+    # The fix that is named does what it says.
+    assert "Run: evercontext memory list " in found["database"]["fix"]
+    listed = evercontext("memory", "list", cwd=tmp_path, env=env)
+    assert "was damaged" in listed.err
+    [aside] = home().glob("memory.db.corrupt-*")
+    assert aside.read_bytes() == b"noise" * 1000
+    code, found = examined(cwd=tmp_path, env=env)
+    assert (code, found["database"]["state"]) == (0, "ok")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("memory", "list"),
+        ("sessions", "list"),
+        ("servers", "list"),
+        ("tools", "discover", "read a file"),
+        ("context", "show", "-t", "look"),
+    ],
+    ids=" ".join,
+)
+def test_a_command_that_replaces_a_damaged_database_says_so(
+    tmp_path: Path, quiet: dict[str, str], command: tuple[str, ...]
+) -> None:
+    """X11."""
+    home().mkdir()
+    (home() / "memory.db").write_bytes(b"noise" * 1000)
+    model = script(tmp_path / "s.jsonl", {"text": "hi"})
+    ended = evercontext(*command, cwd=tmp_path, env=quiet | {"EC_MODEL_NAME": model})
+    assert "was damaged" in ended.err
+    assert len(list(home().glob("memory.db.corrupt-*"))) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_home_of_another_user_is_named(tmp_path: Path, quiet: dict[str, str]) -> None:
+    home().mkdir()
+    os.chown(home(), 54321, -1)
+    _, found = examined(cwd=tmp_path, env=quiet)
+    assert found["home"]["state"] == "warn"
+    assert "belongs to another user (user id 54321)" in found["home"]["text"]
+    assert f"chown -R 0 {home()}" in found["home"]["fix"]
+
+
+def test_a_check_that_fails_itself_shows_where_if_debugged(
+    tmp_path: Path, quiet: dict[str, str]
+) -> None:
+    """V8: the row advised EC_DEBUG=1, which changed nothing."""
+    env = quiet | {"EC_HOST": "a" * 80}
+    ended = evercontext("doctor", cwd=tmp_path, env=env)
+    assert "run: EC_DEBUG=1 evercontext doctor" in ended.out
+    assert "Traceback" not in ended.err
+    ended = evercontext("doctor", "--json", cwd=tmp_path, env=env | {"EC_DEBUG": "1"})
+    [row] = [check for check in json.loads(ended.out) if check["name"] == "ports"]
+    assert row["fix"] == "The traceback on standard error shows where"
+    assert "checkup.py" in ended.err
+    assert "label too long" in ended.err
 
 
 def test_a_port_is_free_or_taken(tmp_path: Path, quiet: dict[str, str]) -> None:

@@ -10,7 +10,9 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Literal
 
 from evercontext import __version__
@@ -41,24 +43,35 @@ Examine = Callable[[Settings], Coroutine[None, None, Check]]
 
 async def examine(settings: Settings) -> list[Check]:
     """Make every check; one that fails says so and stops no other."""
-    left = await _safely("commands", _commands(settings))
+    safely = partial(_safely, debug=settings.debug)
+    left = await safely("commands", _commands(settings))
     checks: list[Check] = []
     for check in _CHECKS:
-        checks += await _safely(check.__name__.strip("_"), _alone(check(settings)))
-    checks += await _safely("vendors", _vendors(settings))
-    checks += await _safely("ports", _ports(settings))
-    checks += await _safely("traces", _traces(settings))
+        checks += await safely(check.__name__.strip("_"), _alone(check(settings)))
+    checks += await safely("vendors", _vendors(settings))
+    checks += await safely("ports", _ports(settings))
+    checks += await safely("traces", _traces(settings))
     return checks + left
 
 
-async def _safely(name: str, checks: Awaitable[list[Check]]) -> list[Check]:
+async def _safely(name: str, checks: Awaitable[list[Check]], *, debug: bool) -> list[Check]:
     try:
         return await checks
     except EverContextError as problem:
         return [Check(name, "bad", problem.message, problem.fix)]
     except Exception as problem:  # noqa: BLE001 - whatever is broken, the other rows are needed
-        text = f"cannot be looked at: {type(problem).__name__}: {problem}"
-        return [Check(name, "bad", text, "Set EC_DEBUG=1 and run it again to see where")]
+        return [_unexpected(name, problem, debug=debug)]
+
+
+def _unexpected(name: str, problem: Exception, *, debug: bool) -> Check:
+    """Return the row of a check that failed itself; with ``debug`` print its traceback."""
+    text = f"cannot be looked at: {type(problem).__name__}: {problem}"
+    if not debug:
+        return Check(name, "bad", text, "To see where, run: EC_DEBUG=1 evercontext doctor")
+    import traceback
+
+    traceback.print_exception(problem)
+    return Check(name, "bad", text, "The traceback on standard error shows where")
 
 
 async def _alone(check: Awaitable[Check]) -> list[Check]:
@@ -147,7 +160,21 @@ async def _home(settings: Settings) -> Check:
     except OSError as problem:
         fix = "Fix its permissions, or set EC_HOME"
         return Check("home", "bad", f"{home} cannot be written: {problem.strerror}", fix)
+    if home.exists() and (owner := home.stat().st_uid) != os.geteuid():
+        # Its owner can read the keys in it and change the settings; what we add is not the owner's.
+        text = f"{home} belongs to another user ({_user_name(owner)})"
+        fix = f"Run as that user, set EC_HOME, or run: chown -R {os.geteuid()} {quote(str(home))}"
+        return Check("home", "warn", text, fix)
     return Check("home", "ok", f"{home}{'' if home.exists() else ' (made when needed)'}")
+
+
+def _user_name(number: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user id {number}"
 
 
 async def _commands(settings: Settings) -> list[Check]:
@@ -241,8 +268,8 @@ async def _present_database(settings: Settings) -> Check:
     except (EverContextError, OSError) as problem:
         return Check("database", "bad", f"{path}: {problem}", "Close other programs that use it")
     if damage:
-        fix = "Nothing to do: at the next start it is put aside and what is readable is saved"
-        return Check("database", "warn", f"{path}: {damage}", fix)
+        fix = "Run: evercontext memory list (it moves the file aside and saves what is readable)"
+        return Check("database", "bad", f"{path}: {damage}", fix)
     return Check("database", "ok", f"{path}, {path.stat().st_size // 1024:,} KiB")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
-from evercontext.cli.options import root_option, settings_of
+from evercontext.cli.options import root_option, settings_of, tell
 from evercontext.cli.terminal import Screen
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import ConfigError
@@ -37,6 +37,7 @@ async def _open(settings: Settings, only_print: bool) -> Outcome:
     from evercontext.app import EverContext
 
     async with EverContext.open(settings) as app:
+        tell(app)
         link = await new_link(app)
     if only_print:
         print(link)

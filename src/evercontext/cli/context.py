@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
-from evercontext.cli.options import json_option, root_option, settings_of
+from evercontext.cli.options import json_option, root_option, settings_of, tell
 from evercontext.cli.terminal import Screen, visible
 from evercontext.domain.outcome import Outcome
 from evercontext.settings import Settings
@@ -39,6 +39,7 @@ async def _show(settings: Settings, task: str, model: str | None, as_json: bool)
     from evercontext.app import EverContext
 
     async with EverContext.open(settings) as app:
+        tell(app)
         found = await app.preview(task, model)
     if as_json:
         print(

@@ -277,7 +277,7 @@ def _with_memory(work: Work, place: dict[str, Any], user: str | None) -> int:
             screen = Screen(sys.stdout, no_color=settings.no_color)
             clean = redactor(settings).masked
             memory = MemoryService.of(store, Path(settings.root), clean)
-            for warning in await memory.catch_up():
+            for warning in (*store.report.warnings, *await memory.catch_up()):
                 print(f"warning: {one_line(warning)}", file=sys.stderr)
             return await work(memory, screen, (settings.user if user is None else user) or None)
         finally:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
-from evercontext.cli.options import Number, confirm, json_option, settings_of
+from evercontext.cli.options import Number, confirm, json_option, settings_of, tell
 from evercontext.cli.server_extras import extras_of
 from evercontext.cli.terminal import Screen, counted, one_line, visible
 from evercontext.domain.caller_scope import OURS
@@ -387,6 +387,7 @@ def with_app(work: Work) -> int:
 
         settings = settings_of(None, allow_wide_root=True)
         async with EverContext.open(settings) as app:
+            tell(app)
             return await work(app, Screen(sys.stdout, no_color=settings.no_color))
 
     return int(run_until_stopped(opened()))

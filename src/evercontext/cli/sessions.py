@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
-from evercontext.cli.options import all_option, confirm, json_option, root_option, settings_of
+from evercontext.cli.options import (
+    all_option,
+    confirm,
+    json_option,
+    root_option,
+    settings_of,
+    tell,
+)
 from evercontext.cli.terminal import Screen, clip, counted, local_time, one_line, visible
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import AlreadyExists, UsageError
@@ -39,6 +46,7 @@ def _in_house(root: str | None, allow_wide_root: bool | None, work: Work) -> int
         from evercontext.app import EverContext
 
         async with EverContext.open(settings) as app:
+            tell(app)
             return await work(app, Screen(sys.stdout, no_color=settings.no_color))
 
     return int(run_until_stopped(run()))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
-from evercontext.cli.options import json_option, root_option, settings_of
+from evercontext.cli.options import json_option, root_option, settings_of, tell
 from evercontext.cli.terminal import Screen, clip, one_line, visible
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Caller, Door
@@ -92,6 +92,7 @@ async def _gather(settings: Settings) -> Sequence[CatalogEntry]:
     from evercontext.app import EverContext
 
     async with EverContext.open(settings) as app:
+        tell(app)
         entries = await app.catalog.entries(_person(app), PATIENCE)
         for name, problem in app.catalog.servers.unheard():
             told = problem if problem.startswith(f"{name} ") else f"{name}: {problem}"
@@ -137,6 +138,7 @@ async def _call(settings: Settings, key: str, given: Any, as_json: bool) -> Outc
     from evercontext.events.redaction import cleaned
 
     async with EverContext.open(settings) as app:
+        tell(app)
         box = app.toolbox.along_with(app.catalog.tools())
         result = await box.call("tool_execute", {"toolKey": key, "arguments": given}, _person(app))
         clean = app.catalog.servers.cleaner(key.partition(":")[0])
