@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from evercontext.mcp.messages import encode, read_message
+from evercontext.mcp.messages import RpcError, encode, encode_error, encode_result, read_message
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,9 @@ def test_what_is_written_can_be_read() -> None:
     read = read_message(line)
     assert read is not None
     assert read[0]["params"]["text"] == "\ud800 やあ\n"
+
+
+def test_half_a_character_pair_is_written_as_its_escape_or_replaced() -> None:
+    assert encode_result("\ud800", 1) == b'{"jsonrpc":"2.0","id":"\\ud800","result":1}'
+    assert json.loads(encode_result("\ud800", 1, "replace"))["id"] == "?"
+    assert json.loads(encode_error("\ud800", RpcError(-1, "no")))["id"] == "?"

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -22,6 +22,8 @@ BUSY = -32000
 
 Id = str | int | None
 Params = Mapping[str, Any]
+Surrogates = Literal["backslashreplace", "replace"]
+"""How half a character pair is written, which UTF-8 cannot: as its escape, or as ``?``."""
 
 
 class RpcError(Exception):
@@ -73,14 +75,14 @@ def parse_request(text: str | bytes) -> Request | None:
     return Request(method, params, id, "id" not in message)
 
 
-def encode(message: Params) -> bytes:
+def encode(message: Params, surrogates: Surrogates = "backslashreplace") -> bytes:
     """Return a message as one line of JSON without its end."""
-    return _write({"jsonrpc": "2.0", **message}).encode("utf-8", "backslashreplace")
+    return _write({"jsonrpc": "2.0", **message}).encode("utf-8", surrogates)
 
 
-def encode_result(id: Id, value: Any) -> bytes:
+def encode_result(id: Id, value: Any, surrogates: Surrogates = "backslashreplace") -> bytes:
     """Return the response to a request that succeeded."""
-    return encode({"id": id, "result": value})
+    return encode({"id": id, "result": value}, surrogates)
 
 
 def encode_error(id: Id, error: RpcError) -> bytes:
@@ -88,12 +90,12 @@ def encode_error(id: Id, error: RpcError) -> bytes:
     fields: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.data is not None:
         fields["data"] = error.data
-    return encode({"id": id, "error": fields})
+    return encode({"id": id, "error": fields}, "replace")
 
 
 def encode_notification(method: str, params: Params) -> bytes:
     """Return a message that expects no response."""
-    return encode({"method": method, "params": params})
+    return encode({"method": method, "params": params}, "replace")
 
 
 def one_line(message: bytes) -> bytes:

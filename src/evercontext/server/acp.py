@@ -247,9 +247,12 @@ def _update(event: Event) -> Any:
             kind: Any = next((name for effect, name in _KINDS if effect in step.effects), "other")
             about = step.arguments.get("path") or step.arguments.get("command") or ""
             return helpers.start_tool_call(
-                event.id, f"{step.tool} {about}".strip(), kind=kind, status="in_progress",
+                event.id,
+                f"{step.tool} {about}".strip(),
+                kind=kind,
+                status="in_progress",
                 raw_input=dict(step.arguments),
-            )  # fmt: skip
+            )
         case StepResult(tool=tool) as result if tool != todo.NAME:
             content = helpers.tool_content(helpers.text_block(result.text[:_LONGEST]))
             status: Any = "completed" if result.ok else "failed"

@@ -95,8 +95,14 @@ def _lines(kpis: Kpis) -> Iterator[str]:
     yield from _gauge("policy_refusals", kpis.policy_refusals)
     yield from _gauge("plan_cache_hits", kpis.plan_cache_hits)
     yield from _gauge("mean_recovery_steps", kpis.mean_recovery_steps)
-    for name in ("task_success", "plan_reproduction", "partial_failure", "evidence_match",
-                 "rename_accuracy", "auto_recovery"):  # fmt: skip
+    for name in (
+        "task_success",
+        "plan_reproduction",
+        "partial_failure",
+        "evidence_match",
+        "rename_accuracy",
+        "auto_recovery",
+    ):
         share: Share = getattr(kpis, name)
         yield from _gauge(f"{name}_ratio", share.rate)
         yield from _gauge(f"{name}_of", share.of)

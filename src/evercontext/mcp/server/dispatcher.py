@@ -10,7 +10,14 @@ from typing import Any, Protocol, TypeVar
 
 from evercontext.domain.error_codes import json_rpc_code
 from evercontext.errors import EverContextError
-from evercontext.mcp.messages import Id, Request, RpcError, encode_error, encode_result
+from evercontext.mcp.messages import (
+    Id,
+    Request,
+    RpcError,
+    Surrogates,
+    encode_error,
+    encode_result,
+)
 from evercontext.mcp.revisions import ServerInfo, complete_result
 
 Answer = dict[str, Any] | bytes
@@ -38,10 +45,16 @@ async def answer(offer: Offer[Context], request: Request, context: Context) -> A
     return handshake if handshake is not None else await offer.answer(request, context)
 
 
-async def respond(request: Request, answer: Awaitable[Answer], *, stateless: bool) -> bytes:
+async def respond(
+    request: Request,
+    answer: Awaitable[Answer],
+    *,
+    stateless: bool,
+    surrogates: Surrogates = "backslashreplace",
+) -> bytes:
     """Return the response to a request, or the error that answering it raised."""
     try:
-        return encode_answer(request, await answer, stateless)
+        return encode_answer(request, await answer, stateless, surrogates)
     except EverContextError as error:
         return encode_error(request.id, rpc_error(error))
     except RpcError as error:
@@ -53,12 +66,17 @@ def rpc_error(error: EverContextError) -> RpcError:
     return RpcError(json_rpc_code(error), str(error))
 
 
-def encode_answer(request: Request, answer: Answer, stateless: bool) -> bytes:
+def encode_answer(
+    request: Request,
+    answer: Answer,
+    stateless: bool,
+    surrogates: Surrogates = "backslashreplace",
+) -> bytes:
     """Return the whole response to a request; bytes are one already."""
     if isinstance(answer, bytes):
         return answer
     result = complete_result(request.method, answer) if stateless else answer
-    return encode_result(request.id, result)
+    return encode_result(request.id, result, surrogates)
 
 
 def cancelled_id(notification: Request) -> Id:

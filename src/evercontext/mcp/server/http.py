@@ -18,8 +18,8 @@ from evercontext.mcp.messages import (
     Id,
     Request,
     RpcError,
+    encode,
     encode_error,
-    encode_notification,
     one_line,
     parse_request,
 )
@@ -124,7 +124,8 @@ class ProgressStream:
         if len(self._pending) >= MOST_PENDING_PROGRESS:
             return
         params = {**params, "progressToken": self._token}
-        self._pending.append(_event(encode_notification("notifications/progress", params)))
+        message = encode({"method": "notifications/progress", "params": params})
+        self._pending.append(_event(message))
         if self._writing is None or self._writing.done():
             self._writing = asyncio.ensure_future(self._write())
 

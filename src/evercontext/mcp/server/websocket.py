@@ -106,7 +106,8 @@ class WebSocketConnection:
 
     async def _respond(self, request: Request) -> None:
         context = WebSocketContext(self._send)
-        response = await respond(request, self._answer(request, context), stateless=False)
+        answer = self._answer(request, context)
+        response = await respond(request, answer, stateless=False, surrogates="replace")
         # Nothing may follow the response, so progress is sent before it.
         await context.flush()
         await self._send(response)
