@@ -38,7 +38,7 @@ TESTED_THROUGH = {
     "agent/project.py": "app/test_application.py",
     "context/calibrations.py": "app/test_application.py",
     "app/tools.py": "app/test_application.py",
-    "files/project_policy.py": "journeys/test_one_policy.py",
+    "access/file_policies.py": "journeys/test_one_policy.py",
     "app/evaluation.py": "cli/test_evaluate.py",
     "app/models.py": "app/test_application.py",
     "events/known_secrets.py": "journeys/test_secrets.py",
@@ -124,7 +124,6 @@ TESTED_THROUGH = {
     "server/lazy_app.py": "server/test_rest.py",
     "process/stdin.py": "server/router/test_stdio.py",
     "server/disconnect_watcher.py": "server/router/test_protocol.py",
-    "settings/json_file.py": "settings/test_sources.py",
     "settings/schema.py": "settings/test_sources.py",
     "storage/sqlite_connection.py": "storage/test_sqlite.py",
     "tools/audit_line.py": "journeys/test_one_audit.py",
@@ -160,11 +159,11 @@ OPENERS = {
         server/console/assets.py storage/migrate.py
     """,
     "our own files, in the user's home folder": """
-        agent/resumption.py catalog/server_log.py catalog/server_state.py evaluation/versions.py
+        agent/resumption.py catalog/server_log.py evaluation/versions.py
         events/log_index.py events/log.py events/log_reader.py models/embedded/openmp.py
         models/embedded/registry.py models/embedded/weights.py models/vendors/private_home.py
         storage/sqlite_connection.py
-        settings/json_file.py storage/outbox.py storage/sqlite_recovery.py storage/sqlite.py
+        storage/outbox.py storage/sqlite_recovery.py storage/sqlite.py
         workspace/command_marks.py
     """,
     "the record of how we were installed": "settings/installation.py",
@@ -183,8 +182,7 @@ OPENERS = {
         process/metadata_proxy.py process/mounts.py process/process_identity.py
         process/process_tree.py
     """,
-    "writes a new file beside the one it replaces": "cli/mcp_install.py",
-    "evercontext.toml: below `files` in the layers, and bounded in the same way": """
+    "evercontext.toml, bounded in the same way without loading a policy": """
         settings/sources.py
     """,
     "runs in the sandbox, as a program of its own": "workspace/compile_check.py",
@@ -436,7 +434,7 @@ def test_file_policies_are_made_in_one_place() -> None:
         if isinstance(node, ast.Name | ast.alias)
         and (node.id if isinstance(node, ast.Name) else node.name) in makers
     }
-    assert making == {"files/project_policy.py", "files/policy.py"}
+    assert making == {"access/file_policies.py", "files/policy.py"}
 
 
 def test_only_the_package_files_opens_the_users_tree() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evercontext.errors import PathEscape, PathRefused
-from evercontext.files.path_names import TEMPORARY, fold, parse, printable
+from evercontext.files.path_names import TEMPORARY, fold, parse, printable_name
 from evercontext.files.policy import FilePolicy
 
 
@@ -68,7 +68,7 @@ def test_no_spelling_of_a_protected_name_gets_through(name: str, data: st.DataOb
 
 @given(st.binary())
 def test_any_name_prints_on_one_line(raw: bytes) -> None:
-    shown = printable(raw.decode("utf-8", "surrogateescape"))
+    shown = printable_name(raw.decode("utf-8", "surrogateescape"))
     shown.encode("utf-8")
     assert len(shown.splitlines()) <= 1
     assert "\x1b" not in shown

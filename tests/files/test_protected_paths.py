@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from evercontext.files.generated_directories import ENVIRONMENTS
 from evercontext.files.protected_paths import (
-    ENVIRONMENTS,
     PLACES,
     asking,
     closed,

@@ -10,15 +10,12 @@ import socket
 import time
 
 from evercontext.process.process_identity import is_alive, owner_of
-from evercontext.storage.store import Row, Store
+from evercontext.storage.key_value import delete_value, get_value, put_value, values_below
+from evercontext.storage.store import Store
 
 LINK_SECONDS = 600.0
 _OPEN = "console:"
 _TICKET = "console-ticket:"
-_KEEP = (
-    "INSERT INTO kept (key, value) VALUES (?, ?)"
-    " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-)
 
 
 class Consoles:
@@ -30,18 +27,18 @@ class Consoles:
     async def announce(self, url: str, project: str, user: str | None = None) -> None:
         """Say that this process shows a user's console of a project at ``url``."""
         told = {"url": url, "project": project, "user": user, "owner": owner_of(os.getpid())}
-        await self._store.execute(_KEEP, (_own_key(), json.dumps(told)))
+        await put_value(self._store, _own_key(), json.dumps(told))
 
     async def retire(self) -> None:
         """Say that it does not any more."""
-        await self._store.execute("DELETE FROM kept WHERE key = ?", (_own_key(),))
+        await delete_value(self._store, _own_key())
 
     async def url(self, project: str, user: str | None = None) -> str | None:
         """The address of the console that runs for this user in a project, or ``None``.
 
         Of several, this process's own comes first.
         """
-        rows = await self._rows(_OPEN)
+        rows = await values_below(self._store, _OPEN)
         for row in sorted(rows, key=lambda row: str(row["key"]) != _own_key()):
             found = json.loads(row["value"])
             wanted = (found.get("project"), found.get("user")) == (project, user)
@@ -56,33 +53,30 @@ class Consoles:
         """
         ticket = secrets.token_urlsafe(32)
         value = json.dumps({"until": time.time() + LINK_SECONDS, "console": url})
-        await self._store.execute(_KEEP, (_key(ticket), value))
+        await put_value(self._store, _key(ticket), value)
         return ticket
 
     async def redeem(self, ticket: str, url: str) -> bool:
         """Use a ticket up; ``False`` if it is none, another console's, too old, or was used."""
         key = _key(ticket)
-        row = await self._store.fetch_one("SELECT value FROM kept WHERE key = ?", (key,))
-        if row is None or _console(row) != url:
+        value = await get_value(self._store, key)
+        if value is None or _console(value) != url:
             return False
         # Of two that come at once only one deletes the row.
-        used = await self._store.execute("DELETE FROM kept WHERE key = ?", (key,))
-        return used > 0 and _until(row) > time.time()
+        return await delete_value(self._store, key) and _until(value) > time.time()
 
     async def sweep(self) -> None:
         """Remove links that nobody used in time, and consoles that died."""
-        dead = [row["key"] for row in await self._rows(_TICKET) if _until(row) <= time.time()]
-        for row in await self._rows(_OPEN):
+        dead = [
+            row["key"]
+            for row in await values_below(self._store, _TICKET)
+            if _until(row["value"]) <= time.time()
+        ]
+        for row in await values_below(self._store, _OPEN):
             if not is_alive(json.loads(row["value"]).get("owner"), elsewhere=True):
                 dead.append(row["key"])
         for key in dead:
-            await self._store.execute("DELETE FROM kept WHERE key = ?", (key,))
-
-    async def _rows(self, beginning: str) -> list[Row]:
-        return await self._store.fetch_all(
-            "SELECT key, value FROM kept WHERE substr(key, 1, ?) = ? ORDER BY key DESC",
-            (len(beginning), beginning),
-        )
+            await delete_value(self._store, key)
 
 
 def _own_key() -> str:
@@ -90,13 +84,13 @@ def _own_key() -> str:
     return f"{_OPEN}{socket.gethostname()}:{os.getpid()}"
 
 
-def _console(row: Row) -> str | None:
-    value = json.loads(row["value"])
+def _console(text: str) -> str | None:
+    value = json.loads(text)
     return str(value["console"]) if isinstance(value, dict) else None
 
 
-def _until(row: Row) -> float:
-    value = json.loads(row["value"])
+def _until(text: str) -> float:
+    value = json.loads(text)
     # A number alone is a link of an older version.
     return float(value["until"]) if isinstance(value, dict) else 0.0
 

@@ -17,11 +17,13 @@ from evercontext.domain.event import Notice
 from evercontext.domain.tool import Caller
 from evercontext.errors import EverContextError, StoreProblem
 from evercontext.events.log import EventLog
+from evercontext.files.generated_directories import INSTALLED
 from evercontext.files.policy import FilePolicy
 from evercontext.files.protected_paths import is_secret
-from evercontext.files.tree_before_task import INSTALLED, lay_out_before
+from evercontext.files.tree_before_task import lay_out_before
 from evercontext.files.tree_digest import tree_digest
 from evercontext.settings import Settings, process_environment
+from evercontext.storage.key_value import get_value, put_value
 from evercontext.storage.store import Store
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.checks import Checks, check_tools
@@ -185,9 +187,9 @@ class Baseline:
 
     async def _load(self, key: str) -> Findings | None:
         with suppress(StoreProblem, ValueError, KeyError, TypeError):
-            row = await self.store.fetch_one("SELECT value FROM kept WHERE key = ?", (key,))
-            if row:
-                data = json.loads(row["value"])
+            text = await get_value(self.store, key)
+            if text is not None:
+                data = json.loads(text)
                 failures = tuple(Failure.from_json(failure) for failure in data.pop("failures"))
                 return Findings(failures=failures, **data)
         return None
@@ -199,11 +201,7 @@ class Baseline:
             "passed": findings.passed,
         }
         with suppress(StoreProblem):
-            await self.store.execute(
-                "INSERT INTO kept (key, value) VALUES (?, ?)"
-                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                (key, json.dumps(data, ensure_ascii=False)),
-            )
+            await put_value(self.store, key, json.dumps(data, ensure_ascii=False))
 
     def _say(self, text: str, caller: Caller) -> None:
         body = Notice(level="info", text=text)

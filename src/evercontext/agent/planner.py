@@ -17,6 +17,7 @@ from evercontext.domain.model import Hear, Model, Request, Usage, complete, unhe
 from evercontext.domain.tool import Caller
 from evercontext.errors import InvalidPlan, StoreGone
 from evercontext.events.redaction import Clean, cleaned, unchanged
+from evercontext.storage.key_value import get_value, put_value
 from evercontext.storage.store import Store
 
 _SHOWN_BACK = 4_000
@@ -154,18 +155,14 @@ class Planner:
             return
         # A server that is away costs the cache, not the plan.
         with suppress(StoreGone):
-            await self.store.execute(
-                "INSERT INTO kept (key, value) VALUES (?, ?)"
-                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                (key, json.dumps(plan, ensure_ascii=False)),
-            )
+            await put_value(self.store, key, json.dumps(plan, ensure_ascii=False))
 
     async def _kept(self, key: str) -> TaskPlan | None:
         if self.store is None:
             return None
         try:
-            row = await self.store.fetch_one("SELECT value FROM kept WHERE key = ?", (key,))
-            return plans.parse(row["value"]) if row else None
+            text = await get_value(self.store, key)
+            return plans.parse(text) if text is not None else None
         except (InvalidPlan, StoreGone):
             return None
 

@@ -25,7 +25,7 @@ from evercontext.files.tree_digest import tree_digest
 from evercontext.settings import Settings
 from evercontext.tools.approval_gate import Gate
 from evercontext.tools.toolbox import Toolbox
-from evercontext.workspace.workspace import LocalWorkspace, Workspace
+from evercontext.workspace.workspace import Workspace
 
 MOST_HITS = 5
 _LONGEST_HIT = 1_200
@@ -136,7 +136,7 @@ class Planning:
     async def _digest(self, caller: Caller) -> str:
         listing = await self.workspace.list(".", caller, recursive=True, max_items=MOST_ITEMS)
         files = [entry for entry in listing.entries if not entry.is_dir]
-        if isinstance(self.workspace, LocalWorkspace):
+        if self.workspace.local is not None:
             names = [entry.name for entry in files]
             return await asyncio.to_thread(tree_digest, self.settings.root, names)
         told = sorted(f"{entry.name}\0{entry.size}" for entry in files)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from evercontext.agent.repetition import exit_code
 from evercontext.domain.message import ToolCall
 from evercontext.domain.tool import ToolResult
+from evercontext.domain.visible_text import escaped_line
 from evercontext.errors import ModeRefused
-from evercontext.tools.audit_line import printable
 
 
 @dataclass(slots=True)
@@ -70,4 +70,4 @@ class Progress:
 
 def _name(call: ToolCall) -> str:
     """What a call is called on the screen: the model may ask for a tool by any name, or by none."""
-    return printable(call.name, 80) or "a call"
+    return escaped_line(call.name, 80) or "a call"

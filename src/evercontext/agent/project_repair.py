@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from evercontext.access.file_policies import agent_rules
 from evercontext.agent.baseline import Baseline, NewFailures
 from evercontext.agent.project import OpenProject
 from evercontext.agent.repair.edits import Proposal
@@ -22,13 +23,12 @@ from evercontext.agent.verify import (
 from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.errors import ConfigError
 from evercontext.events.earlier_tests import EarlierTestCounts
-from evercontext.files.project_policy import agent_rules
 from evercontext.settings import Settings, process_environment
 from evercontext.tools.approval_gate import Gate
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.check_counts import ran
 from evercontext.workspace.project_commands import Project, packages
-from evercontext.workspace.workspace import LocalWorkspace, Workspace
+from evercontext.workspace.workspace import Workspace
 
 
 def project_checks(project: OpenProject, *, detect: bool) -> Checker | NewFailures:
@@ -43,10 +43,11 @@ def project_checks(project: OpenProject, *, detect: bool) -> Checker | NewFailur
         return tuple(_checks_for(settings, detect, changed))
 
     checker = Checker(project.toolbox, project.events, kinds, earlier, root)
-    if settings.repair_all or not isinstance(project.workspace, LocalWorkspace):
+    local = project.workspace.local
+    if settings.repair_all or local is None:
         return checker
     policy = agent_rules(settings)
-    baseline = Baseline(settings, project.workspace, policy, project.events, project.store, kinds)
+    baseline = Baseline(settings, local, policy, project.events, project.store, kinds)
     return NewFailures(checker, baseline)
 
 
@@ -77,11 +78,12 @@ def checks_and_repair(
     ``tiny``: the model is too small to repair anything, so only the fixers are used.
     """
     enabled = by_default if settings.repair is None else settings.repair
-    if not enabled or not isinstance(workspace, LocalWorkspace):
+    local = workspace.local
+    if not enabled or local is None:
         return checker, no_repair
     rounds = 0 if tiny else settings.repair_rounds
     root = str(settings.root.resolve())
-    repairer = Repairer(checker, workspace, checker.events, root, rounds)
+    repairer = Repairer(checker, local, checker.events, root, rounds)
     return repairer.check, repairer
 
 
@@ -101,7 +103,8 @@ async def repair_project(
     project: OpenProject, gate: Gate | None = None, *, trace_id: str, dry: bool = False
 ) -> RepairReport:
     """Run lint and tests, and repair what needs no model; a change that does not help is undone."""
-    if not isinstance(project.workspace, LocalWorkspace):
+    local = project.workspace.local
+    if local is None:
         raise ConfigError(
             "the files of this project are behind EC_MCP_URL",
             fix="Unset it, and mend on the machine that has the files",
@@ -109,9 +112,7 @@ async def repair_project(
     root, kinds = project.settings.root.resolve(), tuple(map(Check, _kinds(project.settings)))
     earlier = EarlierTestCounts(project.settings.traces, root, ran)
     checker = Checker(project.toolbox, project.events, lambda changed: kinds, earlier, root)
-    repairer = Repairer(
-        checker, project.workspace, project.events, str(root), rounds=0, everywhere=True
-    )
+    repairer = Repairer(checker, local, project.events, str(root), rounds=0, everywhere=True)
     caller = Caller(trace_id, Door.RUN, Mode.AGENT)
     before = await repairer.check(caller, Scope())
     toolbox = project.toolbox.behind(gate) if gate else project.toolbox

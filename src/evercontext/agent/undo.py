@@ -18,24 +18,23 @@ from evercontext.workspace.checkpoints import (
     list_traces,
     undo,
 )
-from evercontext.workspace.workspace import LocalWorkspace
 
 
 def journal_of(project: OpenProject) -> Journal:
     """Return the journal of the project's files; raise where they are on another machine."""
-    if not isinstance(project.workspace, LocalWorkspace):
+    if project.workspace.local is None:
         raise ConfigError(
             "the files of this project are behind EC_MCP_URL",
             fix="Unset it, and undo on the machine that has the files",
         )
-    return project.workspace.journal
+    return project.workspace.local.journal
 
 
 async def undoable(project: OpenProject, trace_id: str) -> Trace | None:
     """Return the recorded changes of a task, or ``None``."""
-    if not isinstance(project.workspace, LocalWorkspace):
+    if project.workspace.local is None:
         return None
-    traces = await list_traces(project.workspace.journal)
+    traces = await list_traces(project.workspace.local.journal)
     return next((trace for trace in traces if trace.trace_id == trace_id), None)
 
 
@@ -68,9 +67,9 @@ def rollback_of(project: OpenProject, trace_id: str) -> Rollback:
     """Return the function that undoes a failed task."""
 
     async def rollback() -> RolledBack:
-        if not isinstance(project.workspace, LocalWorkspace):
+        if project.workspace.local is None:
             raise ConfigError("the files are behind EC_MCP_URL", fix="Undo it there")
-        journal = project.workspace.journal
+        journal = project.workspace.local.journal
         report = await undo(journal, trace_id)
         for line in audit_lines(journal, report, Door.RUN):
             project.events.note(line, trace_id=trace_id, needed=False)

@@ -51,7 +51,7 @@ from evercontext.tools.console_approval import AskingPlace
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.hook_commands import open_hooks
 from evercontext.workspace.instructions import instructions_of
-from evercontext.workspace.workspace import LocalWorkspace, Workspace
+from evercontext.workspace.workspace import Workspace
 
 
 @dataclass(slots=True)
@@ -93,8 +93,7 @@ class EverContext:
             stack.push_async_callback(catalog.servers.close)
             # Two more tools are worth their tokens only where servers are known.
             meta = catalog.tools() if await has_servers(catalog) else []
-            recorder = workspace if isinstance(workspace, LocalWorkspace) else None
-            hooks = open_hooks(settings, process_environment(), recorder, events)
+            hooks = open_hooks(settings, process_environment(), workspace.local, events)
             skills = skills_of(settings)
             meta += [skill_tool(skills)] if any(skill.usable for skill in skills.all()) else []
             plugged = await asyncio.to_thread(plugin_tools)

@@ -7,10 +7,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from evercontext.access.file_policies import agent_rules
 from evercontext.domain.model import Embedder
 from evercontext.events.known_secrets import redactor
 from evercontext.events.log import EventLog
-from evercontext.files.project_policy import agent_rules
 from evercontext.index.opener import IndexOpener
 from evercontext.settings import Settings
 from evercontext.settings.directories import check_root

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from evercontext import plugins
+from evercontext.access.file_policies import agent_rules, gateway_rules
 from evercontext.app.evaluation import lazy_evaluator
 from evercontext.app.index import open_index_tools
 from evercontext.domain.event import Notice
@@ -18,7 +19,6 @@ from evercontext.evaluation.evaluator import BACKOFF
 from evercontext.evaluation.history import EvaluationHistory
 from evercontext.evaluation.tools import SECONDS, evaluation_tools
 from evercontext.events.log import EventLog
-from evercontext.files.project_policy import agent_rules, gateway_rules
 from evercontext.process.child import Launch
 from evercontext.process.sandbox import Sandbox, choose
 from evercontext.settings import Settings, process_environment

@@ -19,9 +19,10 @@ from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.catalog.validation import accept_tools, digest_of
 from evercontext.domain.caller_scope import Hear
 from evercontext.domain.tool import Tool
+from evercontext.domain.visible_text import escaped_line
 from evercontext.errors import EverContextError, ServerGone, ServerProblem, ServerTimeout
 from evercontext.events.redaction import Redactor, secret_values
-from evercontext.mcp.client.exchange import Connection, escaped
+from evercontext.mcp.client.exchange import Connection
 from evercontext.mcp.client.handshake import Handshake, shake_hands
 from evercontext.mcp.client.http import HttpConnection, HttpRefused, SessionExpired
 from evercontext.mcp.client.http1 import proxy_for
@@ -225,7 +226,7 @@ class Backend:
 
     def _failed(self, problem: str) -> None:
         self._failures += 1
-        self.problem = escaped(self._secrets.masked(problem))[:_LONGEST_PROBLEM]
+        self.problem = escaped_line(self._secrets.masked(problem))[:_LONGEST_PROBLEM]
         self.next_try = time.monotonic() + self._pause()
         self._write_state()
 
@@ -312,7 +313,7 @@ class Backend:
         if listed.endless:
             warnings.insert(0, "the list of tools does not end: the rest was left out")
         flagged = [
-            escaped(f"{entry.name} says: {', '.join(flags)}")
+            escaped_line(f"{entry.name} says: {', '.join(flags)}")
             for entry in entries
             if (flags := entry.flags)
         ]

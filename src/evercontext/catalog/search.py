@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from evercontext.catalog.entry import CatalogEntry
 from evercontext.catalog.query_cleaning import essence
 from evercontext.catalog.query_words import as_written
-from evercontext.catalog.synonyms import english_terms, for_meaning, is_japanese, language_of
+from evercontext.catalog.synonyms import english_terms, for_meaning, language_of
+from evercontext.domain.japanese import has_kana
 from evercontext.retrieval.bm25f import Field, FieldIndex
 from evercontext.retrieval.fusion import standardise
 from evercontext.retrieval.postings import Floats
@@ -251,7 +252,7 @@ def _count_terms(text: str) -> dict[str, float]:
 
 def _own_pairs(text: str) -> list[str]:
     """The pairs of characters of a Japanese text, marked as Japanese; kana alone say nothing."""
-    if not is_japanese(text):
+    if not has_kana(text):
         return []
     pairs = dict.fromkeys(pair for run in runs(text) if has_cjk(run) for pair in bigrams(run))
     return [_JAPANESE + pair for pair in pairs if not _HIRAGANA.fullmatch(pair)]

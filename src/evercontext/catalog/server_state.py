@@ -8,7 +8,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-_LARGEST = 16_384
+from evercontext.files.atomic_write import replace_file
+from evercontext.files.json_file import read_json_leniently
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +35,9 @@ class ServerState:
 def leave_state(folder: Path, state: ServerState) -> None:
     """Write it; a disk that cannot be written costs the note, never the server."""
     path = folder / f"{state.server}.json"
-    part = path.with_suffix(f".{os.getpid()}.part")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        part.write_text(json.dumps(asdict(state)), "utf-8")
-        part.replace(path)
+        replace_file(path, json.dumps(asdict(state)).encode(), durable=False)
     except OSError:
         return
 
@@ -46,9 +45,8 @@ def leave_state(folder: Path, state: ServerState) -> None:
 def read_state(folder: Path, server: str) -> ServerState | None:
     """What is known, if the process that wrote it still runs."""
     try:
-        with (folder / f"{server}.json").open("rb") as file:
-            state = ServerState(**json.loads(file.read(_LARGEST)))
+        state = ServerState(**(read_json_leniently(folder / f"{server}.json") or {}))
         os.kill(state.pid, 0)
-    except (OSError, ValueError, TypeError):
+    except (OSError, TypeError):
         return None
     return state

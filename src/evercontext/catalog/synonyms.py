@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
 
+from evercontext.domain.japanese import has_kana
 from evercontext.retrieval.japanese import Dictionary, dictionary, expand, plain, read
 from evercontext.retrieval.tokens import fold, has_cjk, stem
 
-_KANA = re.compile(r"[\u3041-\u30fa]")
 _KATAKANA = re.compile(r"[\u30a1-\u30fa\u30fc]+")
 _LATIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 _SIMPLIFIED = frozenset(
@@ -35,14 +35,9 @@ _FURTHER = 0.7
 _Words = Mapping[str, tuple[str, ...]]
 
 
-def is_japanese(text: str) -> bool:
-    """True if a text holds kana."""
-    return not text.isascii() and _KANA.search(text) is not None
-
-
 def is_chinese(text: str) -> bool:
     """True if a text is plainly Chinese: no kana, and a character that Japanese does not have."""
-    return not text.isascii() and not is_japanese(text) and not _SIMPLIFIED.isdisjoint(text)
+    return not text.isascii() and not has_kana(text) and not _SIMPLIFIED.isdisjoint(text)
 
 
 def language_of(text: str) -> str:

@@ -15,6 +15,7 @@ from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import Number, json_option, settings_of
 from evercontext.cli.scores import bar, show_history
 from evercontext.cli.terminal import Screen, clip, columns_of, one_line, pad
+from evercontext.domain.japanese import has_kana
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import InvalidArguments, UsageError
 from evercontext.settings import Settings
@@ -144,7 +145,7 @@ def _conversion(path: Path, content: bytes) -> str:
             text = content.decode(name)
         except UnicodeDecodeError:
             continue
-        if any("\u3040" <= character <= "\u30fe" for character in text):
+        if has_kana(text):
             return f"Convert it: iconv -f {known_as} -t UTF-8 {shlex.quote(str(path))}"
     return "Save it as UTF-8"
 

@@ -99,10 +99,9 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 def _say(error: errors.EverContextError, outcome: Outcome, arguments: Sequence[str]) -> None:
     from evercontext.cli.terminal import Screen, one_line
-    from evercontext.events.redaction import Redactor, secret_values
-    from evercontext.settings import process_environment
+    from evercontext.events.known_secrets import redactor as redactor_of
 
-    redactor = Redactor(secret_values(process_environment()))
+    redactor = redactor_of(None)
     said = one_line(redactor.text(str(error)))
     # Whoever presses Ctrl-C knows why it ended: that is no error, and its ^C is in the way.
     over = "\r\x1b[K" if Screen(sys.stderr).colour else ""

@@ -88,8 +88,8 @@ async def _drain(settings: Settings) -> int:
 
 
 async def _announce(settings: Settings, url: str) -> int:
+    from evercontext.access.file_policies import agent_rules
     from evercontext.app.index import open_remote_index
-    from evercontext.files.project_policy import agent_rules
     from evercontext.index.remote_ingest import announce
     from evercontext.index.walker import Walker
 

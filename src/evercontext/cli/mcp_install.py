@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from evercontext.cli import jsonc
 from evercontext.errors import Changed, ConfigError
+from evercontext.files.atomic_write import replace_file
 from evercontext.files.small_files import small_bytes
 
 NAME = "evercontext"
@@ -137,16 +138,9 @@ def apply(edit: Edit) -> None:
     target = edit.path.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
-    fresh = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with fresh.open("x", encoding="utf-8", newline="") as file:
-            file.write(edit.after)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.chmod(mode)
-        fresh.replace(target)
+        replace_file(target, edit.after.encode(), mode=mode)
     except OSError as problem:
-        fresh.unlink(missing_ok=True)
         raise ConfigError(f"cannot write {edit.path} ({problem.strerror})") from problem
 
 

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from evercontext.cli.terminal import one_line
-from evercontext.events.redaction import Redactor, names_secret
+from evercontext.events.known_secrets import redactor
+from evercontext.events.redaction import names_secret
 
 if TYPE_CHECKING:
     from evercontext.catalog.server_table import ServerConfig
@@ -24,7 +25,7 @@ def extras_of(config: ServerConfig) -> str:
 
 def _values(values: Mapping[str, str], plain: Collection[str]) -> str:
     """Names with their values; what may be a credential only if it is taken from ``${NAME}``."""
-    masked = Redactor().masked
+    masked = redactor(None).masked
     return ", ".join(
         f"{name}={masked(value)}" if name in plain or "${" in value else name
         for name, value in sorted(values.items())

@@ -9,6 +9,7 @@ from evercontext.context.token_estimate import Calibration, TokenEstimator
 from evercontext.context.window import Window
 from evercontext.domain.model import ModelInfo
 from evercontext.errors import StoreGone, StoreProblem
+from evercontext.storage.key_value import get_value, put_value
 from evercontext.storage.store import Store
 
 MOST_RESERVED = 8_192
@@ -22,11 +23,11 @@ class Calibrations:
 
     async def window(self, info: ModelInfo) -> Window:
         """The window of a model, with the estimator that knows it best."""
-        row = None
+        text = None
         # A server that is away costs a little accuracy, too.
         with suppress(StoreGone):
-            row = await self._store.fetch_one("SELECT value FROM kept WHERE key = ?", (_key(info),))
-        calibration = Calibration.from_json(json.loads(row["value"])) if row else None
+            text = await get_value(self._store, _key(info))
+        calibration = Calibration.from_json(json.loads(text)) if text else None
         reserve = min(MOST_RESERVED, info.window // 4)
         return Window(info.window, reserve, TokenEstimator(info.bare_name, calibration))
 
@@ -36,11 +37,7 @@ class Calibrations:
             return
         value = json.dumps(window.estimator.calibration.to_json())
         try:
-            await self._store.execute(
-                "INSERT INTO kept (key, value) VALUES (?, ?)"
-                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                (_key(info), value),
-            )
+            await put_value(self._store, _key(info), value)
         except StoreProblem:
             return
 

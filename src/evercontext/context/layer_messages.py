@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evercontext.context.config import ChatMessage, ContextConfig, MemoryLayer
+from evercontext.domain.japanese import is_japanese
 
-_JAPANESE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _TITLES = {
     "ja": ("## セッション要約", "## 関連する過去の記憶", "関連度"),
     "en": ("## Session summary", "## Related memories", "relevance"),
@@ -22,7 +21,7 @@ _ROLES = {"user": "user", "assistant": "assistant", "kana": "assistant", "yuno":
 
 def language_of(*texts: str) -> str:
     """``ja`` if there is any Japanese in the texts, else ``en``."""
-    return "ja" if any(_JAPANESE.search(text) for text in texts) else "en"
+    return "ja" if any(map(is_japanese, texts)) else "en"
 
 
 class MessageBuilder:

@@ -32,6 +32,15 @@ def exact(text: str, *, command: bool = False) -> str:
     return (_NOT_EXACT_COMMAND if command else _NOT_EXACT).sub(_escaped, text)
 
 
+def escaped_line(text: str, longest: int | None = None) -> str:
+    """Return the text as one line without anything that does not print, cut to ``longest``."""
+    text = text[:longest]
+    if text.isprintable():
+        return text
+    characters = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(characters)[:longest]
+
+
 def _escaped(found: re.Match[str]) -> str:
     code = ord(found[0])
     if code < 0x100:

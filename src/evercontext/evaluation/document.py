@@ -7,6 +7,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from evercontext.domain.japanese import japanese_characters
 from evercontext.evaluation.restructured_text import is_restructured, to_markdown
 
 # Documents come from anybody: every pattern is bounded, so that none takes more than a moment.
@@ -16,7 +17,6 @@ _FENCE = re.compile(r"^\s{0,3}(`{3,}|~{3,})\s*([\w+#.-]*)")
 _INDENTED = re.compile(r"^(?: {4}|\t)\s*\S")
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+\S")
 _LINK = re.compile(r"!?\[([^\[\]]{0,500})\]\(([^()]{0,1000}(?:\([^()]{0,200}\)[^()]{0,200})?)\)")
-JAPANESE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _PIECE = 2000
 _ROW = re.compile(r"^\s*\|")
 _NUMBERS_AND_MARKS = re.compile(r"[\W\d_]+")
@@ -125,11 +125,11 @@ class Document:
     @cached_property
     def japanese(self) -> bool:
         """True if Japanese is what it is written in."""
-        return len(JAPANESE.findall(self.text)) > 0.1 * max(1, len(self.text))
+        return len(japanese_characters(self.text)) > 0.1 * max(1, len(self.text))
 
 
 def _words(text: str) -> int:
-    return len(WORD.findall(text)) + len(JAPANESE.findall(text)) // 2
+    return len(WORD.findall(text)) + len(japanese_characters(text)) // 2
 
 
 def _composed(text: str) -> str:

@@ -13,7 +13,8 @@ from itertools import pairwise
 from math import sqrt
 from pathlib import Path
 
-from evercontext.evaluation.document import JAPANESE, WORD, Document
+from evercontext.domain.japanese import japanese_characters
+from evercontext.evaluation.document import WORD, Document
 from evercontext.evaluation.issue import Issue, describe
 from evercontext.evaluation.rubric import DEFAULT_WEIGHTS
 
@@ -52,7 +53,7 @@ def few_words(document: Document, base: Path | None) -> Iterator[Issue]:
     """The same few words again and again, whatever they promise."""
     prose = [paragraph.text for paragraph in document.paragraphs]
     words = [word.lower() for text in prose for word in WORD.findall(text)]
-    characters = [one for text in prose for one in JAPANESE.findall(text)]
+    characters = [letter for text in prose for letter in japanese_characters(text)]
     poor = len(words) >= LEAST_WORDS and len(set(words)) < VARIED * sqrt(len(words))
     pairs = len(set(pairwise(characters)))
     meagre = len(characters) >= LEAST_CHARACTERS and pairs < VARIED_JAPANESE * sqrt(len(characters))

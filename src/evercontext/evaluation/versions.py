@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import suppress
 from pathlib import Path
 
 from evercontext.errors import ConfigError
+from evercontext.files.atomic_write import replace_file
 
 _TRACE = re.compile(r"[0-9A-Za-z-]{1,64}")
 _LONGEST_NAME = 120
@@ -29,18 +29,11 @@ class Versions:
         """Write one version, whole or not at all, readable by its user alone."""
         folder = self.folder(trace_id)
         path = folder / f"{number:02d}-{_short(name)}"
-        fresh = folder / f".{number:02d}.tmp"
         try:
             self._home.mkdir(parents=True, exist_ok=True, mode=0o700)
             folder.mkdir(exist_ok=True, mode=0o700)
-            with open(fresh, "wb", opener=_private) as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(path)
+            replace_file(path, data)
         except OSError as problem:
-            with suppress(OSError):
-                fresh.unlink()
             raise ConfigError(
                 f"{path} cannot be written: {problem.strerror}",
                 fix="Nothing was changed; make room, or set EC_HOME to a folder you can write",
@@ -54,10 +47,6 @@ class Versions:
             return found[0].read_bytes() if found else None
         except OSError:
             return None
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 
 def _short(name: str) -> str:

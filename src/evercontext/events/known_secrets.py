@@ -1,4 +1,4 @@
-"""What must never be written: one redactor for the log and for everything in the database."""
+"""Build the redactor of every secret that the environment and the settings hold."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ from evercontext.events.redaction import Redactor, secret_values
 from evercontext.settings import Settings, process_environment
 
 
-def redactor(settings: Settings) -> Redactor:
-    """Every secret in the environment, and those of the settings."""
-    given = (settings.openai_api_key, settings.anthropic_api_key, settings.token)
-    known = [secret for secret in (*given, settings.catalog_token) if secret]
-    login = _login(settings.database_url or "")
-    return Redactor([*secret_values(process_environment()), *known, *login])
+def redactor(settings: Settings | None) -> Redactor:
+    """Return the redactor of every secret in the environment and in the settings.
+
+    Without settings, as before they are read, it knows those of the environment alone.
+    """
+    secrets = secret_values(process_environment())
+    if settings is None:
+        return Redactor(secrets)
+    keys = (settings.openai_api_key, settings.anthropic_api_key)
+    tokens = (settings.token, settings.catalog_token)
+    secrets += [secret for secret in (*keys, *tokens) if secret]
+    return Redactor([*secrets, *_login(settings.database_url or "")])
 
 
 def _login(address: str) -> list[str]:

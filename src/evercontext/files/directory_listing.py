@@ -9,8 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from evercontext.errors import FileProblem, PolicyError
+from evercontext.files.generated_directories import GENERATED
 from evercontext.files.os_errors import explained
-from evercontext.files.path_names import TEMPORARY, printable
+from evercontext.files.path_names import TEMPORARY, printable_name
 from evercontext.files.paths import Parts, Root
 from evercontext.files.policy import FilePolicy, extension
 
@@ -18,13 +19,6 @@ MAX_ITEMS = 1000
 MOST_ITEMS = 20_000
 """No answer is longer, whatever is asked for."""
 _MAX_DEPTH = 64
-
-_GENERATED = """
-    node_modules bower_components __pycache__ .venv venv .tox .nox .mypy_cache .pytest_cache
-    .ruff_cache .hypothesis .gradle .terraform .next .nuxt .svelte-kit .parcel-cache .cache
-"""
-SKIPPED = frozenset(_GENERATED.split())
-"""Directories that a recursive listing names and does not enter: generated, and huge."""
 
 
 Check = Callable[[], None]
@@ -107,7 +101,7 @@ def _walk(
             if entry is None or not _wanted(entry, name, policy, kinds):
                 continue
             yield Entry(prefix + entry.name, entry.is_dir, entry.size)
-            if recursive and entry.is_dir and not is_link and name not in SKIPPED:
+            if recursive and entry.is_dir and not is_link and name not in GENERATED:
                 below.append(name)
     finally:
         root.kernel.close(fd)
@@ -116,7 +110,7 @@ def _walk(
     for name in below:
         with suppress(OSError):  # gone or swapped since it was listed
             inner = root.beneath.open(root.fd, (*parts, name), os.O_RDONLY)
-            into = f"{prefix}{printable(name)}/"
+            into = f"{prefix}{printable_name(name)}/"
             yield from _walk(root, (*parts, name), inner, policy, kinds, recursive, check, into)
 
 
@@ -138,12 +132,12 @@ def _describe(
     if stat.S_ISLNK(found.st_mode):
         return _describe_link(root, (*parts, name), policy), True
     is_dir = stat.S_ISDIR(found.st_mode)
-    return Entry(printable(name), is_dir, None if is_dir else found.st_size), False
+    return Entry(printable_name(name), is_dir, None if is_dir else found.st_size), False
 
 
 def _describe_link(root: Root, parts: Parts, policy: FilePolicy) -> Entry:
     """Describe what a link leads to; of one that leads out only the name is told."""
-    name = printable(parts[-1])
+    name = printable_name(parts[-1])
     try:
         with root.follow(parts, policy.check_directory) as safe:
             found = root.kernel.lstat(safe.name, safe.dir_fd)

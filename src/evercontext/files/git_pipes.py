@@ -7,9 +7,9 @@ import stat
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
+from evercontext.files.generated_directories import ENVIRONMENTS
 from evercontext.files.git_directories import enclosing, resolve
-from evercontext.files.path_names import printable
-from evercontext.files.protected_paths import ENVIRONMENTS
+from evercontext.files.path_names import printable_name
 
 _READ_IN_TREE = frozenset({".gitignore", ".gitattributes", ".gitmodules", ".mailmap"})
 _MOST_SEEN = 500_000
@@ -25,7 +25,7 @@ def pipe_for_git(folder: Path, environment: Mapping[str, str]) -> str | None:
     pipe = next(_endless(top, resolved.directories, resolved.sources), None)
     if pipe is None:
         return None
-    return printable(str(pipe.relative_to(top) if top in pipe.parents else pipe))
+    return printable_name(str(pipe.relative_to(top) if top in pipe.parents else pipe))
 
 
 def _endless(

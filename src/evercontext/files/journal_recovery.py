@@ -12,7 +12,7 @@ from pathlib import Path
 
 from evercontext.errors import DiskFull, EverContextError, IoFailed
 from evercontext.files import io
-from evercontext.files.directory_listing import SKIPPED
+from evercontext.files.generated_directories import GENERATED
 from evercontext.files.io import Content
 from evercontext.files.journal import Journal, parts_of
 from evercontext.files.journal_records import Entry, History
@@ -109,7 +109,7 @@ def _sweep_one(
     for name in root.kernel.names(fd):
         with suppress(OSError):
             found = root.kernel.lstat(name, fd)
-            if stat.S_ISDIR(found.st_mode) and name not in SKIPPED and name != ".git":
+            if stat.S_ISDIR(found.st_mode) and name not in GENERATED and name != ".git":
                 enter((*parts, name))
             elif TEMPORARY.fullmatch(name) and found.st_mtime <= limit:
                 root.kernel.unlink(name, fd)

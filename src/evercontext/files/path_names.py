@@ -63,7 +63,7 @@ def fold(name: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
-def printable(name: str) -> str:
+def printable_name(name: str) -> str:
     """Return a file system's name as one line of plain text, escaping what would not print."""
     text = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return "".join(_escape(char) for char in text)

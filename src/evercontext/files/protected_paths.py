@@ -105,12 +105,6 @@ PLACES = (
 )  # fmt: skip
 
 CLOSED = tuple(name for place in PLACES if not place.asks for name in place.patterns)
-_ENVIRONMENTS = "node_modules bower_components .venv venv .tox .nox .terraform"
-ENVIRONMENTS = frozenset(_ENVIRONMENTS.split())
-"""Folders of installed programs: read-only to a command that was not approved to install."""
-_BUILT = ".next .nuxt .svelte-kit .parcel-cache .cache .gradle"
-BUILT = frozenset(_BUILT.split())
-"""Build results and caches that later builds run code from."""
 
 
 def closed(name: str) -> Place | None:

@@ -9,14 +9,12 @@ from pathlib import Path
 from stat import S_ISREG
 
 from evercontext.errors import NotFound, TooLarge
-from evercontext.files.directory_listing import SKIPPED
+from evercontext.files.generated_directories import GENERATED, INSTALLED
 from evercontext.files.journal import Journal
 from evercontext.files.os_errors import explained
 
 MOST_FILES = 20_000
 MOST_BYTES = 256 << 20
-INSTALLED = frozenset(("node_modules", "bower_components", ".venv", "venv"))
-"""What was installed into the tree: too large to copy, so that the copy has links to it."""
 
 
 def lay_out_before(
@@ -71,7 +69,7 @@ def _copied(
                 (target / name).symlink_to(Path(entry.path).readlink())
             elif entry.name in INSTALLED:
                 (target / name).symlink_to(entry.path)
-            elif entry.is_dir() and entry.name not in SKIPPED:
+            elif entry.is_dir() and entry.name not in GENERATED:
                 waiting.append(name)
             elif S_ISREG(found := entry.stat(follow_symlinks=False).st_mode):
                 files, size = files + 1, size + entry.stat(follow_symlinks=False).st_size

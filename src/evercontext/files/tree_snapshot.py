@@ -17,14 +17,13 @@ from dataclasses import dataclass, field
 from evercontext.errors import EverContextError
 from evercontext.files import io
 from evercontext.files.clock import instant
-from evercontext.files.directory_listing import SKIPPED
+from evercontext.files.generated_directories import BUILD_RESULTS, ENVIRONMENTS, GENERATED
 from evercontext.files.journal import Journal
 from evercontext.files.journal_records import Entry
 from evercontext.files.links_and_directories import Made, target_of
-from evercontext.files.path_names import TEMPORARY, printable
+from evercontext.files.path_names import TEMPORARY, printable_name
 from evercontext.files.paths import Parts, Root, SafePath
 from evercontext.files.policy import FilePolicy
-from evercontext.files.protected_paths import BUILT, ENVIRONMENTS
 
 _STORES = frozenset({".git", ".hg", ".svn", ".jj", ".evercontext", ".nebula"})
 
@@ -133,7 +132,7 @@ def record(
         if _same(old, new) or (old is None and not before.complete):
             continue
         if (old and old.data is None) or (new and new.sha256 is None):
-            lost.append(printable(path))
+            lost.append(printable_name(path))
             continue
         mine = tuple(name for name in made if path.startswith(name + "/"))
         doubt = unsure if old else ""
@@ -142,22 +141,26 @@ def record(
     if entries or beside:
         journal.record(entries, beside)
     changes = [
-        CommandChange(printable(e.path), _text(before, e.path), _text(after, e.path), _modes(e))
+        CommandChange(
+            printable_name(e.path), _text(before, e.path), _text(after, e.path), _modes(e)
+        )
         for e, _ in entries
         if not e.unsure
     ]
     for path, _, _ in beside.folders if beside else ():
-        changes.append(CommandChange(f"{printable(path)}/", None, NEW_FOLDER))
+        changes.append(CommandChange(f"{printable_name(path)}/", None, NEW_FOLDER))
     for path, target in beside.links if beside else ():
-        changes.append(CommandChange(printable(path), None, f"link to {printable(target)}\n"))
-    doubts = tuple(printable(entry.path) for entry, _ in entries if entry.unsure)
+        changes.append(
+            CommandChange(printable_name(path), None, f"link to {printable_name(target)}\n")
+        )
+    doubts = tuple(printable_name(entry.path) for entry, _ in entries if entry.unsure)
     whole = before.complete and after.complete
     return CommandChanges(tuple(changes), tuple(lost), whole, doubts)
 
 
 def _lost_links(before: Snapshot, after: Snapshot) -> list[str]:
     changed = (path for path, to in before.links.items() if after.links.get(path) != to)
-    return [printable(path) for path in sorted(changed)]
+    return [printable_name(path) for path in sorted(changed)]
 
 
 def _made(
@@ -201,9 +204,9 @@ def _look(
             found = root.kernel.lstat(name, fd)
             here = (*parts, name)
             if stat.S_ISDIR(found.st_mode):
-                if name in ENVIRONMENTS or name in BUILT:
+                if name in ENVIRONMENTS or name in BUILD_RESULTS:
                     shot.folders["/".join(here)] = (found.st_dev, found.st_ino)
-                if name not in SKIPPED and name not in _STORES:
+                if name not in GENERATED and name not in _STORES:
                     shot.directories.add("/".join(here))
                     below.append(here)
             elif stat.S_ISLNK(found.st_mode):

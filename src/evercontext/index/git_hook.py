@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evercontext.errors import ConfigError
+from evercontext.files.atomic_write import replace_file
 from evercontext.files.git_pipes import pipe_for_git
 from evercontext.files.small_files import small_bytes
 from evercontext.index.location import FOLDER
@@ -193,7 +194,4 @@ def _read(file: Path) -> str | None:
 
 
 def _replace(file: Path, text: str) -> None:
-    fresh = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    fresh.write_text(text, "utf-8")
-    fresh.chmod(0o755)
-    fresh.replace(file)
+    replace_file(file, text.encode(), mode=0o755, durable=False)

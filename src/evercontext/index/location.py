@@ -16,7 +16,7 @@ from pathlib import Path
 
 from evercontext.errors import ConfigError
 from evercontext.files import private_folders
-from evercontext.files.path_names import printable
+from evercontext.files.path_names import printable_name
 from evercontext.index.git import ask_git, in_git
 
 FOLDER, prepare_folder = private_folders.FOLDER, private_folders.prepare_folder
@@ -89,7 +89,7 @@ async def why_strange(folder: Path) -> str | None:
         names = [entry.name for entry in entries]
     for name in sorted(names):
         if name.lower().startswith(_OPENED) and not _is_plain(folder / name):
-            return f"{folder.name}/{printable(name)} is a link or not a plain file"
+            return f"{folder.name}/{printable_name(name)} is a link or not a plain file"
     return await _why_tracked(folder) if names else None
 
 

@@ -6,9 +6,9 @@ is sent everything since then with the next commit.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from evercontext.files.atomic_write import replace_file
 from evercontext.index.commits import Commits
 from evercontext.index.git_hook import set_marks_aside
 from evercontext.index.lease import IndexLease
@@ -49,12 +49,4 @@ def _last_sent(folder: Path) -> str | None:
 
 
 def _note_sent(folder: Path, commit: str) -> None:
-    fresh = folder / f"{SENT}.{os.getpid()}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(fresh, flags, 0o600)
-    try:
-        os.write(descriptor, commit.encode() + b"\n")
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    fresh.replace(folder / SENT)
+    replace_file(folder / SENT, commit.encode() + b"\n")

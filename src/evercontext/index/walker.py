@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from evercontext.files.generated_directories import GENERATED, VERSION_CONTROL
 from evercontext.files.policy import FilePolicy
 from evercontext.index.git import ask_git, in_git
 from evercontext.index.ignore import IgnoreFile
@@ -22,12 +23,7 @@ from evercontext.index.languages import language_of
 
 IGNORE_FILE = ".evercontextignore"
 MOST_FILES = 200_000
-_SKIPPED = (
-    "node_modules bower_components __pycache__ .venv venv .tox .nox .mypy_cache .pytest_cache "
-    ".ruff_cache .hypothesis .gradle .terraform .next .nuxt .cache .git .hg .svn .jj .evercontext "
-    ".nebula site-packages"
-)
-_SKIPPED_DIRECTORIES = frozenset(_SKIPPED.split())
+_SKIPPED_DIRECTORIES = GENERATED | VERSION_CONTROL | {".evercontext", ".nebula", "site-packages"}
 _NOISE = re.compile(
     r"(^|/)(package-lock\.json|npm-shrinkwrap\.json|composer\.lock|go\.sum)$"
     r"|\.(lock|map|snap|svg)$|\.min\.(js|css)$|[-.]lock\.(json|ya?ml)$"

@@ -21,6 +21,7 @@ from evercontext.errors import (
 )
 from evercontext.memory.memory_table import Scope, is_visible
 from evercontext.memory.outbox_delivery import Waiting, body_of, take
+from evercontext.storage.key_value import get_value, put_value
 from evercontext.storage.outbox import Outbox, name_of
 from evercontext.storage.row_checksum import checksum, row_is_whole
 from evercontext.storage.store import Queries, Row, Store
@@ -30,11 +31,6 @@ _ATTEMPTS = 3
 _Result = TypeVar("_Result")
 _PATIENCE = 10.0
 """Seconds that one who wants to store something waits for another who delivers."""
-_MARK = "SELECT value FROM kept WHERE key = ?"
-_SET_MARK = (
-    "INSERT INTO kept (key, value) VALUES (?, ?)"
-    " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-)
 _PUT = (
     "INSERT INTO waiting (kind, id, session, body, project, user_id, sent, checksum)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
@@ -201,7 +197,7 @@ class Queue:
 
     async def _deliver_all(self, store: Store) -> int:
         # Asked first: a forget can take back what was never on its way.
-        await store.fetch_one(_MARK, ("",))
+        await get_value(store, "")
         delivered = 0
         try:
             while taken := await self._deliver_some(store):
@@ -266,26 +262,26 @@ class Queue:
 async def _hand_over(store: Store, box: str, rows: Sequence[Row]) -> None:
     key = f"outbox:{box}"
     async with store.transaction() as writing:
-        last, _ = _read(await writing.fetch_one(_MARK, (key,)))
+        last, _ = _read(await get_value(writing, key))
         for row in rows:
             if row["number"] > last:
                 await _take(writing, box, row)
         newest = rows[-1]
         if newest["number"] > last:
             mark = f"{newest['number']} {newest['id']}"
-            await writing.execute(_SET_MARK, (key, mark))
+            await put_value(writing, key, mark)
 
 
 async def _is_restored(store: Store, box: str, rows: Sequence[Row]) -> bool:
     """Whether the file is an older copy of itself, from a backup: its numbers repeat then."""
-    last, id = _read(await store.fetch_one(_MARK, (f"outbox:{box}",)))
+    last, id = _read(await get_value(store, f"outbox:{box}"))
     same = [row["id"] == id for row in rows if row["number"] == last]
     # One that is waiting though it was taken was left by a crash, and is the last one taken.
     return rows[0]["number"] <= last and same != [True]
 
 
-def _read(mark: Row | None) -> tuple[int, str]:
-    number, _, id = str(mark["value"] if mark else "0").partition(" ")
+def _read(mark: str | None) -> tuple[int, str]:
+    number, _, id = (mark or "0").partition(" ")
     return int(number), id
 
 

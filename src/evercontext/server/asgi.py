@@ -15,6 +15,7 @@ from typing import Any
 
 from evercontext.domain.event import Audit
 from evercontext.domain.tool import Door
+from evercontext.domain.visible_text import escaped_line
 from evercontext.errors import (
     AuditUnavailable,
     BadRequest,
@@ -27,7 +28,6 @@ from evercontext.events.log import EventLog
 from evercontext.server.auth import Addresses, Token, named_user
 from evercontext.server.metrics import Metrics, Timer
 from evercontext.server.responses import error_response
-from evercontext.tools.audit_line import printable
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -80,7 +80,7 @@ def take_trace_id(headers: list[tuple[bytes, bytes]]) -> Note:
         parsed = ""
     if parsed and parsed == text.lower():
         return Note(parsed)
-    return Note(str(uuid.uuid4()), printable(text, 64))
+    return Note(str(uuid.uuid4()), escaped_line(text, 64))
 
 
 IsQuiet = Callable[[Scope, int], bool]
@@ -129,8 +129,8 @@ class Audited:
     def _line(self, scope: Scope, note: Note, status: int) -> Audit:
         path = note.path if note.path is not None else scope["path"]
         return Audit(
-            method=printable(f"{scope['method']} {scope['path']}", 128),
-            path=printable(path, 1024),
+            method=escaped_line(f"{scope['method']} {scope['path']}", 128),
+            path=escaped_line(path, 1024),
             size=note.size,
             status=status,
             door=Door.REST,

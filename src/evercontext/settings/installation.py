@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
+from evercontext.files.json_file import read_json_leniently
+
 NAME = "evercontext"
 Way = Literal["uv tool", "uvx", "pipx", "editable checkout", "pip"]
 
@@ -150,9 +152,9 @@ def _uv_tool(receipt: Path) -> Installation:
 
 def _pipx(record: Path) -> Installation:
     try:
-        main = json.loads(record.read_text("utf-8"))["main_package"]
+        main = (read_json_leniently(record) or {})["main_package"]
         asked = str(main["package_or_url"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         return Installation("pipx", "")
     source, bracket, rest = asked.partition("[")
     extras = tuple(rest.rstrip("]").split(",")) if bracket else ()

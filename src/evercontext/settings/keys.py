@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from evercontext.errors import ConfigError
-from evercontext.settings.json_file import read_json, replace_json
+from evercontext.files.json_file import read_json, replace_json
 
 KEY_FILE = "keys.json"
 SERVICE = "evercontext"

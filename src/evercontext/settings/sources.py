@@ -14,8 +14,8 @@ from typing import Any
 
 from evercontext.domain.toml import read_toml
 from evercontext.errors import ConfigError, UsageError
+from evercontext.files.json_file import read_json, replace_json
 from evercontext.settings.hook_config import Hook, parse_hooks, unknown_events
-from evercontext.settings.json_file import read_json, replace_json
 from evercontext.settings.keys import KEY_FILE, STORED, exposed, read_key
 from evercontext.settings.project_file_limits import Project
 from evercontext.settings.schema import Settings, rows

@@ -8,20 +8,10 @@ from typing import Any
 from evercontext.domain.error_codes import http_status
 from evercontext.domain.event import Audit
 from evercontext.domain.tool import Caller, Door, ToolResult
+from evercontext.domain.visible_text import escaped_line
 
 _REQUESTED = frozenset({Door.REST, Door.MCP})
 """Entrances where a request has one line, whatever it calls: their server writes it."""
-
-
-def printable(text: str, longest: int) -> str:
-    """Return text that can neither break a line nor steer a terminal, cut to ``longest``."""
-    if text.isprintable():
-        return text[:longest]
-    shown = "".join(
-        char if char.isprintable() else char.encode("unicode_escape", "replace").decode()
-        for char in text[:longest]
-    )
-    return shown[:longest]
 
 
 def writes_own_line(caller: Caller) -> bool:
@@ -41,8 +31,8 @@ def line_of(
     """The line of one call, without content."""
     path = arguments.get("path") if isinstance(arguments, Mapping) else None
     return Audit(
-        method=printable(name, 128),
-        path=printable(path, 1024) if isinstance(path, str) else "",
+        method=escaped_line(name, 128),
+        path=escaped_line(path, 1024) if isinstance(path, str) else "",
         size=content_size(arguments) or content_size(result.data),
         status=http_status(result.error) if result.error else 200,
         door=caller.door,

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evercontext.domain.event import Audit
+from evercontext.domain.visible_text import escaped_line
 from evercontext.errors import NotFound
 from evercontext.files import traces as journal_traces
 from evercontext.files import undo as journal_undo
 from evercontext.files.journal import Journal
 from evercontext.files.traces import Trace
 from evercontext.files.undo import Kept, Undone
-from evercontext.tools.audit_line import printable
 
 __all__ = [
     "Checkpoint", "Kept", "Trace", "Undone", "audit_lines", "checkpoint", "latest", "list_traces",
@@ -71,7 +71,7 @@ def audit_lines(journal: Journal, done: Undone, door: str) -> Iterator[Audit]:
 
 
 def _audit_line(path: str, status: int, door: str, size: int = 0) -> Audit:
-    return Audit(method="undo", path=printable(path, 1024), size=size, status=status, door=door)
+    return Audit(method="undo", path=escaped_line(path, 1024), size=size, status=status, door=door)
 
 
 def _size(file: Path) -> int:

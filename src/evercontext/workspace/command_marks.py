@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evercontext.files.atomic_write import replace_file
+from evercontext.files.json_file import read_json_leniently
 from evercontext.files.policy import FilePolicy
 from evercontext.files.private_folders import make_private
 from evercontext.process.process_identity import is_alive, owner_of
@@ -46,21 +48,24 @@ class Mark:
         make_private(folder)
         since = time.time_ns()
         until = since + int((seconds + _GRACE) * 1e9)
-        mark = cls(
-            folder / f"{secrets.token_hex(8)}{MARK}",
-            root, known, since, until, owner_of(os.getpid()), caches,
-        )  # fmt: skip
-        _write(mark.file, mark._record())
+        file = folder / f"{secrets.token_hex(8)}{MARK}"
+        mark = cls(file, root, known, since, until, owner_of(os.getpid()), caches)
+        replace_file(mark.file, json.dumps(mark._record()).encode())
         return mark
 
     @classmethod
     def read(cls, file: Path) -> Mark:
         """Read a mark back; ValueError, KeyError or TypeError if it is damaged."""
-        kept = json.loads(file.read_text(encoding="utf-8"))
+        record = json.loads(file.read_text(encoding="utf-8"))
         return cls(
-            file, Path(kept["root"]), Known.of(kept["known"]), int(kept["since"]),
-            int(kept["until"]), kept["owner"], bool(kept.get("caches", True)),
-        )  # fmt: skip
+            file,
+            Path(record["root"]),
+            Known.of(record["known"]),
+            int(record["since"]),
+            int(record["until"]),
+            record["owner"],
+            bool(record.get("caches", True)),
+        )
 
     def clean(
         self, home: Path, policy: FilePolicy, environment: Mapping[str, str], *, later: bool
@@ -82,7 +87,8 @@ class Mark:
         """Leave word for the next start: who was cut off may have had no time to say it."""
         if done.places:
             with suppress(OSError):
-                _write(self.file.with_suffix(TOLD), {"root": str(self.root), "text": done.text})
+                told = {"root": str(self.root), "text": done.text}
+                replace_file(self.file.with_suffix(TOLD), json.dumps(told).encode())
 
     def _record(self) -> dict[str, object]:
         return {
@@ -105,9 +111,9 @@ def settle(home: Path, policy: FilePolicy, environment: Mapping[str, str]) -> tu
         if file.suffix == MARK:
             notices += _settled(file, home, policy, environment)
         elif file.suffix == TOLD:
-            with suppress(OSError, ValueError, KeyError, TypeError):
-                kept = json.loads(file.read_text(encoding="utf-8"))
-                notices.append(_notice(kept["root"], kept["text"]))
+            with suppress(KeyError, TypeError):
+                record = read_json_leniently(file) or {}
+                notices.append(_notice(record["root"], record["text"]))
             file.unlink(missing_ok=True)
     return tuple(notices)
 
@@ -123,8 +129,10 @@ def _settled(
         bad = file.with_suffix(BAD)
         with suppress(OSError):
             file.rename(bad)
-        return [f"a command was cut off, and {bad} does not say where: look through your projects"
-                " for .vscode, .envrc and git hooks that you did not make"]  # fmt: skip
+        return [
+            f"a command was cut off, and {bad} does not say where: look through your projects"
+            " for .vscode, .envrc and git hooks that you did not make"
+        ]
     if is_alive(mark.owner, elsewhere=True):
         return []
     if not mark.root.is_dir():
@@ -136,19 +144,3 @@ def _settled(
 
 def _notice(root: str, text: str) -> str:
     return f"a command in {root} was cut off; {text}".replace("\n", "; ")
-
-
-def _write(file: Path, record: Mapping[str, object]) -> None:
-    """Write a small file whole and durably."""
-    staged = file.with_suffix(".new")
-    fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "wb") as stream:
-        stream.write(json.dumps(record).encode("ascii"))
-        stream.flush()
-        os.fsync(fd)
-    staged.rename(file)
-    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

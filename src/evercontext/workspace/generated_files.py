@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from evercontext.access.shell_parser import parts_of
 from evercontext.files.directory_walk import Folder, walk
-from evercontext.files.path_names import printable
+from evercontext.files.path_names import printable_name
 
 TOOL_CACHES = (".cache", ".vite", ".vite-temp", ".vitest")
 """Folders of node_modules that build tools write whenever they run."""
@@ -99,12 +99,12 @@ def _touched(root: Path, place: Path, since: int) -> Touched:
                 if found.st_ctime_ns >= since:
                     files += 1
                     if len(some) < _MOST_NAMED:
-                        some.append(printable("/".join((*folder.parts, name))))
+                        some.append(printable_name("/".join((*folder.parts, name))))
         return folder.directories
 
     with suppress(OSError):
         walk(place, look)
-    return Touched(printable(place.relative_to(root).as_posix()), files, tuple(some))
+    return Touched(printable_name(place.relative_to(root).as_posix()), files, tuple(some))
 
 
 def _installs(words: Sequence[str]) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import nullcontext
 
+from evercontext.access.file_policies import agent_rules
 from evercontext.domain.tool import Caller, Mode
 from evercontext.events.log import EventLog
-from evercontext.files.project_policy import agent_rules
 from evercontext.process.environment import filtered
 from evercontext.process.run import run
 from evercontext.settings import Hook, Settings

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evercontext.errors import NoSandbox
-from evercontext.files.directory_listing import SKIPPED
 from evercontext.files.directory_walk import Folder, Identity, make_usable, walk
+from evercontext.files.generated_directories import BUILD_RESULTS, ENVIRONMENTS, GENERATED
 from evercontext.files.git_directories import (
     COMMON,
     HEAD,
@@ -29,10 +29,10 @@ from evercontext.files.git_directories import (
     GitGuard,
     is_git_directory,
 )
-from evercontext.files.path_names import printable
+from evercontext.files.path_names import printable_name
 from evercontext.files.policy import FilePolicy
 from evercontext.files.private_folders import make_private
-from evercontext.files.protected_paths import BUILT, ENVIRONMENTS, is_obeyed, is_secret, plain
+from evercontext.files.protected_paths import is_obeyed, is_secret, plain
 
 MOST_GUARDED = 1_000
 """Places that a sandbox holds without making every command slow."""
@@ -168,8 +168,8 @@ class _Survey:
         self.parts.update(one for n in names & _GIT_PARTS if (one := folder.identity_of(n)))
         kinds = {n: kind(self.policy, last, n) for n in folder.directories}
         self.environments += [here / n for n, what in kinds.items() if what == "installed"]
-        self._count(len(names), counted=last not in SKIPPED)
-        if last in SKIPPED:
+        self._count(len(names), counted=last not in GENERATED)
+        if last in GENERATED:
             return ()
         return [n for n, what in kinds.items() if what is None and here / n != self.home]
 
@@ -280,7 +280,7 @@ class Cleaner:
             moved,
             self._compiled,
             self._quarantine,
-            tuple(map(printable, unclean)),
+            tuple(map(printable_name, unclean)),
             tuple(self._built),
             tuple(self._environments),
         )
@@ -309,11 +309,11 @@ class Cleaner:
                     gone.add(name)
         if last == CACHE and self.caches:
             self._sweep(folder)
-        if last in SKIPPED:
+        if last in GENERATED:
             return ()
         kinds = {n: kind(self.policy, last, n) for n in folder.directories if n not in gone}
         self._environments += [here / n for n, what in kinds.items() if what == "installed"]
-        self._built += [here / n for n in kinds if n in BUILT]
+        self._built += [here / n for n in kinds if n in BUILD_RESULTS]
         return [n for n, what in kinds.items() if what is None and here / n != self.home]
 
     def _planted(self, folder: Folder, name: str) -> bool:
@@ -379,7 +379,7 @@ class Cleaner:
                     break
             else:
                 self._compiled += compiled
-                self._moved += [] if compiled else [printable(path)]
+                self._moved += [] if compiled else [printable_name(path)]
                 self._note(kept, path)
                 return
         self._unclean.append(path)
@@ -400,4 +400,4 @@ class Cleaner:
     def _note(self, kept: Path, path: str) -> None:
         """Write down where it came from."""
         with suppress(OSError), (kept.parent / "places.txt").open("a", encoding="utf-8") as file:
-            file.write(f"{printable(kept.name)}\t{printable(str(self.root / path))}\n")
+            file.write(f"{printable_name(kept.name)}\t{printable_name(str(self.root / path))}\n")

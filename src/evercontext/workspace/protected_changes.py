@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from evercontext.errors import PolicyError, ProtectedPath
-from evercontext.files.directory_listing import SKIPPED
 from evercontext.files.directory_walk import Folder, walk
+from evercontext.files.generated_directories import GENERATED
 from evercontext.files.git_directories import GitGuard
 from evercontext.files.path_names import parse
 from evercontext.files.policy import FilePolicy
@@ -70,6 +70,6 @@ class Protection:
                     self.git.learn([self._root.joinpath(*folder.parts)])
                 if seen > MOST_FOLDERS:
                     return ()
-                return (n for n in folder.directories if n not in SKIPPED and n != ".git")
+                return (n for n in folder.directories if n not in GENERATED and n != ".git")
 
             walk(self._root, look)

@@ -56,6 +56,11 @@ class RemoteWorkspace:
         self._token = token
         self._client: httpx2.AsyncClient | None = None
 
+    @property
+    def local(self) -> None:
+        """Return None: the files are on another machine."""
+        return None
+
     def caution(self, path: str) -> str | None:
         """Nothing: the gateway refuses what a person would have to approve."""
         return None

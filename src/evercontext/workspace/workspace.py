@@ -32,6 +32,11 @@ _MOST_WAITING = 64
 class Workspace(Protocol):
     """What the file tools need. Errors are those of ``evercontext.errors``."""
 
+    @property
+    def local(self) -> LocalWorkspace | None:
+        """Return the workspace with its journal if its files are on this machine, else None."""
+        ...
+
     def caution(self, path: str) -> str | None:
         """Return why a person is asked before this file is changed; ``None`` if nobody is."""
         ...
@@ -137,6 +142,11 @@ class LocalWorkspace:
         tree = Tree.open(root, agent, home)
         policies = {Door.REST: gateway, Door.MCP: gateway, Door.RUN: agent, Door.CHAT: agent}
         return cls(tree, policies, environment)
+
+    @property
+    def local(self) -> LocalWorkspace:
+        """Return this workspace: its files are here, and so is their journal."""
+        return self
 
     @property
     def tree(self) -> Tree:

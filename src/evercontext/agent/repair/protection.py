@@ -15,7 +15,7 @@ from fnmatch import fnmatch
 from pathlib import PurePosixPath
 
 from evercontext.domain.tool import Arguments, Caller, Tool
-from evercontext.files.directory_listing import SKIPPED
+from evercontext.files.generated_directories import GENERATED
 from evercontext.tools.approval_gate import Answer, Gate, Question, Verdict
 
 _FOLDERS = frozenset(
@@ -86,7 +86,7 @@ def _hides(path: str) -> bool:
     Caches and environments bring one of their own, and hold nothing that a linter looks at.
     """
     *folders, name = PurePosixPath(path).parts or ("",)
-    generated = any(folder.startswith(".") or folder in SKIPPED for folder in folders)
+    generated = any(folder.startswith(".") or folder in GENERATED for folder in folders)
     return name == ".gitignore" and not generated
 
 

@@ -11,11 +11,13 @@ from pathlib import Path
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
+from evercontext.files.generated_directories import GENERATED, VERSION_CONTROL
+
 _MOST_FILES = 20_000
 _MOST_SHOWN = 40
 _FRESH = 5.0
 _MENTION = re.compile(r"(?:^|\s)@([^\s@]*)$")
-_SKIPPED = frozenset((".git", "node_modules", "__pycache__", ".venv", "venv", ".evercontext"))
+_SKIPPED = GENERATED | VERSION_CONTROL | {".evercontext"}
 
 
 class ChatCompleter(Completer):

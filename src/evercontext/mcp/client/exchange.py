@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from evercontext.domain.caller_scope import Hear
+from evercontext.domain.visible_text import escaped_line
 from evercontext.errors import ServerGone, ServerProblem, ServerTimeout
 from evercontext.mcp.messages import METHOD_NOT_FOUND, Params, Result, encode, read_message
 
@@ -229,14 +230,6 @@ def cancellation(number: int) -> bytes:
     return encode({"method": "notifications/cancelled", "params": {"requestId": number}})
 
 
-def escaped(text: str) -> str:
-    """Escape characters of a server's text that could steer a terminal or break a line."""
-    if text.isprintable():
-        return text
-    parts = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    return "".join(parts)
-
-
 def connection_closed(name: str) -> ServerGone:
     """Return the error of a connection that ended."""
     return ServerGone(f"{name}: connection closed")
@@ -246,5 +239,5 @@ def _problem(error: Any) -> RpcProblem:
     fields = error if isinstance(error, dict) else {}
     code = fields.get("code")
     number = code if isinstance(code, int) and not isinstance(code, bool) else 0
-    message = escaped(str(fields.get("message", "no reason given"))[:500])
+    message = escaped_line(str(fields.get("message", "no reason given"))[:500])
     return RpcProblem(number, message, fields.get("data"))

@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from evercontext.domain.japanese import is_japanese
 from evercontext.models.embedded.file_forms import FileForm, entry_file, form_of
 
 _FILE = re.compile(r"(?<![\w/.-])(?:[\w.-]+/)*[\w.-]*\w\.[a-z][a-z0-9]{0,4}(?![\w/])", re.I | re.A)
@@ -33,7 +34,6 @@ _QUESTION = re.compile(
     r"|[?？]|何|なぜ|説明|教え|要約",
     re.I,
 )
-_JAPANESE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|「([^」]+)」|『([^』]+)』')
 _LATIN = re.compile(r"[!-~]+(?: [!-~]+)*")
 _LONGEST_PHRASE = 8
@@ -65,7 +65,7 @@ class FileTask:
 def read_task(text: str, tree: Iterable[str] = (), root_name: str = "") -> FileTask:
     """Return what ``text`` asks for, in a project that holds the files of ``tree``."""
     text = " ".join(unicodedata.normalize("NFC", text).split())
-    files, japanese = tuple(tree), _JAPANESE.search(text) is not None
+    files, japanese = tuple(tree), is_japanese(text)
     named = [_inside(match.group(), files, root_name) for match in _FILE.finditer(text)]
     folder = None if named else _FOLDER.search(_QUOTED.sub(" ", text))
     folder_name = _folder_name(folder)

@@ -7,7 +7,7 @@ import hashlib
 from pathlib import Path
 
 from evercontext.errors import ConfigError
-from evercontext.settings.json_file import read_json, replace_json
+from evercontext.files.json_file import read_json, replace_json
 
 FILE = "small-model-files.json"
 _MOST = 1000

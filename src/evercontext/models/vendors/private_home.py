@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evercontext.files.atomic_write import replace_file
+from evercontext.files.json_file import read_json_leniently
 from evercontext.files.small_files import small_bytes
 
 LARGEST = 1024 * 1024
@@ -69,14 +71,14 @@ def _furnish(folder: Path, user: Path, names: Sequence[str]) -> PrivateHome:
     for name in names:
         content = read_small(user / name)
         if content is not None:
-            _write(home.settings / name, content)
+            replace_file(home.settings / name, content)
     return home
 
 
 def _write_origin(folder: Path, user: Path, returned: Sequence[str]) -> None:
     """Write down what came from where, for whoever settles this run."""
     before = {name: _digest(read_small(user / name)) for name in returned}
-    _write(folder / _ORIGIN, json.dumps({"user": str(user), "before": before}).encode())
+    replace_file(folder / _ORIGIN, json.dumps({"user": str(user), "before": before}).encode())
 
 
 def _settle_leftovers(state: Path) -> None:
@@ -89,7 +91,7 @@ def _settle_leftovers(state: Path) -> None:
 
 def _settle_quietly(folder: Path) -> None:
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        origin = json.loads(small_bytes(folder, _ORIGIN) or b"{}")
+        origin = read_json_leniently(folder / _ORIGIN) or {}
         user = Path(origin["user"])
         for name, before in origin["before"].items():
             _return(folder / "home" / user.name / name, user / name, before)
@@ -104,9 +106,7 @@ def _return(changed: Path, original: Path, before: str | None) -> None:
     if not is_refreshed(content, present, untouched=_digest(present) == before):
         return
     target = original.resolve()
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    _write(part, content, stat.S_IMODE(target.stat().st_mode))
-    part.replace(target)
+    replace_file(target, content, mode=stat.S_IMODE(target.stat().st_mode))
 
 
 def is_refreshed(content: bytes, present: bytes, *, untouched: bool) -> bool:
@@ -148,15 +148,6 @@ def read_small(path: Path) -> bytes | None:
     """Return the content of a file of the user's that may lie behind a link; None if it is none."""
     real = path.resolve()
     return small_bytes(real.parent, real.name, LARGEST)
-
-
-def _write(path: Path, content: bytes, mode: int = 0o600) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(descriptor)
-        os.fchmod(descriptor, mode)
 
 
 def _digest(content: bytes | None) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import re
 import shutil
 import tempfile
@@ -15,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.errors import ModelUnavailable, ProcessProblem
-from evercontext.files.small_files import first_bytes, small_text
+from evercontext.files.atomic_write import replace_file
+from evercontext.files.json_file import read_json_leniently
+from evercontext.files.small_files import first_bytes
 from evercontext.process import system_paths
 from evercontext.process.run import Completed, run
 from evercontext.process.sandbox import Layer, Sandbox
@@ -191,11 +192,7 @@ def _prefix(path: Path) -> tuple[Path, ...]:
 
 
 def _read_cache(path: Path) -> dict[str, Any]:
-    try:
-        remembered = json.loads(small_text(path.parent, path.name) or "{}")
-    except ValueError:
-        return {}
-    return remembered if isinstance(remembered, dict) else {}
+    return read_json_leniently(path) or {}
 
 
 def _facts(entry: Any) -> Facts:
@@ -211,6 +208,4 @@ def _remember(path: Path, fingerprint: str, facts: Facts) -> None:
     entries[fingerprint] = asdict(facts)
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(entries), encoding="utf-8")
-        part.replace(path)
+        replace_file(path, json.dumps(entries).encode(), durable=False)

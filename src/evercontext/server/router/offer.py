@@ -14,6 +14,7 @@ from evercontext.domain.caller_scope import NOTHING, Aside, Hear, Scope
 from evercontext.domain.event import Audit
 from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door, ToolResult
+from evercontext.domain.visible_text import escaped_line
 from evercontext.mcp.messages import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -27,7 +28,6 @@ from evercontext.mcp.server.dispatcher import Answer
 from evercontext.server.exposed_tools import router_toolbox
 from evercontext.server.router.authentication import RouterClient
 from evercontext.server.router.results import audit_line, direct_name, encode_call, list_entry
-from evercontext.tools.audit_line import printable
 
 INSTRUCTIONS = (
     "Tools of many servers behind two: find them with tool_discovery, call them with tool_execute."
@@ -99,7 +99,7 @@ class RouterOffer:
             return await self._fetch(request, context)
         if request.method == "logging/setLevel":
             return {}
-        message = f"{printable(request.method, 80)} is not offered here"
+        message = f"{escaped_line(request.method, 80)} is not offered here"
         raise RpcError(METHOD_NOT_FOUND, message)
 
     async def list_version(self, kind: str, scope: Scope) -> tuple[object, ...]:
@@ -133,7 +133,7 @@ class RouterOffer:
             else self._resources.get_prompt(name, arguments, scope, more)
         )
         if result is None:
-            raise RpcError(INVALID_PARAMS, f"there is no {printable(name, 140)!r}")
+            raise RpcError(INVALID_PARAMS, f"there is no {escaped_line(name, 140)!r}")
         outcome = ToolResult(text="", data=result.value)
         line = audit_line(
             request, request.method, name, context.client, outcome, _ms_since(started)

@@ -11,11 +11,11 @@ from evercontext.catalog.servers import asks_for_input
 from evercontext.domain.error_codes import http_status
 from evercontext.domain.event import Audit
 from evercontext.domain.tool import Door, Tool, ToolResult
+from evercontext.domain.visible_text import escaped_line
 from evercontext.errors import UnknownTool
 from evercontext.mcp.messages import Id, Request
 from evercontext.server.responses import encode
 from evercontext.server.router.authentication import RouterClient
-from evercontext.tools.audit_line import printable
 
 
 def direct_name(entry: CatalogEntry) -> str:
@@ -60,12 +60,12 @@ def audit_line(
     server = key.removeprefix("evercontext://").partition("/")[0].partition(":")[0]
     return Audit(
         method=method,
-        path=printable(key, 256),
+        path=escaped_line(key, 256),
         size=len(result.text),
         status=http_status(result.error) if result.error else 200,
         door=Door.MCP,
         principal=client.token,
-        request_id=printable(str(request.id), 64),
+        request_id=escaped_line(str(request.id), 64),
         server=server if key and not isinstance(result.error, UnknownTool) else None,
         duration_ms=ms,
     )

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from evercontext.files.directory_listing import SKIPPED
+from evercontext.files.generated_directories import GENERATED
 
 Kind = Literal[
     "syntax", "import", "name", "attribute", "type", "assertion", "file", "lint", "format", "error"
@@ -110,7 +110,7 @@ def inside(path: str, root: str) -> str | None:
             return None
         text = text.removeprefix(base)
     parts = PurePosixPath(text).parts
-    if not parts or ".." in parts or SKIPPED & set(parts) or text.startswith("<"):
+    if not parts or ".." in parts or GENERATED & set(parts) or text.startswith("<"):
         return None
     return "/".join(parts)
 

@@ -1,0 +1,33 @@
+"""Read and write the table of keys and values that small parts share (table ``kept``)."""
+
+from __future__ import annotations
+
+from evercontext.storage.store import Queries, Row
+
+
+async def get_value(queries: Queries, key: str) -> str | None:
+    """Return the value of a key, or None."""
+    row = await queries.fetch_one("SELECT value FROM kept WHERE key = ?", (key,))
+    return None if row is None else str(row["value"])
+
+
+async def put_value(queries: Queries, key: str, value: str) -> None:
+    """Set the value of a key, whatever it was before."""
+    await queries.execute(
+        "INSERT INTO kept (key, value) VALUES (?, ?)"
+        " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (key, value),
+    )
+
+
+async def delete_value(queries: Queries, key: str) -> bool:
+    """Remove a key; return whether it was there. Of two calls at once only one returns True."""
+    return await queries.execute("DELETE FROM kept WHERE key = ?", (key,)) > 0
+
+
+async def values_below(queries: Queries, prefix: str) -> list[Row]:
+    """Return ``key`` and ``value`` of every key with this prefix, the last key first."""
+    return await queries.fetch_all(
+        "SELECT key, value FROM kept WHERE substr(key, 1, ?) = ? ORDER BY key DESC",
+        (len(prefix), prefix),
+    )
