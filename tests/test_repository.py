@@ -251,6 +251,29 @@ def test_files_stay_short_enough_to_read() -> None:
     assert set(LONG_FILES) <= set(long), "an exemption that is no longer needed"
 
 
+LAID_OUT = [
+    "domain",
+    "settings",
+    "files",
+    "process",
+    "storage",
+    "events",
+    "access",
+    "tools",
+    "workspace",
+    "context",
+]
+
+
+def test_the_formatter_lays_out_the_lower_packages() -> None:
+    skipping = [
+        relative(path)
+        for path in python_files(*(SOURCE / name for name in LAID_OUT))
+        if "# fmt: skip" in path.read_text(encoding="utf-8")
+    ]
+    assert skipping == []
+
+
 def test_functions_stay_short_enough_to_read() -> None:
     long = {
         f"{relative(path)}:{node.name}": length

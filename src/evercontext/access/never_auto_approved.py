@@ -12,17 +12,31 @@ from evercontext.access.launching_programs import SHELLS, WRAPPERS
 from evercontext.access.shell_parser import Part, parts_of
 
 _ALWAYS = {
-    "sudo": "runs as another user", "doas": "runs as another user", "su": "runs as another user",
-    "eval": "runs a text that cannot be seen", "source": "runs a script in this shell",
-    "shred": "destroys files", "mkfs": "destroys a file system", "dd": "can overwrite anything",
-    "chown": "changes who owns files", "killall": "ends processes", "pkill": "ends processes",
-    "shutdown": "stops the machine", "reboot": "stops the machine",
-}  # fmt: skip
+    "sudo": "runs as another user",
+    "doas": "runs as another user",
+    "su": "runs as another user",
+    "eval": "runs a text that cannot be seen",
+    "source": "runs a script in this shell",
+    "shred": "destroys files",
+    "mkfs": "destroys a file system",
+    "dd": "can overwrite anything",
+    "chown": "changes who owns files",
+    "killall": "ends processes",
+    "pkill": "ends processes",
+    "shutdown": "stops the machine",
+    "reboot": "stops the machine",
+}
 _GIT = {
-    "push": "publishes commits", "rebase": "rewrites history", "filter-branch": "rewrites history",
-    "filter-repo": "rewrites history", "restore": "discards changes", "clean": "deletes files",
-    "update-ref": "rewrites history", "gc": "drops old commits", "prune": "drops old commits",
-}  # fmt: skip
+    "push": "publishes commits",
+    "rebase": "rewrites history",
+    "filter-branch": "rewrites history",
+    "filter-repo": "rewrites history",
+    "restore": "discards changes",
+    "clean": "deletes files",
+    "update-ref": "rewrites history",
+    "gc": "drops old commits",
+    "prune": "drops old commits",
+}
 _GIT_WITH = {
     "reset": (("--hard", "--merge", "--keep"), "discards changes"),
     "checkout": (("--", ".", "-f", "--force", "-B"), "discards changes"),

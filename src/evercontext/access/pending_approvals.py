@@ -75,10 +75,18 @@ class Approvals:
         await self._store.execute(
             "INSERT INTO approvals (id, nonce, trace_id, project_path, tool, question, owner,"
             " asked_at, user_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (asked.id, asked.nonce, trace_id, project_path, tool,
-             json.dumps(question, ensure_ascii=False), json.dumps(owner_of(os.getpid())),
-             asked.asked_at, self._user),
-        )  # fmt: skip
+            (
+                asked.id,
+                asked.nonce,
+                trace_id,
+                project_path,
+                tool,
+                json.dumps(question, ensure_ascii=False),
+                json.dumps(owner_of(os.getpid())),
+                asked.asked_at,
+                self._user,
+            ),
+        )
         return asked
 
     async def get(self, id: str) -> PendingQuestion | None:
@@ -144,8 +152,18 @@ def _waits(row: Row) -> bool:
 
 
 def _question(row: Row) -> PendingQuestion:
-    names = ("id", "nonce", "trace_id", "project_path", "tool", "asked_at", "state",
-             "answered_by", "feedback", "answered_at")  # fmt: skip
+    names = (
+        "id",
+        "nonce",
+        "trace_id",
+        "project_path",
+        "tool",
+        "asked_at",
+        "state",
+        "answered_by",
+        "feedback",
+        "answered_at",
+    )
     return PendingQuestion(
         **{name: row[name] for name in names}, question=json.loads(row["question"])
     )

@@ -177,8 +177,9 @@ def _double_quoted(line: str, at: int, reading: _Reading, inner: list[str]) -> i
         if line[at] == "\\":
             following = line[at + 1 : at + 2]
             # Inside these quotes a backslash is one unless it stands before one of five.
-            reading.add("" if following == "\n" else following if following in '$`"\\'
-                        else f"\\{following}")  # fmt: skip
+            reading.add(
+                "" if following == "\n" else following if following in '$`"\\' else f"\\{following}"
+            )
             at += 2
         elif line[at] in "$`":
             at = _expansion(line, at, reading, inner)

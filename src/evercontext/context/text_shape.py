@@ -17,11 +17,19 @@ def _kinds() -> bytes:
     """Each first byte of a character becomes the letter of its kind; ``.`` is any other sign."""
     kind = bytearray(b"." * 256)
     groups = {
-        b"a": string.ascii_lowercase.encode(), b"A": string.ascii_uppercase.encode(),
-        b"0": string.digits.encode(), b"_": b"_", b" ": b" \r\v\f", b"\t": b"\t", b"\n": b"\n",
-        b"L": bytes(range(0xC0, 0xCB)), b"F": bytes(range(0xCB, 0x100)), b"J": b"\xe3",
-        b"K": bytes(range(0xE4, 0xEA)), b"W": b"\xef",
-    }  # fmt: skip
+        b"a": string.ascii_lowercase.encode(),
+        b"A": string.ascii_uppercase.encode(),
+        b"0": string.digits.encode(),
+        b"_": b"_",
+        b" ": b" \r\v\f",
+        b"\t": b"\t",
+        b"\n": b"\n",
+        b"L": bytes(range(0xC0, 0xCB)),
+        b"F": bytes(range(0xCB, 0x100)),
+        b"J": b"\xe3",
+        b"K": bytes(range(0xE4, 0xEA)),
+        b"W": b"\xef",
+    }
     for letter, group in groups.items():
         for byte in group:
             kind[byte] = letter[0]
@@ -34,9 +42,13 @@ def _only(kinds: bytes) -> bytes:
 
 _KINDS = _kinds()
 _VIEWS = {
-    "letters": _only(b"aA"), "capitals": _only(b"A"), "digits": _only(b"0"),
-    "signs": _only(b"._"), "gaps": _only(b" \t\n"), "kanji": _only(b"K"),
-}  # fmt: skip
+    "letters": _only(b"aA"),
+    "capitals": _only(b"A"),
+    "digits": _only(b"0"),
+    "signs": _only(b"._"),
+    "gaps": _only(b" \t\n"),
+    "kanji": _only(b"K"),
+}
 MEASURES: dict[str, tuple[str, tuple[bytes, ...]]] = {
     "word": ("letters", (b" x",)),
     "four letters": ("letters", (b"xxxx",)),

@@ -24,10 +24,18 @@ from evercontext.domain.event import (
 )
 
 EVIDENCE_AT = 5
-POLICY_CODES = frozenset({
-    "policy", "path_escapes_root", "path_refused", "extension_not_allowed", "protected_path",
-    "read_only", "too_large", "not_utf8",
-})  # fmt: skip
+POLICY_CODES = frozenset(
+    {
+        "policy",
+        "path_escapes_root",
+        "path_refused",
+        "extension_not_allowed",
+        "protected_path",
+        "read_only",
+        "too_large",
+        "not_utf8",
+    }
+)
 KINDS = tuple(
     kind.type
     for kind in (Task, Final, Plan, Evidence, RepairAttempt, StepResult, Audit, Renamed, Spent)

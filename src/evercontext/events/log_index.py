@@ -25,8 +25,9 @@ _HEAD = re.compile(
     rb'\{"id":"([0-9a-f]{16})[0-9a-f]{8}","at":"([^"]{10,40})","trace_id":"([^"\\]{1,200})",'
     rb'"parent":(?:null|"[0-9a-f]{24}"),"v":\d+,"type":"([a-z_]{1,40})"'
 )
-_TOLD = frozenset({"task", "final", "model_reply", "spent", "approval", "audit", "step", "diff",
-                   "plan"})  # fmt: skip
+_TOLD = frozenset(
+    {"task", "final", "model_reply", "spent", "approval", "audit", "step", "diff", "plan"}
+)
 _TICK = 2_000_000_000
 _BITS = 40
 """A place is one number: the segment's above, the offset's below."""

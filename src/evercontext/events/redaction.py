@@ -33,9 +33,26 @@ _SHAPES = re.compile(
 )
 # One of these is in every text that has such a shape: looking for them is far cheaper.
 _MARKS: tuple[str, ...] = (
-    "-----BEGIN", "sk-", "pk-", "rk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_",
-    "glpat-", "xox", "hf_", "AKIA", "ASIA", "AIza", "npm_", "eyJ", "earer ",
-)  # fmt: skip
+    "-----BEGIN",
+    "sk-",
+    "pk-",
+    "rk-",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "xox",
+    "hf_",
+    "AKIA",
+    "ASIA",
+    "AIza",
+    "npm_",
+    "eyJ",
+    "earer ",
+)
 _SECRET_NAME = re.compile(
     r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|(^|_)(PASS|PWD|AUTH)$|_PASS_|CREDENTIAL", re.IGNORECASE
 )

@@ -149,10 +149,12 @@ def _trace(
         work.at,
         tuple(sorted({entry.path for entry in work.entries})) or work.made_paths,
         undone=undone,
-        is_undo=any(entry.step in history.steps and history.steps[entry.step].undoes
-                    for entry in work.entries),
+        is_undo=any(
+            entry.step in history.steps and history.steps[entry.step].undoes
+            for entry in work.entries
+        ),
         stands=not undone and bool(sure or left),
-    )  # fmt: skip
+    )
 
 
 def _standing(root: Root, made: Iterable[Made]) -> Iterator[str]:

@@ -52,8 +52,10 @@ class Outbox:
         """How many wait, or were ``refused`` for good."""
         if not self._path.exists():
             return 0
-        counting = {"waiting": "SELECT count(*) AS n FROM waiting",
-                    "refused": "SELECT count(*) AS n FROM refused"}  # fmt: skip
+        counting = {
+            "waiting": "SELECT count(*) AS n FROM waiting",
+            "refused": "SELECT count(*) AS n FROM refused",
+        }
         with self.held() as held:
             return int(held.execute(counting[table]).fetchone()["n"])
 
@@ -86,8 +88,10 @@ class Outbox:
                 fresh.execute("DELETE FROM box")
                 salvage(aside, fresh)
         waiting = self.count()
-        return (f"what waits for the database was damaged ({damage}) and is now at {aside};"
-                f" {waiting} entries were saved")  # fmt: skip
+        return (
+            f"what waits for the database was damaged ({damage}) and is now at {aside};"
+            f" {waiting} entries were saved"
+        )
 
     @contextmanager
     def held(self) -> Iterator[sqlite3.Connection]:
@@ -114,8 +118,9 @@ class Outbox:
         """
         with translated():
             self._make()
-            lock = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC,
-                           0o600)  # fmt: skip
+            lock = os.open(
+                self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+            )
         try:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -99,13 +99,18 @@ class Consent:
             "effects": list(self.effects),
             "arguments": dict(self.arguments),
             "changes": [
-                {"path": change.path, "kind": change.kind, "added": change.added,
-                 "removed": change.removed, "diff": change.diff}
+                {
+                    "path": change.path,
+                    "kind": change.kind,
+                    "added": change.added,
+                    "removed": change.removed,
+                    "diff": change.diff,
+                }
                 for change in self.changes
             ],
             "reason": self.reason,
             "digest": self.digest,
-        }  # fmt: skip
+        }
 
 
 def consent_of(question: Question, reason: str | None = None) -> Consent:

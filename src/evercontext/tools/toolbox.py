@@ -303,8 +303,10 @@ class Toolbox:
 
 def _refuse_by_mode(tool: Tool, caller: Caller) -> None:
     if caller.mode is Mode.PLAN and tool.writes:
-        raise ModeRefused(f"{tool.name} changes things and plan mode changes nothing",
-                          fix="Put it into the plan; agent mode will do it")  # fmt: skip
+        raise ModeRefused(
+            f"{tool.name} changes things and plan mode changes nothing",
+            fix="Put it into the plan; agent mode will do it",
+        )
 
 
 def _changed(tool: Tool) -> ApprovalDenied:

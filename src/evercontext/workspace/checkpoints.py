@@ -17,9 +17,18 @@ from evercontext.files.traces import Trace
 from evercontext.files.undo import Kept, Undone
 
 __all__ = [
-    "Checkpoint", "Kept", "Trace", "Undone", "audit_lines", "checkpoint", "latest", "list_traces",
-    "rewind", "taken_back", "undo",
-]  # fmt: skip
+    "Checkpoint",
+    "Kept",
+    "Trace",
+    "Undone",
+    "audit_lines",
+    "checkpoint",
+    "latest",
+    "list_traces",
+    "rewind",
+    "taken_back",
+    "undo",
+]
 
 
 @dataclass(frozen=True, slots=True)

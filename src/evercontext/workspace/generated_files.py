@@ -36,8 +36,10 @@ _VERBS = {
     **dict.fromkeys(("pip", "pip3"), "install uninstall"),
     "uv": "sync add remove pip venv lock",
     **dict.fromkeys(("poetry", "pdm", "pipenv"), "install add update remove sync lock"),
-    "terraform": "init", "tofu": "init", "conda": "install remove update create",
-}  # fmt: skip
+    "terraform": "init",
+    "tofu": "init",
+    "conda": "install remove update create",
+}
 _WHOLE = frozenset({"virtualenv", "tox", "nox"})
 _MODULES = frozenset({"pip", "venv", "virtualenv", "tox", "nox", "poetry", "uv"})
 

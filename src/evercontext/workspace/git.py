@@ -193,24 +193,57 @@ def git_tools(git: Git) -> list[Tool]:
     paths = strings("Paths relative to the project root (default: everything).")
     revision = string("A branch, tag or commit.", least=1)
     return [
-        Tool("git_status", "Show the branch and what has changed.", parameters({}, required=[]),
-             Effect.READ, status),
-        Tool("git_diff", "Show changes that are not committed, or since a revision.",
-             parameters({"paths": paths, "revision": revision,
-                         "staged": boolean("Only what is staged.")}, required=[]),
-             Effect.READ, diff),
-        Tool("git_log", "Show the latest commits.",
-             parameters({"count": integer("How many (default 20).", minimum=1),
-                         "path": string("Only commits that touch this path.")}, required=[]),
-             Effect.READ, log),
-        Tool("git_show", "Show one commit, or a file as it was: REVISION:PATH.",
-             parameters({"revision": revision}, required=["revision"]), Effect.READ, show),
-        Tool("git_commit", "Commit the given paths as they are now. Hooks do not run.",
-             parameters({"message": string("The commit message.", least=1),
-                         "paths": strings("The paths to commit.")},
-                        required=["message", "paths"]),
-             Effect.WRITE | Effect.EXECUTE, commit),
-    ]  # fmt: skip
+        Tool(
+            "git_status",
+            "Show the branch and what has changed.",
+            parameters({}, required=[]),
+            Effect.READ,
+            status,
+        ),
+        Tool(
+            "git_diff",
+            "Show changes that are not committed, or since a revision.",
+            parameters(
+                {"paths": paths, "revision": revision, "staged": boolean("Only what is staged.")},
+                required=[],
+            ),
+            Effect.READ,
+            diff,
+        ),
+        Tool(
+            "git_log",
+            "Show the latest commits.",
+            parameters(
+                {
+                    "count": integer("How many (default 20).", minimum=1),
+                    "path": string("Only commits that touch this path."),
+                },
+                required=[],
+            ),
+            Effect.READ,
+            log,
+        ),
+        Tool(
+            "git_show",
+            "Show one commit, or a file as it was: REVISION:PATH.",
+            parameters({"revision": revision}, required=["revision"]),
+            Effect.READ,
+            show,
+        ),
+        Tool(
+            "git_commit",
+            "Commit the given paths as they are now. Hooks do not run.",
+            parameters(
+                {
+                    "message": string("The commit message.", least=1),
+                    "paths": strings("The paths to commit."),
+                },
+                required=["message", "paths"],
+            ),
+            Effect.WRITE | Effect.EXECUTE,
+            commit,
+        ),
+    ]
 
 
 def _said(text: str) -> ToolResult:

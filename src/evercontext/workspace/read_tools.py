@@ -58,7 +58,7 @@ def _list_files(workspace: Workspace) -> Tool:
         arguments=parameters(
             {
                 "path": string(f'{_PATH} "." is the root.'),
-                "extensions": strings("Only files of these kinds, for example [\".py\"]."),
+                "extensions": strings('Only files of these kinds, for example [".py"].'),
                 "max_items": integer(f"At most so many entries (default {MAX_ITEMS}).", minimum=1),
                 "recursive": boolean("Also list what is below the directories."),
             },
@@ -67,7 +67,7 @@ def _list_files(workspace: Workspace) -> Tool:
         effects=Effect.READ,
         run=run,
         shown_to="json",
-    )  # fmt: skip
+    )
 
 
 def _list(workspace: Workspace) -> Tool:
