@@ -198,8 +198,9 @@ def _check_log(replies: int) -> None:
     assert len(finals) - done == 1, "only the one that was not approved did not end well"
     figures = json.loads(evercontext("kpi", "--all", "--json").out)
     assert figures["task_success"]["hits"] == done
-    # What was killed has no end that could be counted.
-    assert figures["tasks"] == figures["task_success"]["of"] == len(finals)
+    # What was killed was begun and is no success.
+    assert figures["tasks"] == figures["task_success"]["of"] == len(begun)
+    assert figures["cut_off"] == len(begun) - len(finals) == 1
     listed = evercontext("trace", "list", "--all", "--json").out
     status = {one["trace_id"]: one["status"] for one in json.loads(listed)}
     assert status[killed] not in ("done", "running"), status[killed]

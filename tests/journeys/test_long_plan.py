@@ -238,7 +238,7 @@ def _check_resume(
     """What is done and taken back is not taken up; what was cut off is, once."""
     again = run("run", "--resume", trace_id[:8], *MODEL)
     assert (again.code, again.out) == (64, "")
-    assert "is done" in again.err, again.err
+    assert "was undone" in again.err, again.err
     assert git(project, "status", "--porcelain") == ""
     plan = tmp_path / "p"
     model.will([call("writeFile", path="docs/notes.md", content=NOTES)], "Noted.")
