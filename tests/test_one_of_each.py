@@ -97,7 +97,7 @@ RULES: dict[str, tuple[Find, dict[str, str]]] = {
     "redactor": (
         redactors,
         {
-            "events/known_secrets.py": "the one place",
+            "events/redaction.py": "the one place",
             "events/log.py": "a log without settings masks the shapes of secrets alone",
             "index/source_reader.py": "an index without settings masks the shapes of secrets alone",
             "catalog/backend.py": "secrets of one server's own environment",

@@ -38,10 +38,9 @@ TESTED_THROUGH = {
     "agent/project.py": "app/test_application.py",
     "context/calibrations.py": "app/test_application.py",
     "app/tools.py": "app/test_application.py",
-    "access/file_policies.py": "journeys/test_one_policy.py",
+    "settings/file_policies.py": "journeys/test_one_policy.py",
     "app/evaluation.py": "cli/test_evaluate.py",
     "app/models.py": "app/test_application.py",
-    "events/known_secrets.py": "journeys/test_secrets.py",
     "app/catalog.py": "server/router/test_http.py",
     "models/setup.py": "cli/test_setup.py",
     "agent/undo.py": "server/console/test_runs.py",
@@ -457,7 +456,7 @@ def test_file_policies_are_made_in_one_place() -> None:
         if isinstance(node, ast.Name | ast.alias)
         and (node.id if isinstance(node, ast.Name) else node.name) in makers
     }
-    assert making == {"access/file_policies.py", "files/policy.py"}
+    assert making == {"settings/file_policies.py", "files/policy.py"}
 
 
 def test_only_the_package_files_opens_the_users_tree() -> None:

@@ -41,10 +41,10 @@ if os.environ.get("READS"):
     _begin()
 """
 LOOKING_ON = ("dataclasses", "evercontext.settings", "evercontext.cli.config",
-              "evercontext.cli.checkup", "evercontext.events.known_secrets")  # fmt: skip
+              "evercontext.cli.checkup", "evercontext.events.redaction")  # fmt: skip
 """Modules that read settings to copy, list or mask them: that is no use of a setting."""
-IN_USE = "evercontext.settings.directories"
-"""Of those, the one that decides something by a setting: which folder may be a root."""
+IN_USE = ("evercontext.settings.directories", "evercontext.settings.file_policies")
+"""Of those, the ones that decide by a setting: which folder may be a root, which files are open."""
 
 ASSEMBLE = """
 import asyncio, json
@@ -173,7 +173,7 @@ def test_every_setting_is_read_where_something_is_done_with_it(
     python("from evercontext.cli.failure import report\nreport(RuntimeError('x'), [])")
     lines = {tuple(line.split()) for line in reads.read_text().splitlines()}
     used = {
-        name for name, *by in lines if by and (by[0] == IN_USE or not by[0].startswith(LOOKING_ON))
+        name for name, *by in lines if by and (by[0] in IN_USE or not by[0].startswith(LOOKING_ON))
     }
     assert {row.name for row in rows()} - used == set()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.events.known_secrets import redactor
+from evercontext.events.redaction import redactor
 from evercontext.settings import Settings
 from tests.cli.command import evercontext, home
 from tests.journeys.person import Person

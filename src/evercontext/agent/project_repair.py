@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from evercontext.access.file_policies import agent_rules
 from evercontext.agent.baseline import Baseline, NewFailures
 from evercontext.agent.project import OpenProject
 from evercontext.agent.repair.edits import Proposal
@@ -24,6 +23,7 @@ from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.errors import ConfigError
 from evercontext.events.earlier_tests import EarlierTestCounts
 from evercontext.settings import Settings, process_environment
+from evercontext.settings.file_policies import agent_rules
 from evercontext.tools.approval_gate import Gate
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.check_counts import ran

@@ -38,8 +38,8 @@ from evercontext.domain.model import Model
 from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.evaluation.history import EvaluationHistory
-from evercontext.events.known_secrets import redactor
 from evercontext.events.log import EventLog
+from evercontext.events.redaction import redactor
 from evercontext.events.trace_index import TraceIndex
 from evercontext.models.prices import price
 from evercontext.settings import Settings, process_environment

@@ -21,8 +21,8 @@ from evercontext.evaluation.local_judge import LocalJudge
 from evercontext.evaluation.prompt_template import Template
 from evercontext.evaluation.tools import GetEvaluator
 from evercontext.evaluation.versions import Versions
-from evercontext.events.known_secrets import redactor
 from evercontext.events.log import EventLog
+from evercontext.events.redaction import redactor
 from evercontext.settings import Settings, process_environment
 from evercontext.storage.opener import open_store
 

@@ -7,13 +7,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evercontext.access.file_policies import agent_rules
 from evercontext.domain.model import Embedder
-from evercontext.events.known_secrets import redactor
 from evercontext.events.log import EventLog
+from evercontext.events.redaction import redactor
 from evercontext.index.opener import IndexOpener
 from evercontext.settings import Settings
 from evercontext.settings.directories import check_root
+from evercontext.settings.file_policies import agent_rules
 
 if TYPE_CHECKING:
     from evercontext.domain.tool import Tool

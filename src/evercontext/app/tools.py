@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 
 from evercontext import plugins
-from evercontext.access.file_policies import agent_rules, gateway_rules
 from evercontext.app.evaluation import lazy_evaluator
 from evercontext.app.index import open_index_tools
 from evercontext.domain.event import Notice
@@ -22,6 +21,7 @@ from evercontext.events.log import EventLog
 from evercontext.process.child import Launch
 from evercontext.process.sandbox import Sandbox, choose
 from evercontext.settings import Settings, process_environment
+from evercontext.settings.file_policies import agent_rules, gateway_rules
 from evercontext.workspace.command_marks import settle
 from evercontext.workspace.execution_tools import execution_tools
 from evercontext.workspace.git import Git, git_tools

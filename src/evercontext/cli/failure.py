@@ -99,7 +99,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 def _say(error: errors.EverContextError, outcome: Outcome, arguments: Sequence[str]) -> None:
     from evercontext.cli.terminal import Screen, one_line
-    from evercontext.events.known_secrets import redactor as redactor_of
+    from evercontext.events.redaction import redactor as redactor_of
 
     redactor = redactor_of(None)
     said = one_line(redactor.text(str(error)))

@@ -103,8 +103,8 @@ class Job:
     @classmethod
     def of(cls, settings: Settings, file: Path, target: Path) -> Job:
         """Read the document, and make sure that the result can be written before any work."""
-        from evercontext.access.file_policies import document_rules
         from evercontext.agent.task import new_trace_id
+        from evercontext.settings.file_policies import document_rules
 
         raw = read_document(file)
         policy = document_rules(settings, 4 * LARGEST)

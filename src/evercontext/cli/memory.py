@@ -266,7 +266,7 @@ def _with_memory(work: Work, place: dict[str, Any], user: str | None) -> int:
 
     async def opened() -> Outcome:
         from evercontext.context.memory_service import MemoryService
-        from evercontext.events.known_secrets import redactor
+        from evercontext.events.redaction import redactor
         from evercontext.settings.directories import check_root, make_home
         from evercontext.storage.opener import open_or_wait
 

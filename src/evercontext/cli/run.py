@@ -256,7 +256,7 @@ def _view(settings: Settings, style: str, err: Screen, trace_id: str) -> View:
 
 def _without_secrets(app: EverContext, view: View, told: list[Final]) -> Callable[[Event], None]:
     # What a run prints ends up in the logs of somebody's CI.
-    from evercontext.events.known_secrets import redactor as redactor_of
+    from evercontext.events.redaction import redactor as redactor_of
 
     redactor = redactor_of(app.settings)
 

@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from evercontext.cli.terminal import one_line
-from evercontext.events.known_secrets import redactor
-from evercontext.events.redaction import names_secret
+from evercontext.events.redaction import names_secret, redactor
 
 if TYPE_CHECKING:
     from evercontext.catalog.server_table import ServerConfig

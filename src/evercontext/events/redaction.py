@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from evercontext.settings import Settings, process_environment
+
 MASK = "[redacted]"
 Clean = Callable[[str], str]
 """Returns a text without its secrets."""
@@ -134,6 +136,26 @@ class Redactor:
     def value(self, value: Any) -> Any:
         """Return a JSON value without secrets, keys included."""
         return cleaned(value, self.text)
+
+
+def redactor(settings: Settings | None) -> Redactor:
+    """Return the redactor of every secret in the environment and in the settings.
+
+    Without settings, as before they are read, it knows those of the environment alone.
+    """
+    secrets = secret_values(process_environment())
+    if settings is None:
+        return Redactor(secrets)
+    keys = (settings.openai_api_key, settings.anthropic_api_key)
+    tokens = (settings.token, settings.catalog_token)
+    secrets += [secret for secret in (*keys, *tokens) if secret]
+    return Redactor([*secrets, *_login(settings.database_url or "")])
+
+
+def _login(address: str) -> list[str]:
+    """Name and password of a database together: a password alone is often a common word."""
+    login = address.partition("//")[2].rpartition("@")[0]
+    return [login] if ":" in login else []
 
 
 def unchanged(text: str) -> str:

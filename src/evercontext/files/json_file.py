@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.errors import ConfigError
-from evercontext.files.atomic_write import replace_file
 
 MOST_BYTES = 1 << 24
 # A pipe or a device would keep a reader waiting for ever.
@@ -51,6 +50,9 @@ def read_json_leniently(path: Path) -> dict[str, Any] | None:
 
 def replace_json(path: Path, values: Mapping[str, Any]) -> None:
     """Write a file whole or not at all, readable by its owner alone."""
+    # Reading settings, which every command does, needs nothing that writes.
+    from evercontext.files.atomic_write import replace_file
+
     text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

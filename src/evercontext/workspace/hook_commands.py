@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import nullcontext
 
-from evercontext.access.file_policies import agent_rules
 from evercontext.domain.tool import Caller, Mode
 from evercontext.events.log import EventLog
 from evercontext.process.environment import filtered
 from evercontext.process.run import run
 from evercontext.settings import Hook, Settings
+from evercontext.settings.file_policies import agent_rules
 from evercontext.tools.hook_runner import Hooks, Ran
 from evercontext.workspace.command_runner import CommandRunner, Recorder
 

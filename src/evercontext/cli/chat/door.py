@@ -229,7 +229,7 @@ def _editor(dialogue: Dialogue) -> Keyboard:
 
 def _without_secrets(app: EverContext, view: Callable[[Any], None]) -> Callable[[Any], None]:
     from evercontext.domain.event import Event
-    from evercontext.events.known_secrets import redactor as redactor_of
+    from evercontext.events.redaction import redactor as redactor_of
 
     redactor = redactor_of(app.settings)
     return lambda event: view(Event.from_json(redactor.value(event.to_json())))
