@@ -38,7 +38,7 @@ def test_python_with_nothing_installed_has_unittest_and_a_syntax_check(tmp_path:
     install(tmp_path, "python")
     found = project(tmp_path, "app.py", "test_app.py")
     assert found.commands("test")[0][1:] == ("-m", "unittest", "discover")
-    assert found.commands("lint")[0][1].endswith("/syntax.py")
+    assert found.commands("lint")[0][1].endswith("/compile_check.py")
     assert found.commands("format") == []
 
 
