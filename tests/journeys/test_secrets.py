@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ def found() -> list[str]:
 
 
 def rows(query: str) -> list[tuple[str, ...]]:
-    with sqlite3.connect(home() / "memory.db") as database:
+    with closing(sqlite3.connect(home() / "memory.db")) as database:
         return database.execute(query).fetchall()
 
 
