@@ -7,9 +7,22 @@ from hypothesis import strategies as st
 from evercontext.domain.prompt_template import fill
 
 HOSTILE = [
-    "{{name}}", "{{document}}", "{{{{name}}}}", "{{na{{name}}me}}", "{name}", "{", "}}", "{{", "%s",
-    "{0}", "{document.__class__}", r"\1 \g<0> \\", "$name ${name}", "{{名前}}", "\0{{name}}\n",
-]  # fmt: skip
+    "{{name}}",
+    "{{document}}",
+    "{{{{name}}}}",
+    "{{na{{name}}me}}",
+    "{name}",
+    "{",
+    "}}",
+    "{{",
+    "%s",
+    "{0}",
+    "{document.__class__}",
+    r"\1 \g<0> \\",
+    "$name ${name}",
+    "{{名前}}",
+    "\0{{name}}\n",
+]
 
 
 @pytest.mark.contract("L18")

@@ -31,8 +31,9 @@ def test_what_makes_no_sense_is_refused_readably(value: Any, said: str) -> None:
 
 def test_both_spellings_mean_the_same() -> None:
     short = {"Stop": [{"matcher": "Write", "command": "x", "timeout": 5}]}
-    long = {"Stop": [{"matcher": "Write", "hooks": [{"type": "command", "command": "x",
-                                                    "timeout": 5}]}]}  # fmt: skip
+    long = {
+        "Stop": [{"matcher": "Write", "hooks": [{"type": "command", "command": "x", "timeout": 5}]}]
+    }
     assert parse_hooks(short) == parse_hooks(long) == (Hook("Stop", "x", "Write", 5.0),)
     assert parse_hooks('{"Stop": [{"command": "x"}]}')[0].timeout == 60
     assert parse_hooks({"Stop": [{"command": "x", "timeout": 1e9}]})[0].timeout == 600

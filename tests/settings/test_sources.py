@@ -15,8 +15,21 @@ from evercontext.errors import ConfigError, UsageError
 from evercontext.settings.project_file_limits import Project, fewer, higher, lower, off, on
 
 TIGHTER = (fewer, lower, higher, off, on)
-VALUES = ("true", "false", "0", "1", "0.1", "0.6", "99999999", '"1"', '"none"', '["x"]',
-          '["/srv/x"]', '{ PreToolUse = [{ command = "touch x" }] }')  # fmt: skip
+VALUES = (
+    "true",
+    "false",
+    "0",
+    "1",
+    "0.1",
+    "0.6",
+    "99999999",
+    '"1"',
+    '"none"',
+    '"low"',
+    '["x"]',
+    '["/srv/x"]',
+    '{ PreToolUse = [{ command = "touch x" }] }',
+)
 
 
 def accepted(row: dataclasses.Field[Any]) -> list[tuple[str, Any]]:
@@ -154,9 +167,16 @@ def test_a_repository_that_nobody_trusts_only_tightens(
 @pytest.mark.case(66)
 @pytest.mark.parametrize(
     ("name", "looser", "stricter"),
-    [("max_turns", 0, 2), ("max_turns", 900, 49), ("timeout", 0, 60), ("timeout", 9000.0, 5.5),
-     ("parallel_tasks", 64, 1), ("target_score", 1, 9.5), ("repair_rounds", 9, 0)],
-)  # fmt: skip
+    [
+        ("max_turns", 0, 2),
+        ("max_turns", 900, 49),
+        ("timeout", 0, 60),
+        ("timeout", 9000.0, 5.5),
+        ("parallel_tasks", 64, 1),
+        ("target_score", 1, 9.5),
+        ("repair_rounds", 9, 0),
+    ],
+)
 def test_limits_of_a_stranger(tmp_path: Path, name: str, looser: float, stricter: float) -> None:
     """X20: an untrusted repository lifted max_turns, timeout, parallel_tasks and the judge."""
     own = getattr(load(tmp_path), name)

@@ -1,1 +1,1 @@
-"""The nouns every room speaks of. No framework, no IO."""
+"""Define the types that every package shares. No framework, no IO."""

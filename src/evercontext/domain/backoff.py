@@ -1,4 +1,4 @@
-"""How long to wait before something is tried again: one policy for every provider and caller.
+"""Compute the wait before a retry: one policy for every provider and caller.
 
 Overload (429, 529), server errors (5xx) and cut connections are tried again with growing waits and
 jitter, as the vendors' own SDKs do; what a provider asks for in ``Retry-After`` comes first. No
@@ -57,8 +57,8 @@ class Tries:
         rules, spent = self.backoff, self.backoff.clock() - self.began
         if self.number >= rules.attempts or (self.number > 1 and spent > rules.patience):
             return None
-        asked: float | None = getattr(error, "retry_after", None)
-        seconds = self._own_wait() if asked is None else asked
+        requested: float | None = getattr(error, "retry_after", None)
+        seconds = self._own_wait() if requested is None else requested
         longest = rules.longest_asked if self.seconds_left is None else self.seconds_left - spent
         if seconds > longest:
             return None

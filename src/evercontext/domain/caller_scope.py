@@ -1,4 +1,4 @@
-"""What a caller of the tool catalog may see, and what comes along with one of its calls."""
+"""Define which servers and tools of the catalog a caller may use."""
 
 from __future__ import annotations
 
@@ -10,6 +10,23 @@ OURS = "evercontext"
 """The server that our own tools are."""
 Hear = Callable[[dict[str, Any]], None]
 """Told the progress of a call, as the server reports it."""
+
+
+class ClientChannel(Protocol):
+    """The client behind a call, for a server that has something to say to it meanwhile."""
+
+    @property
+    def key(self) -> str:
+        """Which client it is: two calls of one client have the same key."""
+        ...
+
+    def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Send it a notification."""
+        ...
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Send it a request; return ``{"result": …}`` or ``{"error": …}``, as it answers."""
+        ...
 
 
 class Server(Protocol):
@@ -63,6 +80,8 @@ class Aside:
     """Told of its progress."""
     more: Mapping[str, Any] = field(default_factory=dict)
     """What the stateless revision wants beside the arguments."""
+    client: ClientChannel | None = None
+    """Who takes log messages and questions of the server meanwhile; ``None``: nobody."""
 
 
 NOTHING = Aside()

@@ -1,4 +1,4 @@
-"""What checks say of a change: the same words in traces, JSON, console and figures."""
+"""Define the verdicts of checks: the same words in traces, JSON, console and figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one table: error → HTTP status and JSON-RPC code."""
+"""Map each error to its HTTP status and JSON-RPC code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events: what happened, in one envelope around a closed union of bodies.
+"""Define the events: one envelope around a closed union of bodies.
 
 A trace reads task → plan → step → tool_result → diff → final. ``TRANSIENT`` bodies feed live
 views and are never written.
@@ -99,6 +99,8 @@ class Step(Body):
     door: str
     mode: str
     origin: str = "evercontext"
+    access: str | None = None
+    """What was opened to a command: ``network``, or ``outside`` the sandbox."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +143,8 @@ class Approval(Body):
     allowed: bool
     by: str
     feedback: str | None = None
+    access: str | None = None
+    """What was opened to a command: ``network``, or ``outside`` the sandbox."""
     digest: str | None = None
     """Of the call that was asked about: the tool, its effects and arguments, and the root."""
 
@@ -239,7 +243,7 @@ class Verification(Body):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit(Body):
-    """One request at a door, without content (E25)."""
+    """One request to a server, without content (E25)."""
 
     type = "audit"
     method: str
@@ -255,6 +259,8 @@ class Audit(Body):
     server: str | None = None
     """The outside server that was called, at the tool router."""
     duration_ms: int | None = None
+    access: str | None = None
+    """What was opened to a command: ``network``, or ``outside`` the sandbox."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,6 +368,8 @@ class Final(Body):
     duration_ms: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the input: what the provider had in its cache."""
     cost_usd: float | None = None
     error: str | None = None
     changed: tuple[str, ...] = ()

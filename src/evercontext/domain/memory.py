@@ -1,4 +1,4 @@
-"""What a memory is, and how one asks for memories."""
+"""Define memories and the options of a recall."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ class RetrievalOptions:
     now: datetime | None = None
     """The moment that "yesterday" is counted from; the present if not said."""
     min_similarity: float = 0.0
+    log_metrics: bool = True
+    """Taken as others' orchestrators know it; ours logs no single retrieval."""
     hurried: bool = False
     """A model waits for the answer: rather no memories than late ones."""
 
@@ -57,8 +59,17 @@ class RetrievedMemory:
     reasons: Mapping[str, float] = field(default_factory=dict)
 
 
+class RetrievedMemories(list[RetrievedMemory]):
+    """The memories that answer a query, the best first: a list that is also a response."""
+
+    @property
+    def results(self) -> list[RetrievedMemory]:
+        """The memories themselves."""
+        return self
+
+
 class Retrieval(Protocol):
-    """Finds memories; implemented by the memory room's orchestrator."""
+    """Finds memories; implemented by ``RetrievalOrchestrator``."""
 
     async def retrieve(
         self, query: str, options: RetrievalOptions | None = None

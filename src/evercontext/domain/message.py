@@ -1,7 +1,8 @@
-"""Messages between a user, a model and its tools."""
+"""Define messages between a user, a model and its tools."""
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -21,6 +22,20 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """A picture that goes with a message, to models that see."""
+
+    name: str
+    media_type: str
+    data: bytes = field(repr=False)
+
+    @property
+    def base64(self) -> str:
+        """Return the bytes as providers take them."""
+        return b64encode(self.data).decode("ascii")
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """One turn of the conversation, in the shape every provider can be given."""
 
@@ -32,6 +47,8 @@ class Message:
     tool_name: str | None = None
     extras: Mapping[str, Any] = field(default_factory=dict)
     """What one provider needs back verbatim (reasoning signatures and the like)."""
+    images: tuple[Image, ...] = ()
+    """Sent while the conversation is open; a session that is taken up again has their names."""
 
 
 def system(content: str) -> Message:

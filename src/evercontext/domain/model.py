@@ -1,4 +1,4 @@
-"""What a language model is: something that streams an answer to a conversation."""
+"""Define a language model: it streams an answer to a conversation."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any, Literal, Protocol
 
 from evercontext.domain.message import Message, ToolCall
 
+Effort = Literal["low", "medium", "high"]
+EFFORTS: tuple[Effort, ...] = ("low", "medium", "high")
+"""How much a model that can reason thinks before it answers."""
 StopReason = Literal["end", "tool_calls", "length", "filtered"]
 UNFINISHED: tuple[StopReason, ...] = ("length", "filtered")
 """Ways an answer ends before it is whole."""
@@ -36,14 +39,16 @@ class Request:
     stop: Sequence[str] = ()
     response_schema: Mapping[str, Any] | None = None
     """A JSON Schema the text must match, for providers that can enforce one."""
+    effort: Effort | None = None
+    """``None``: as much as the provider sees fit. Models that cannot reason are not asked to."""
     seconds_left: float | None = None
     """Time until the limit of the task, or ``None`` without one: no retry waits beyond it."""
     hints: Mapping[str, Any] = field(default_factory=dict)
     """Facts a backend may use and others ignore (``root``, ``tree`` for a tiny model)."""
 
 
-def _tokens(told: Any) -> int:
-    return int(told) if isinstance(told, int | float) and 0 <= told <= MOST_TOKENS else 0
+def _tokens(count: Any) -> int:
+    return int(count) if isinstance(count, int | float) and 0 <= count <= MOST_TOKENS else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,8 @@ class ModelInfo:
     """Context window in tokens, as far as known."""
     native_tools: bool = True
     """False: text only, tool calls go through the JSON protocol."""
+    images: bool = False
+    """True: messages may carry pictures."""
     local: bool = False
     tiny: bool = False
     """True for models that need the shortest prompt and the fewest tools."""
@@ -197,7 +204,7 @@ class ReplyBuilder:
     def reply(self) -> Reply:
         """Return what was gathered."""
         return Reply(
-            text=_whole("".join(self._text)),
+            text=_well_formed("".join(self._text)),
             tool_calls=tuple(self._calls),
             stop=self._end.stop,
             usage=self._end.usage,
@@ -207,7 +214,7 @@ class ReplyBuilder:
         )
 
 
-def _whole(text: str) -> str:
+def _well_formed(text: str) -> str:
     """Join characters that came in halves, and replace halves: nothing could keep them."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

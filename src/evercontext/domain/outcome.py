@@ -1,4 +1,4 @@
-"""How a task can end: one table for the exit code, the trace and the KPIs."""
+"""Define how a task can end: one table for the exit code, the trace and the KPIs."""
 
 from __future__ import annotations
 

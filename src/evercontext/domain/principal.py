@@ -1,4 +1,4 @@
-"""Who is asking."""
+"""Define the user on whose behalf a call is made."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Principal:
 
 
 def user_name(text: object) -> str:
-    """A user's name in the one spelling that every door uses; ``ValueError`` if it is none."""
+    """A user's name in the one spelling that every entrance uses; ``ValueError`` if it is none."""
     name = unicodedata.normalize("NFC", text).strip() if isinstance(text, str) else ""
     if not name.isprintable() or not 1 <= len(name) <= LONGEST_USER:
         raise ValueError(f"a user's name is one of 1 to {LONGEST_USER} printable characters")

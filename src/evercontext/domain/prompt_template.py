@@ -1,4 +1,4 @@
-"""Prompts: templates with places for facts, filled in a single pass."""
+"""Fill prompt templates with facts in a single pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading TOML that strangers wrote."""
+"""Read TOML from untrusted files."""
 
 from __future__ import annotations
 

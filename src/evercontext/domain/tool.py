@@ -1,4 +1,4 @@
-"""A tool: the one shape of everything that can be done."""
+"""Define a tool: the one interface of everything that can be done."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from enum import Flag, StrEnum, auto
 from typing import Any, Literal, Protocol
 
 from evercontext.domain.caller_scope import NOTHING, Aside, Scope
-from evercontext.domain.model_view import View
 from evercontext.domain.principal import Principal
+from evercontext.domain.sent_tool_output import View
 from evercontext.errors import EverContextError
 
 
@@ -44,6 +44,37 @@ class Door(StrEnum):
     CHAT = "chat"
     REST = "rest"
     MCP = "mcp"
+
+
+class CommandAccess(StrEnum):
+    """What a command may use besides the project; each value includes those before it."""
+
+    SANDBOX = "sandbox"
+    NETWORK = "network"
+    """In the sandbox, with the network of this machine."""
+    OUTSIDE = "outside"
+    """As the user's own programs run: no sandbox."""
+
+    @property
+    def rank(self) -> int:
+        """Return its place in the order."""
+        return tuple(CommandAccess).index(self)
+
+    def covers(self, other: CommandAccess) -> bool:
+        """Tell whether whoever may have this may have the other."""
+        return self.rank >= other.rank
+
+    @property
+    def phrase(self) -> str:
+        """Return how it is called on a screen."""
+        return _PHRASES[self]
+
+
+_PHRASES = {
+    CommandAccess.SANDBOX: "in the sandbox",
+    CommandAccess.NETWORK: "with network",
+    CommandAccess.OUTSIDE: "outside the sandbox",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +136,7 @@ class Road(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, through which door, in which mode, as part of which trace."""
+    """Who calls, through which entrance, in which mode, as part of which trace."""
 
     trace_id: str
     door: Door
@@ -123,8 +154,16 @@ class Caller:
     """Whether a person has approved this very call. Filled in on the way, too."""
     view: View | None = field(default=None, repr=False, compare=False)
     """What the calling model sees; ``None``: whoever calls sees every result whole."""
+    access: CommandAccess = CommandAccess.SANDBOX
+    """What a person, or a rule of theirs, opened to the command of this very call."""
 
-    def on_the_way(self, road: Road, parent: str | None, approved: bool = False) -> Caller:
+    def on_the_way(
+        self,
+        road: Road,
+        parent: str | None,
+        approved: bool = False,
+        access: CommandAccess = CommandAccess.SANDBOX,
+    ) -> Caller:
         """The same caller inside a call. Spelled out: this is done several times in every call."""
         return Caller(
             self.trace_id,
@@ -138,6 +177,7 @@ class Caller:
             road,
             approved,
             self.view,
+            access,
         )
 
 
@@ -180,7 +220,7 @@ class Tool:
     """Characters of result text a model is given; the middle of more is left out."""
     shown_to: Shown = "any"
     """Which codec lists it: ``native`` tool calling, Hermes ``json`` (also REST and MCP), or any.
-    Every door accepts every name."""
+    Every entrance accepts every name."""
 
     @property
     def writes(self) -> bool:

@@ -1,4 +1,4 @@
-"""Text made visible: what could steer a terminal, or hide what is read, is written out."""
+"""Escape characters that could steer a terminal or hide text."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def escaped_line(text: str, longest: int | None = None) -> str:
     return "".join(characters)[:longest]
 
 
-def _escaped(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,6 +1,6 @@
 """One frozen object for every setting: flag > environment > project file > user file > default.
 
-This is the only room that reads ``os.environ``. The project file is ``evercontext.toml`` at the
+This is the only package that reads ``os.environ``. The project file is ``evercontext.toml`` at the
 root; until its exact content is trusted (``evercontext config trust``) it can only tighten. Each
 setting says what a project may do with it (``project``). Keys of providers come from the
 environment or from where ``evercontext setup`` stored them (``keys``); other files may hold none.

@@ -1,4 +1,4 @@
-"""The file policies of a project, made in one place: index, search, hooks and tools agree."""
+"""Build the file policies of a project, the same for index, search, hooks and tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks as they are configured: which command runs at which event, for which tools.
+"""Parse the configuration of hooks: command, event and tools.
 
 Two spellings are read: the one other agents use, and a shorter one for TOML::
 
@@ -54,8 +54,8 @@ class Hook:
     def matches(self, *names: str) -> bool:
         """True if any of a tool's names is meant."""
         # A regular expression of somebody else's could run for ever; this much cannot.
-        wanted = [part.replace(".*", "*") for part in self.matcher.split("|") if part]
-        return not wanted or any(fnmatchcase(name, part) for name in names for part in wanted)
+        patterns = [part.replace(".*", "*") for part in self.matcher.split("|") if part]
+        return not patterns or any(fnmatchcase(name, part) for name in names for part in patterns)
 
 
 def parse_hooks(value: Any, origin: str = "user") -> tuple[Hook, ...]:
@@ -69,10 +69,10 @@ def parse_hooks(value: Any, origin: str = "user") -> tuple[Hook, ...]:
         return value
     if not isinstance(value, Mapping):
         raise ValueError("expected events, each with a list of hooks")
-    found = [hook for event, entries in value.items() for hook in _of(str(event), entries, origin)]
-    if len(found) > MOST:
-        raise ValueError(f"at most {MOST} hooks, these are {len(found)}")
-    return tuple(found)
+    hooks = [hook for event, entries in value.items() for hook in _of(str(event), entries, origin)]
+    if len(hooks) > MOST:
+        raise ValueError(f"at most {MOST} hooks, these are {len(hooks)}")
+    return tuple(hooks)
 
 
 def unknown_events(hooks: tuple[Hook, ...]) -> list[str]:
@@ -86,14 +86,14 @@ def _of(event: str, entries: Any, origin: str) -> Iterator[Hook]:
     for entry in entries:
         if not isinstance(entry, Mapping):
             raise ValueError(f"a hook of {event[:40]} is not an object")
-        for one in entry["hooks"] if isinstance(entry.get("hooks"), list) else [entry]:
-            yield _hook(event, entry.get("matcher", ""), one, origin)
+        for command in entry["hooks"] if isinstance(entry.get("hooks"), list) else [entry]:
+            yield _hook(event, entry.get("matcher", ""), command, origin)
 
 
-def _hook(event: str, matcher: Any, one: Any, origin: str) -> Hook:
-    if not isinstance(one, Mapping) or one.get("type", "command") != "command":
+def _hook(event: str, matcher: Any, entry: Any, origin: str) -> Hook:
+    if not isinstance(entry, Mapping) or entry.get("type", "command") != "command":
         raise ValueError(f"a hook of {event[:40]} is not a command")
-    command, timeout = one.get("command"), one.get("timeout", TIMEOUT)
+    command, timeout = entry.get("command"), entry.get("timeout", TIMEOUT)
     if not isinstance(command, str) or not 0 < len(command.strip()) <= _LONGEST_COMMAND:
         raise ValueError(f"a hook of {event[:40]} needs a command")
     if not isinstance(matcher, str) or not _MATCHER.fullmatch(matcher):

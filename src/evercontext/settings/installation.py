@@ -1,4 +1,4 @@
-"""How this copy of the product was installed, and the commands that fit that way.
+"""Detect how this copy was installed, and the commands that fit.
 
 A hint that says ``pip install`` is wrong for everybody who used pipx or uv: their environment has
 no pip, or another one. So every message that names such a command asks here for it.
@@ -39,19 +39,19 @@ class Installation:
 
     def with_extra(self, extra: str) -> list[str]:
         """Return the command that adds an extra to this copy."""
-        wanted = self._requirement(tuple(sorted({*self.extras, extra})))
+        requirement = self._requirement(tuple(sorted({*self.extras, extra})))
         match self.way:
             case "uv tool":
-                words = ["uv", "tool", "install", wanted]
+                words = ["uv", "tool", "install", requirement]
             case "uvx":
-                words = ["uvx", "--from", wanted, NAME]
+                words = ["uvx", "--from", requirement, NAME]
             case "pipx":
                 # Installing again would replace the environment that is running.
                 words = ["pipx", "inject", NAME, *requirements_of(extra)]
             case "editable checkout":
-                words = [*self._pip("install"), "--editable", wanted]
+                words = [*self._pip("install"), "--editable", requirement]
             case _:
-                words = [*self._pip("install"), wanted]
+                words = [*self._pip("install"), requirement]
         return words
 
     def hint(self, extra: str) -> str:
@@ -153,10 +153,10 @@ def _uv_tool(receipt: Path) -> Installation:
 def _pipx(record: Path) -> Installation:
     try:
         main = (read_json_leniently(record) or {})["main_package"]
-        asked = str(main["package_or_url"])
+        package = str(main["package_or_url"])
     except (KeyError, TypeError):
         return Installation("pipx", "")
-    source, bracket, rest = asked.partition("[")
+    source, bracket, rest = package.partition("[")
     extras = tuple(rest.rstrip("]").split(",")) if bracket else ()
     return Installation("pipx", "", source, extras)
 

@@ -1,4 +1,4 @@
-"""Keys of providers, stored for the user by ``evercontext setup``.
+"""Store keys of providers for ``evercontext setup``.
 
 The system keyring has them where there is one; otherwise a file in the home folder that only its
 owner can read. ``keys.json`` says which: a key of the keyring is named there and never written.
@@ -197,8 +197,8 @@ def _in_time(ask: Callable[[], T], what: str) -> T:
     thread.start()
     thread.join(_PATIENCE[what])
     if problems:
-        said = " ".join(str(problems[0]).split())[:200]
-        raise KeyringFailed(said or type(problems[0]).__name__)
+        reason = " ".join(str(problems[0]).split())[:200]
+        raise KeyringFailed(reason or type(problems[0]).__name__)
     if not answers:
         raise KeyringFailed(f"it did not answer in {_PATIENCE[what]:.0f} s")
     return answers[0]

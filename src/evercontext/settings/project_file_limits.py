@@ -1,4 +1,4 @@
-"""What a project's ``evercontext.toml`` may do with a setting: a stranger may have written it.
+"""Limit what a project's ``evercontext.toml`` may set: strangers may have written it.
 
 Each row of the schema names one of ``Project``, or how a project that nobody trusts may tighten it.
 """

@@ -1,4 +1,4 @@
-"""Every setting: its name, its variable, its default, what it is for."""
+"""Define every setting: its name, variable, default and purpose."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _text(value: Any) -> str:
     return value
 
 
-def _said(value: Any) -> str:
+def _nonempty_text(value: Any) -> str:
     if not _text(value).strip():
         raise ValueError("expected a text that is not empty")
     return _text(value)
@@ -95,6 +95,11 @@ def _folders(value: Any) -> tuple[Path, ...]:
     if any(not path.is_absolute() or path == Path("/") for path in paths):
         raise ValueError("expected folders that begin with / or ~, and not / itself")
     return paths
+
+
+def _commands(value: Any) -> tuple[str, ...]:
+    items = value if isinstance(value, list | tuple) else _text(value).splitlines()
+    return tuple(line for item in items if (line := _text(item).strip()))
 
 
 def _extensions(value: Any) -> tuple[str, ...]:
@@ -228,6 +233,13 @@ class Settings:
         _switch,
         project=on,
     )
+    reasoning_effort: str | None = _setting(
+        "EC_REASONING_EFFORT",
+        None,
+        "How much a model that can reason thinks: `low`, `medium` or `high`",
+        _one_of("low", "medium", "high"),
+        project=Project.TRUSTED,
+    )
     fallback_models: tuple[str, ...] = _setting(
         "EC_FALLBACK_MODELS",
         (),
@@ -317,6 +329,20 @@ class Settings:
         _folders,
         project=Project.TRUSTED,
     )
+    allow_network: tuple[str, ...] = _setting(
+        "EC_ALLOW_NETWORK",
+        (),
+        "Commands that may use the network, one on each line, such as `npm install *`",
+        _commands,
+        project=Project.TRUSTED,
+    )
+    allow_outside: tuple[str, ...] = _setting(
+        "EC_ALLOW_OUTSIDE",
+        (),
+        "Commands that may run outside the sandbox, one on each line, such as `docker ps *`",
+        _commands,
+        project=Project.NEVER,
+    )
     vendor_variables: tuple[str, ...] = _setting(
         "EC_VENDOR_VARIABLES",
         (),
@@ -350,7 +376,7 @@ class Settings:
     repair: bool | None = _setting(
         "EC_REPAIR",
         None,
-        "Mend what makes checks red after a change. Unset: in run, not in chat",
+        "Repair what makes checks red after a change. Unset: in run, not in chat",
         _switch,
         project=Project.TRUSTED,
     )
@@ -364,7 +390,7 @@ class Settings:
     repair_rounds: int = _setting(
         "EC_REPAIR_ROUNDS",
         3,
-        "Times the model may try to mend red checks; 0: only what needs no model",
+        "Times the model may try to repair red checks; 0: only what needs no model",
         _integer,
         project=lower,
     )
@@ -372,7 +398,7 @@ class Settings:
         "EC_ALLOW_COMMANDS", False, "Offer run.* at REST and MCP", _switch, project=Project.NEVER
     )
 
-    # Doors
+    # Servers
     mcp_url: str | None = _setting(
         "EC_MCP_URL",
         None,
@@ -464,7 +490,7 @@ class Settings:
         "EC_SYSTEM_PROMPT",
         "You are Kana, the external translator for Resonant Engine.",
         "System prompt of the assembler and the bridge",
-        _said,
+        _nonempty_text,
         project=Project.TRUSTED,
     )
     working_memory_limit: int = _setting(

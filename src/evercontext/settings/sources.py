@@ -1,4 +1,4 @@
-"""Where settings come from: flags, environment, project file, user file, stored keys, defaults."""
+"""Load settings from flags, environment, project file, user file, stored keys, defaults."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def load_despite_problems(flags: Mapping[str, Any]) -> tuple[Settings, list[Conf
 
 
 def process_environment() -> dict[str, str]:
-    """A copy of this process's environment, for rooms that filter it for their children."""
+    """A copy of this process's environment, for packages that filter it for their children."""
     return dict(os.environ)
 
 
@@ -93,8 +93,8 @@ class _Loader:
 
     def _place(self, name: str, default: Path) -> Path:
         row = next(row for row in rows() if row.name == name)
-        given = self.flags.get(name) or self.env.get(row.metadata["env"]) or default
-        return Path(os.path.abspath(self.cwd / Path(given).expanduser()))  # noqa: PTH100 - keeps links
+        path = self.flags.get(name) or self.env.get(row.metadata["env"]) or default
+        return Path(os.path.abspath(self.cwd / Path(path).expanduser()))  # noqa: PTH100 - keeps links
 
     def _take(
         self, row: dataclasses.Field[Any], user: Mapping[str, Any], project: Mapping[str, Any]
@@ -133,19 +133,19 @@ class _Loader:
 
     def _merge_hooks(self, row: dataclasses.Field[Any], own: Any, brought: Any) -> None:
         """A project adds hooks: it cannot take away those by which the user guards himself."""
-        given = ((own, "user", USER_FILE), (brought, "project", PROJECT_FILE))
-        found: tuple[Hook, ...] = ()
-        for value, origin, file in given:
+        brought_by = ((own, "user", USER_FILE), (brought, "project", PROJECT_FILE))
+        hooks: tuple[Hook, ...] = ()
+        for value, origin, file in brought_by:
             if value is not None:
                 try:
-                    found += parse_hooks(value, origin)
+                    hooks += parse_hooks(value, origin)
                 except ValueError as problem:
                     fix = "Correct or remove it"
                     raise ConfigError(f"hooks ({file}): {problem}", fix=fix) from None
-        files = [file for value, _, file in given if value is not None]
-        self.values[row.name] = found
+        files = [file for value, _, file in brought_by if value is not None]
+        self.values[row.name] = hooks
         self.origins[row.name] = " and ".join(files) or "default"
-        for event in unknown_events(found):
+        for event in unknown_events(hooks):
             self._notice(f"hooks: no event {event} happens here; see `evercontext hooks list`")
 
     def _set(self, row: dataclasses.Field[Any], value: Any, origin: str) -> None:

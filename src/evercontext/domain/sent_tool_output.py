@@ -1,4 +1,4 @@
-"""What a model was really sent of the texts that its tools returned.
+"""Track which parts of tool output a model was really sent.
 
 A tool marks the text that it returns; whoever asks the model tells, with every request, how much of
 it was sent. What a window cut away or left out was never seen, and nothing may rest on it.
