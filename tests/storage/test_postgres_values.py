@@ -99,20 +99,48 @@ STARTING = "the database system is starting up"
     [
         (WRONG, "ann:wrong", True, "lets nobody in", [LOCKED_OUT]),
         (WRONG, "ann", True, "lets nobody in", [LOCKED_OUT]),
-        (refusal("FATAL", "3D000", "Datenbank »db« existiert nicht"), "ann:right", True,
-         "lets nobody in", [LOCKED_OUT]),
-        (refusal("FATAL", "3D000", 'database "db" does not exist'), "ann", False,
-         "lets nobody in", [LOCKED_OUT]),
-        (refusal("ВАЖНО", "28000", "в pg_hba.conf нет записи"), "ann", False,
-         "turns us away", [LOCKED_OUT, "runs"]),
+        (
+            refusal("FATAL", "3D000", "Datenbank »db« existiert nicht"),
+            "ann:right",
+            True,
+            "lets nobody in",
+            [LOCKED_OUT],
+        ),
+        (
+            refusal("FATAL", "3D000", 'database "db" does not exist'),
+            "ann",
+            False,
+            "lets nobody in",
+            [LOCKED_OUT],
+        ),
+        (
+            refusal("ВАЖНО", "28000", "в pg_hba.conf нет записи"),
+            "ann",
+            False,
+            "turns us away",
+            [LOCKED_OUT, "runs"],
+        ),
         (refusal("FATAL", "57P03", STARTING), "ann:right", False, "does not answer", ["runs"]),
-        (refusal("FATAL", "53300", "too many connections for role"), "ann:right", True,
-         "does not answer", ["runs"]),
+        (
+            refusal("FATAL", "53300", "too many connections for role"),
+            "ann:right",
+            True,
+            "does not answer",
+            ["runs"],
+        ),
         (b"", "ann:right", True, "does not answer", ["runs"]),
     ],
-    ids=["wrong password", "no password", "no database", "no database in English", "not listed",
-         "starts up", "full", "hangs up"],
-)  # fmt: skip
+    ids=[
+        "wrong password",
+        "no password",
+        "no database",
+        "no database in English",
+        "not listed",
+        "starts up",
+        "full",
+        "hangs up",
+    ],
+)
 async def test_a_server_that_lets_nobody_in_is_known_in_any_language(
     answer: bytes, who: str, password: bool, said: str, advice: list[str]
 ) -> None:

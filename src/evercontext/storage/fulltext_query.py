@@ -1,4 +1,4 @@
-"""Text search over messages, said in each database's own words.
+"""Translate a text search into the query language of each database.
 
 Words are only ever values: there is no query language that a quote or a bracket could break.
 Trigrams find three letters and more; shorter words are looked for one message at a time.

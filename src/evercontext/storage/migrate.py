@@ -1,4 +1,4 @@
-"""Numbered migrations: each applied once, in order, in one transaction of its own."""
+"""Apply numbered migrations, each once, in order, in one transaction."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ def split_statements(script: str) -> Iterator[str]:
 
 def load_migrations(package: str, folder: str) -> tuple[Migration, ...]:
     """Read the ``NNNN_name.sql`` files of a package's folder; numbers run from 1 without a gap."""
-    found = []
+    migrations = []
     for entry in files(package).joinpath(folder).iterdir():
         if match := _FILE_NAME.fullmatch(entry.name):
             statements = tuple(split_statements(entry.read_text(encoding="utf-8")))
-            found.append(Migration(int(match[1]), match[2], statements))
-    found.sort(key=lambda migration: migration.version)
-    if [migration.version for migration in found] != list(range(1, len(found) + 1)):
+            migrations.append(Migration(int(match[1]), match[2], statements))
+    migrations.sort(key=lambda migration: migration.version)
+    if [migration.version for migration in migrations] != list(range(1, len(migrations) + 1)):
         raise StoreProblem(f"the migrations of {package} are not numbered 1, 2, 3, …")
-    return tuple(found)
+    return tuple(migrations)
 
 
 @cache
@@ -90,13 +90,13 @@ def schema_version(connection: sqlite3.Connection) -> int:
 
 def refuse_newer(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> int:
     """Return the schema's version; raise ``StoreTooNew`` if this program does not know it."""
-    found, known = schema_version(connection), len(migrations)
-    if found > known:
+    version, known = schema_version(connection), len(migrations)
+    if version > known:
         raise StoreTooNew(
-            f"the database has schema {found}, this version knows {known}",
+            f"the database has schema {version}, this version knows {known}",
             fix="Update evercontext, or point EC_HOME at another folder",
         )
-    return found
+    return version
 
 
 def migrate(
@@ -131,8 +131,8 @@ def _apply(connection: sqlite3.Connection, migration: Migration, backup: Path | 
         # SQLite itself rolls back on some errors, a full disk among them.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-        kept = f"; the copy from before is {backup}" if backup else ""
+        copy = f"; the copy from before is {backup}" if backup else ""
         raise type(meaning_of(error))(
             f"migration {migration.version:04d}_{migration.name} failed and was rolled back "
-            f"({error}){kept}"
+            f"({error}){copy}"
         ) from error

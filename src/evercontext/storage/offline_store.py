@@ -11,7 +11,15 @@ from psycopg.errors import ConnectionTimeout
 
 from evercontext.errors import EverContextError, StoreGone
 from evercontext.storage.postgres import ATTEMPTS, PostgresStore
-from evercontext.storage.store import READ_SECONDS, Heard, OpenReport, Parameters, Queries, Row
+from evercontext.storage.store import (
+    DATABASE,
+    READ_SECONDS,
+    Listener,
+    OpenReport,
+    Parameters,
+    Queries,
+    Row,
+)
 
 PAUSES = (1.0, 2.0, 5.0, 10.0)
 """Seconds between two tries of the background; the last one goes on."""
@@ -34,7 +42,7 @@ class OfflineStore:
         self._problem: StoreGone | None = None
         self._knocking = asyncio.Lock()
         self._watch: asyncio.Task[None] | None = None
-        self._heard: list[Heard] = []
+        self._listeners: list[Listener] = []
         self._closed = False
 
     async def begin(self) -> None:
@@ -50,17 +58,22 @@ class OfflineStore:
         if self._inner is None:
             return self._report
         ours = self._report
-        told = (*ours.warnings, *self._inner.report.warnings)
-        return replace(self._inner.report, outbox=ours.outbox, warnings=told)
+        warnings = (*ours.warnings, *self._inner.report.warnings)
+        return replace(self._inner.report, outbox=ours.outbox, warnings=warnings)
 
     @property
     def problem(self) -> StoreGone | None:
         """Why it cannot be asked now, if so."""
         return self._problem
 
-    def on_change(self, heard: Heard) -> None:
+    @property
+    def has_memory_search(self) -> bool:
+        """Whether the server chooses the candidates of questions about memories."""
+        return self._inner is not None and self._inner.has_memory_search
+
+    def on_change(self, listener: Listener) -> None:
         """Tell of the server's going and coming back from now on."""
-        self._heard.append(heard)
+        self._listeners.append(listener)
 
     async def fetch_all(
         self, sql: str, parameters: Parameters = (), *, seconds: float = READ_SECONDS
@@ -91,10 +104,15 @@ class OfflineStore:
         async with self._server() as inner:
             return await inner.holding(words)
 
+    async def index_vectors(self, scope: int, encoder: str, dimensions: int) -> bool:
+        """Build the vector index of a scope of very many memories, if the server answers."""
+        async with self._server() as inner:
+            return await inner.index_vectors(scope, encoder, dimensions)
+
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Queries]:
+    async def transaction(self, lock: str = DATABASE) -> AsyncIterator[Queries]:
         """Open a write transaction, if the server answers."""
-        async with self._server() as inner, inner.transaction() as writing:
+        async with self._server() as inner, inner.transaction(lock) as writing:
             yield writing
 
     async def wipe_deleted(self) -> None:
@@ -169,6 +187,6 @@ class OfflineStore:
                     await self._knock()
 
     async def _tell(self, back: bool) -> None:
-        for heard in self._heard:
+        for listener in self._listeners:
             with suppress(EverContextError):
-                await heard(back)
+                await listener(back)

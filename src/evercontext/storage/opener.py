@@ -20,7 +20,7 @@ async def open_store(path: Path, url: str | None = None) -> Store:
     """Open the database at ``url``, or the file ``path`` where none is named."""
     if not url:
         return await SqliteStore.open(path)
-    _check(url)
+    check_address(url)
     from evercontext.storage.postgres import PostgresStore
 
     return await PostgresStore.open(url, outbox=outbox_path(path, url))
@@ -30,16 +30,18 @@ async def open_or_wait(path: Path, url: str | None = None) -> Store:
     """Open it; a server that is away gives a store that says so until it is back."""
     if not url:
         return await SqliteStore.open(path)
-    _check(url)
+    check_address(url)
     from evercontext.storage.offline_store import OfflineStore
-    from evercontext.storage.outbox import Outbox
+    from evercontext.storage.outbox_file import Outbox
     from evercontext.storage.postgres import PostgresStore, place_of
 
     box = outbox_path(path, url)
-    told = await asyncio.to_thread(Outbox(box).mend)
+    warning = await asyncio.to_thread(Outbox(box).repair)
     store = OfflineStore(
         lambda attempts: PostgresStore.open(url, outbox=box, attempts=attempts),
-        OpenReport(place_of(url), 0, shared=True, outbox=box, warnings=(told,) if told else ()),
+        OpenReport(
+            place_of(url), 0, shared=True, outbox=box, warnings=(warning,) if warning else ()
+        ),
     )
     await store.begin()
     return store
@@ -47,7 +49,7 @@ async def open_or_wait(path: Path, url: str | None = None) -> Store:
 
 def outbox_path(path: Path, url: str) -> Path:
     """Where things wait for the server: a file per address, whatever its password."""
-    _check(url)
+    check_address(url)
     from psycopg.conninfo import conninfo_to_dict
 
     from evercontext.storage.postgres_values import translated
@@ -59,7 +61,8 @@ def outbox_path(path: Path, url: str) -> Path:
     return path.parent / "outbox" / f"{digest[:24]}.db"
 
 
-def _check(url: str) -> None:
+def check_address(url: str) -> None:
+    """Refuse what is no address of a server, or cannot be used for want of a driver."""
     if not url.startswith(_SCHEMES):
         raise ConfigError(
             "EC_DATABASE_URL is no address of a PostgreSQL database",

@@ -1,16 +1,17 @@
-"""PostgreSQL: the same store for a team, behind the same seam.
+"""Implement the store on PostgreSQL, for a team.
 
-Writers take turns, as in SQLite: a transaction begins with one lock that all processes share. What
-rests on "the newest number plus one" then holds here too, and a reader never sees a later change
-before an earlier one. Readers never wait.
+A transaction that must have the database to itself takes one lock that all processes know. Others
+share that lock and take turns only with those of the same name, such as a session's. A single
+statement waits for nothing but its rows. Readers never wait.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -22,9 +23,10 @@ from psycopg.rows import dict_row
 from evercontext.errors import StoreGone, StoreProblem
 from evercontext.storage.fulltext_query import for_postgres
 from evercontext.storage.migrate import Migration, postgres_migrations
+from evercontext.storage.postgres_memory_search import index_vectors, install
 from evercontext.storage.postgres_migrate import migrate
 from evercontext.storage.postgres_values import incoming, numbered, outgoing, translated
-from evercontext.storage.store import READ_SECONDS, OpenReport, Parameters, Queries, Row
+from evercontext.storage.store import DATABASE, READ_SECONDS, OpenReport, Parameters, Queries, Row
 from evercontext.storage.write_lock import WriteLock
 
 BUSY_SECONDS = 10.0
@@ -38,8 +40,10 @@ _PATIENCE: dict[str, Any] = {
     "tcp_user_timeout": 20_000,
 }
 """What an address may say otherwise."""
-_WRITERS = 0x45434F4E
-"""The number of the lock under which everybody writes."""
+_DATABASE_LOCK, _NAMED_LOCK = 0x45434F4E, 0x45434F57
+"""The lock that one transaction has alone or many share, and the class of those with a name."""
+_CONNECTIONS = 4
+"""Transactions that a process may have open at once, each on a connection of its own."""
 _Result = TypeVar("_Result")
 Link = psycopg.AsyncConnection[Row]
 
@@ -47,11 +51,19 @@ Link = psycopg.AsyncConnection[Row]
 class PostgresStore:
     """A ``Store`` on a PostgreSQL server; ``url`` may hold a password and is never shown."""
 
-    def __init__(self, url: str, report: OpenReport, busy_seconds: float) -> None:
+    def __init__(
+        self,
+        url: str,
+        report: OpenReport,
+        busy_seconds: float,
+        *,
+        has_memory_search: bool = False,
+    ) -> None:
         self._url, self._report, self._busy_seconds = url, report, busy_seconds
+        self._has_memory_search = has_memory_search
         self._closed = False
-        self._writer: Link | None = None
-        self._write_lock = WriteLock(busy_seconds)
+        self._writers: list[Link] = []
+        self._write_lock = WriteLock(busy_seconds, _CONNECTIONS)
         self._reading = asyncio.Semaphore(_READERS)
         self._readers: list[tuple[Link, float]] = []
 
@@ -68,14 +80,17 @@ class PostgresStore:
         """Connect and bring the schema up to date."""
         steps = postgres_migrations() if migrations is None else migrations
 
-        async def prepare() -> tuple[int, int]:
-            link = await _connect(url)
+        async def prepare() -> tuple[int, int, bool]:
+            link = await connect(url)
             try:
-                return await migrate(link, steps, busy_seconds)
+                before, after = await migrate(link, steps, busy_seconds)
+                # Migrations of a test have no memories.
+                searches = migrations is None and await install(link)
+                return before, after, searches
             finally:
                 await link.close()
 
-        before, after = await _again(prepare, attempts)
+        before, after, searches = await _again(prepare, attempts)
         report = OpenReport(
             location=place_of(url),
             version=after,
@@ -83,7 +98,12 @@ class PostgresStore:
             shared=True,
             outbox=outbox,
         )
-        return cls(url, report, busy_seconds)
+        return cls(url, report, busy_seconds, has_memory_search=searches)
+
+    @property
+    def has_memory_search(self) -> bool:
+        """Whether the database chooses the candidates of questions about memories."""
+        return self._has_memory_search
 
     @property
     def report(self) -> OpenReport:
@@ -106,12 +126,12 @@ class PostgresStore:
 
     async def execute(self, sql: str, parameters: Parameters = ()) -> int:
         """Run one statement in a transaction of its own."""
-        async with self.transaction() as inside:
+        async with self.transaction("") as inside:
             return await inside.execute(sql, parameters)
 
     async def execute_many(self, sql: str, rows: Sequence[Parameters]) -> None:
         """Run one statement for each row, all in one transaction."""
-        async with self.transaction() as inside:
+        async with self.transaction("") as inside:
             await inside.execute_many(sql, rows)
 
     async def holding(self, words: Sequence[str]) -> tuple[str, list[str]]:
@@ -119,30 +139,41 @@ class PostgresStore:
         return for_postgres(words)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Queries]:
-        """Open a write transaction; other writers, here and elsewhere, wait."""
+    async def transaction(self, lock: str = DATABASE) -> AsyncIterator[Queries]:
+        """Open a write transaction; other writers of the same lock, here and elsewhere, wait."""
         async with self._write_lock.hold():
             # Nothing was sent yet: a server that has just restarted is simply asked again.
-            link = await _again(self._begun)
-            transaction = _Transaction(link)
+            link = await _again(lambda: self._begun(lock))
+            transaction = _PostgresTransaction(link)
             try:
                 yield transaction
                 await transaction.end("COMMIT")
             except BaseException:
-                await asyncio.shield(self._roll_back(transaction))
+                await asyncio.shield(_roll_back(transaction))
                 raise
+            finally:
+                await self._put_back(link)
 
     async def knock(self) -> None:
         """Ask once whether the server is there: ``StoreGone`` if it is not."""
-        link = await _connect(self._url)
+        link = await connect(self._url)
         await link.close()
+
+    async def index_vectors(self, scope: int, encoder: str, dimensions: int) -> bool:
+        """Build the vector index of a scope of very many memories, if nobody else does."""
+        link = await _again(lambda: connect(self._url))
+        try:
+            return await index_vectors(link, scope, encoder, dimensions)
+        finally:
+            await link.close()
 
     async def wipe_deleted(self) -> None:
         """Free the old versions of rows; what backups and archived logs hold is the server's."""
-        link = await _again(lambda: _connect(self._url))
+        link = await _again(lambda: connect(self._url))
         try:
             with translated():
-                for table in ("memories", "messages", "sessions"):
+                derived = ("memory_documents", "memory_postings") if self._has_memory_search else ()
+                for table in ("memories", "messages", "sessions", *derived):
                     await link.execute(f"VACUUM {table}".encode())
         finally:
             await link.close()
@@ -151,37 +182,33 @@ class PostgresStore:
         """Give every connection back."""
         async with self._write_lock.hold_to_close():
             self._closed = True
-            links = [link for link, _ in self._readers]
-            links += [self._writer] if self._writer else []
-            self._readers, self._writer = [], None
+            links = [link for link, _ in self._readers] + self._writers
+            self._readers, self._writers = [], []
             for link in links:
                 await link.close()
 
-    async def _begun(self) -> Link:
-        """Return the writer with a transaction open and the writers' lock held."""
+    async def _begun(self, lock: str) -> Link:
+        """Return a connection with a transaction open and its lock held."""
         self._refuse_closed()
-        if self._writer is None or self._writer.closed:
-            self._writer = await _connect(self._url)
+        link = self._writers.pop() if self._writers else await connect(self._url)
+        wait = int(self._busy_seconds * 1000)
         try:
             with translated():
-                await self._writer.execute("BEGIN")
-                wait = f"{int(self._busy_seconds * 1000)}"
-                await self._writer.execute("SELECT set_config('lock_timeout', $1, true)", [wait])
-                await self._writer.execute("SELECT pg_advisory_xact_lock($1)", [_WRITERS])
-            return self._writer
+                # One round trip; numbers of our own, so that there is nothing to quote.
+                statements = f"BEGIN; SET LOCAL lock_timeout = {wait}; {_locking(lock)}"
+                await link.execute(statements, prepare=False)
+            return link
         except BaseException:
-            writer, self._writer = self._writer, None
-            await asyncio.shield(writer.close())
+            await asyncio.shield(link.close())
             raise
 
-    async def _roll_back(self, transaction: _Transaction) -> None:
-        try:
-            await transaction.end("ROLLBACK")
-        except StoreProblem:
-            # The server has forgotten it with the connection.
-            writer, self._writer = self._writer, None
-            if writer is not None:
-                await writer.close()
+    async def _put_back(self, link: Link) -> None:
+        idle = link.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        if idle and not self._closed:
+            self._writers.append(link)
+        else:
+            # Cut off in the middle: the server forgets the transaction with the connection.
+            await asyncio.shield(link.close())
 
     async def _read(self, sql: str, parameters: Parameters, seconds: float) -> list[Row]:
         async with self._reading:
@@ -203,9 +230,11 @@ class PostgresStore:
                     await asyncio.shield(link.close())
 
     async def _reader(self) -> Link:
-        link = await _connect(self._url)
+        link = await connect(self._url)
         with translated():
             await link.execute("SET default_transaction_read_only = on")
+            # Neighbours in a vector index that a question looks at; it wants hundreds of them.
+            await link.execute("SELECT set_config('hnsw.ef_search', '800', false)")
         return link
 
     def _refuse_closed(self) -> None:
@@ -213,12 +242,13 @@ class PostgresStore:
             raise StoreProblem("the database is closed")
 
 
-class _Transaction:
+class _PostgresTransaction:
     """The statements of one open transaction; one that fails ends it."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
         self._over: str | None = None
+        self._seconds: float | None = None
 
     async def fetch_all(
         self, sql: str, parameters: Parameters = (), *, seconds: float = READ_SECONDS
@@ -261,8 +291,10 @@ class _Transaction:
         self._over = self._over or "the transaction has ended"
 
     async def _timed(self, sql: str, parameters: Parameters, seconds: float) -> list[Row]:
-        wait = f"{int(seconds * 1000)}"
-        await self._link.execute("SELECT set_config('statement_timeout', $1, true)", [wait])
+        if seconds != self._seconds:
+            wait = f"{int(seconds * 1000)}"
+            await self._link.execute("SELECT set_config('statement_timeout', $1, true)", [wait])
+            self._seconds = seconds
         with translated(seconds):
             return await _fetch(self._link, sql, parameters)
 
@@ -279,14 +311,32 @@ class _Transaction:
             raise
 
 
-async def _connect(url: str) -> Link:
+async def _roll_back(transaction: _PostgresTransaction) -> None:
+    # A server that has gone has forgotten it.
+    with suppress(StoreProblem):
+        await transaction.end("ROLLBACK")
+
+
+def _locking(lock: str) -> str:
+    """Return the statement that takes what a transaction must have to itself."""
+    if lock == DATABASE:
+        return f"SELECT pg_advisory_xact_lock({_DATABASE_LOCK})"
+    shared = f"SELECT pg_advisory_xact_lock_shared({_DATABASE_LOCK})"
+    if not lock:
+        return shared
+    key = zlib.crc32(lock.encode("utf-8", "surrogatepass")) - 2**31
+    return f"{shared}, pg_advisory_xact_lock({_NAMED_LOCK}, {key})"
+
+
+async def connect(url: str) -> Link:
+    """Open one connection; transactions are ours to begin and end."""
     with translated():
-        given = psycopg.conninfo.conninfo_to_dict(url)
+        address = psycopg.conninfo.conninfo_to_dict(url)
         return await psycopg.AsyncConnection.connect(
             url,
             autocommit=True,
             # A network that swallows everything would be waited for until the system gives up.
-            **{name: value for name, value in _PATIENCE.items() if name not in given},
+            **{name: value for name, value in _PATIENCE.items() if name not in address},
             application_name="evercontext",
             row_factory=dict_row,
             cursor_factory=psycopg.AsyncRawCursor,
@@ -294,8 +344,8 @@ async def _connect(url: str) -> Link:
 
 
 async def _fetch(link: Link, sql: str, parameters: Parameters) -> list[Row]:
-    found = await link.execute(numbered(sql), outgoing(parameters))
-    return incoming(await found.fetchall()) if found.description else []
+    cursor = await link.execute(numbered(sql), outgoing(parameters))
+    return incoming(await cursor.fetchall()) if cursor.description else []
 
 
 async def _again(job: Callable[[], Awaitable[_Result]], attempts: int = ATTEMPTS) -> _Result:

@@ -1,4 +1,4 @@
-"""The numbered migrations on PostgreSQL: one transaction each, one process at a time."""
+"""Apply the migrations on PostgreSQL, one process at a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def migrate(
 ) -> tuple[int, int]:
     """Bring the schema up to date; return its version before and after."""
     with translated():
-        before = await _version(link)
+        before = await read_version(link)
         _refuse_newer(before, len(migrations))
         wait = f"{int(busy_seconds * 1000)}"
         await link.execute("SELECT set_config('lock_timeout', $1, false)", [wait])
@@ -37,20 +37,21 @@ async def migrate(
     return before, len(migrations)
 
 
-async def _version(link: Link) -> int:
+async def read_version(link: Link) -> int:
+    """Return the newest migration that this database has seen, 0 for an empty one."""
     there = await link.execute("SELECT to_regclass('schema_migrations') IS NOT NULL AS there")
     row = await there.fetchone()
     if not row or not row["there"]:
         return 0
     newest = await link.execute("SELECT max(version) AS version FROM schema_migrations")
-    found = await newest.fetchone()
-    return int((found or {}).get("version") or 0)
+    row = await newest.fetchone()
+    return int((row or {}).get("version") or 0)
 
 
-def _refuse_newer(found: int, known: int) -> None:
-    if found > known:
+def _refuse_newer(version: int, known: int) -> None:
+    if version > known:
         raise StoreTooNew(
-            f"the database has schema {found}, this version knows {known}",
+            f"the database has schema {version}, this version knows {known}",
             fix="Update evercontext, or point EC_DATABASE_URL at another database",
         )
 
@@ -62,7 +63,7 @@ async def _apply(link: Link, migration: Migration) -> None:
             await link.execute("SELECT pg_advisory_xact_lock($1)", [_MIGRATING])
             await link.execute(_LEDGER)
             # Another process may have done it while this one waited.
-            if await _version(link) >= migration.version:
+            if await read_version(link) >= migration.version:
                 return
             for statement in migration.statements:
                 await link.execute(statement)

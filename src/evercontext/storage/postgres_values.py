@@ -1,4 +1,4 @@
-"""What differs between the two databases: placeholders, values and errors."""
+"""Convert placeholders, values and errors between the two databases."""
 
 from __future__ import annotations
 
@@ -81,36 +81,36 @@ def _in(value: Any) -> Any:
 
 def meaning_of(error: psycopg.Error, seconds: float | None = None) -> EverContextError:
     """Return the error of our tree that says what PostgreSQL meant; ``seconds`` was the limit."""
-    told = " ".join(str(error).split())
+    text = " ".join(str(error).split())
     match error:
         case psycopg.errors.QueryCanceled():
             if seconds is not None:
                 return took_too_long(seconds)
-            return StoreTimeout(f"the query was stopped ({told})", fix="Narrow it")
+            return StoreTimeout(f"the query was stopped ({text})", fix="Narrow it")
         case psycopg.errors.DiskFull():
-            return DiskFull(f"no space left for the database ({told})", fix="Free some space")
+            return DiskFull(f"no space left for the database ({text})", fix="Free some space")
         case psycopg.errors.SerializationFailure() | psycopg.errors.DeadlockDetected():
-            return StoreClash(f"another writer came first ({told})", fix="Try again")
+            return StoreClash(f"another writer came first ({text})", fix="Try again")
         case psycopg.errors.LockNotAvailable():
-            return StoreBusy(f"another process holds the database ({told})", fix="Try again")
+            return StoreBusy(f"another process holds the database ({text})", fix="Try again")
         case psycopg.IntegrityError():
-            return StoreConflict(f"the row contradicts another one ({told})")
+            return StoreConflict(f"the row contradicts another one ({text})")
         case psycopg.OperationalError() | psycopg.InterfaceError():
-            return _gone(error, told)
-    return StoreProblem(f"the database refused ({told})")
+            return _gone(error, text)
+    return StoreProblem(f"the database refused ({text})")
 
 
-def _gone(error: psycopg.Error, told: str) -> StoreGone:
+def _gone(error: psycopg.Error, text: str) -> StoreGone:
     """Tell a server that lets nobody in from one that does not answer, in any language."""
     link, answered = error.pgconn, _ANSWERED.search(str(error))
-    for_now = _FOR_NOW.search(told)
+    for_now = _FOR_NOW.search(text)
     # Whoever asks for a password is there: what it then refuses is the password, or what follows.
     password = link and (link.needs_password or (link.used_password and answered))
-    if _LOCKED_OUT.search(told) or (password and not for_now):
-        return StoreGone(f"the database server lets nobody in ({told})", fix=LOCKED_OUT)
+    if _LOCKED_OUT.search(text) or (password and not for_now):
+        return StoreGone(f"the database server lets nobody in ({text})", fix=LOCKED_OUT)
     if answered and not for_now:
-        return StoreGone(f"the database server turns us away ({told})", fix=_UNCLEAR)
-    return StoreGone(f"the database server does not answer ({told})", fix=_FIX)
+        return StoreGone(f"the database server turns us away ({text})", fix=_UNCLEAR)
+    return StoreGone(f"the database server does not answer ({text})", fix=_FIX)
 
 
 @contextmanager
@@ -121,5 +121,5 @@ def translated(seconds: float | None = None) -> Iterator[None]:
     except psycopg.Error as error:
         raise meaning_of(error, seconds) from error
     except (ValueError, OverflowError) as error:
-        said = f"the database cannot hold this value ({error})"
-        raise StoreProblem(said, fix=UNHOLDABLE) from error
+        message = f"the database cannot hold this value ({error})"
+        raise StoreProblem(message, fix=UNHOLDABLE) from error

@@ -1,4 +1,4 @@
-"""Row checksums: damage inside a row's text is invisible to the database's own check."""
+"""Check rows by checksum: the database does not notice damage inside a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQLite: one writer thread, a few readers that the writer never blocks."""
+"""Implement the store on SQLite: one writer thread, several readers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from evercontext.storage.sqlite_connection import (
     wipe_deleted,
 )
 from evercontext.storage.sqlite_recovery import find_damage, put_aside, salvage
-from evercontext.storage.store import READ_SECONDS, OpenReport, Parameters, Queries, Row
+from evercontext.storage.store import DATABASE, READ_SECONDS, OpenReport, Parameters, Queries, Row
 from evercontext.storage.sync_transaction import Work, run_synchronously
 from evercontext.storage.write_lock import WriteLock
 
@@ -118,7 +118,7 @@ class SqliteStore:
         """Run one statement in a transaction of its own."""
 
         def job(link: sqlite3.Connection) -> int:
-            with _whole(link):
+            with _all_or_nothing(link):
                 return _execute(link, sql, parameters)
 
         async with self._write_lock.hold():
@@ -128,7 +128,7 @@ class SqliteStore:
         """Run one statement for each row, all in one transaction."""
 
         def job(link: sqlite3.Connection) -> None:
-            with _whole(link):
+            with _all_or_nothing(link):
                 link.executemany(sql, rows)
 
         async with self._write_lock.hold():
@@ -140,10 +140,10 @@ class SqliteStore:
         return for_sqlite(words)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Queries]:
+    async def transaction(self, lock: str = DATABASE) -> AsyncIterator[Queries]:
         """Open the one write transaction; other writers, in this process and others, wait."""
         async with self._write_lock.hold():
-            transaction = _Transaction(self)
+            transaction = _SqliteTransaction(self)
             try:
                 await self.write(lambda link: link.execute("BEGIN IMMEDIATE"))
                 yield transaction
@@ -157,7 +157,7 @@ class SqliteStore:
         """Run a whole write transaction in one go: it may await nothing but its statements."""
 
         def job(link: sqlite3.Connection) -> _Result:
-            with _whole(link):
+            with _all_or_nothing(link):
                 return run_synchronously(link, work)
 
         async with self._write_lock.hold():
@@ -236,7 +236,7 @@ class SqliteStore:
         return self._writer
 
 
-class _Transaction:
+class _SqliteTransaction:
     """The statements of one open transaction; reads see what it has written.
 
     A statement that fails ends it, as in every other database: nothing more is accepted.
@@ -305,7 +305,7 @@ def _execute(link: sqlite3.Connection, sql: str, parameters: Parameters) -> int:
 
 
 @contextmanager
-def _whole(link: sqlite3.Connection) -> Iterator[None]:
+def _all_or_nothing(link: sqlite3.Connection) -> Iterator[None]:
     """Commit what is done inside, or nothing of it."""
     link.execute("BEGIN IMMEDIATE")
     try:

@@ -1,4 +1,4 @@
-"""SQLite connections: how they are set up, and what their errors mean."""
+"""Open SQLite connections, and translate their errors."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def translated() -> Iterator[None]:
         raise meaning_of(error) from error
     except (ValueError, OverflowError) as error:
         # A NUL in the SQL, a lone surrogate or an integer over 64 bits in a value.
-        said = f"the database cannot hold this value ({error})"
-        raise StoreProblem(said, fix=UNHOLDABLE) from error
+        message = f"the database cannot hold this value ({error})"
+        raise StoreProblem(message, fix=UNHOLDABLE) from error
     except OSError as error:
         raise _problem_of(error) from error
 
@@ -141,11 +141,11 @@ def create_private(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     flags = os.O_RDWR | os.O_CLOEXEC
     try:
-        made = os.open(path, flags | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     except FileExistsError:
         # A dangling link is not followed to create something elsewhere: this fails then.
-        made = os.open(path, flags)
-    os.close(made)
+        descriptor = os.open(path, flags)
+    os.close(descriptor)
 
 
 def copy_database(source: sqlite3.Connection, target: Path) -> None:

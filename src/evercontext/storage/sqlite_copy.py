@@ -18,14 +18,14 @@ _LOG, _SHARED = "-wal", "-shm"
 
 def stamp_of(database: Path) -> str:
     """What is another text after every commit to a database; empty where there is none."""
-    told = []
+    stamps = []
     for file in (database, _beside(database, _LOG)):
         try:
             seen = os.lstat(file)
         except OSError:
             continue
-        told.append(f"{seen.st_ino} {seen.st_size} {seen.st_mtime_ns}")
-    return ", ".join(told)
+        stamps.append(f"{seen.st_ino} {seen.st_size} {seen.st_mtime_ns}")
+    return ", ".join(stamps)
 
 
 def replicate(source: Path, target: Path) -> None:

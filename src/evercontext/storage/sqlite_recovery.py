@@ -1,4 +1,4 @@
-"""Damaged databases: found at open, put aside, and what is readable in them saved."""
+"""Put a damaged database aside at opening, and save its readable rows."""
 
 from __future__ import annotations
 
@@ -80,13 +80,11 @@ def salvage(damaged: Path, fresh: sqlite3.Connection) -> int:
 
 
 def _tables(connection: sqlite3.Connection) -> list[str]:
-    found = connection.execute(
-        "SELECT name, sql FROM sqlite_master WHERE type = 'table'"
-    ).fetchall()
+    rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
     # A search index is filled again from the rows that are copied.
-    indexes = [row["name"] for row in found if (row["sql"] or "").startswith("CREATE VIRTUAL")]
+    indexes = [row["name"] for row in rows if (row["sql"] or "").startswith("CREATE VIRTUAL")]
     skipped = ("sqlite_", "schema_migrations", *indexes)
-    return [row["name"] for row in found if not row["name"].startswith(skipped)]
+    return [row["name"] for row in rows if not row["name"].startswith(skipped)]
 
 
 def _readable(source: sqlite3.Connection, table: str) -> Iterator[dict[str, Any]]:

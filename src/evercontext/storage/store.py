@@ -1,4 +1,4 @@
-"""What a database is to every other room.
+"""Define the store: the interface of every database.
 
 SQL is written once for all databases: ``?`` placeholders, ``INSERT … ON CONFLICT``, ``RETURNING``,
 no vendor functions. Values are parameters, always; SQL is never built from input.
@@ -19,6 +19,8 @@ Parameters = Sequence[Any]
 
 LOCKED_OUT = "Correct the user, the password or the database in EC_DATABASE_URL"
 """What helps with a server that runs and lets nobody in by that address."""
+DATABASE = "*"
+"""The lock of a transaction that no other one may run beside."""
 READ_SECONDS = 30.0
 """No read runs longer than this unless its caller says so."""
 
@@ -70,7 +72,7 @@ class Queries(Protocol):
         ...
 
 
-Heard = Callable[[bool], Awaitable[object]]
+Listener = Callable[[bool], Awaitable[object]]
 """Told ``True`` when the server is back, ``False`` when it has gone."""
 
 
@@ -83,7 +85,7 @@ class MayBeOffline(Protocol):
         """Why it cannot be asked now, if so."""
         ...
 
-    def on_change(self, heard: Heard) -> None:
+    def on_change(self, listener: Listener) -> None:
         """Tell of the server's going and coming back from now on."""
         ...
 
@@ -104,8 +106,14 @@ class Store(Queries, Protocol):
         """Return the condition that a message ``m`` holds every word, and its values."""
         ...
 
-    def transaction(self) -> AbstractAsyncContextManager[Queries]:
-        """Open a write transaction: committed at the end, rolled back on any exception."""
+    def transaction(self, lock: str = DATABASE) -> AbstractAsyncContextManager[Queries]:
+        """Open a write transaction: committed at the end, rolled back on any exception.
+
+        ``lock`` is what it must have to itself. By default that is the database: what it has read
+        is still so when it writes. Other transactions of the same ``lock`` take turns; those of
+        another do not wait, and with an empty one only single rows are waited for. A file has one
+        writer at a time in any case.
+        """
         ...
 
     async def wipe_deleted(self) -> None:

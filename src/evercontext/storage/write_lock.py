@@ -1,4 +1,4 @@
-"""Lock the writer: one task of the process writes at a time, whatever the database."""
+"""Lock writers: so many tasks of the process write at a time, whatever the database."""
 
 from __future__ import annotations
 
@@ -10,37 +10,44 @@ from evercontext.errors import StoreBusy, StoreProblem
 
 
 class WriteLock:
-    """Lock that refuses a task that already holds it, instead of a deadlock."""
+    """Lock for ``writers`` tasks; a task that already holds it is refused, not left to wait."""
 
-    def __init__(self, busy_seconds: float) -> None:
-        self._busy_seconds = busy_seconds
-        self._lock = asyncio.Lock()
-        self._holder: asyncio.Task[object] | None = None
+    def __init__(self, busy_seconds: float, writers: int = 1) -> None:
+        self._busy_seconds, self._writers = busy_seconds, writers
+        self._free = asyncio.Semaphore(writers)
+        self._holders: set[asyncio.Task[object]] = set()
 
     @asynccontextmanager
     async def hold(self) -> AsyncIterator[None]:
-        """Wait for the writer; refuse a task that already has it, for it would wait for ever."""
+        """Wait for a place; refuse a task that already has one, for it would wait for ever."""
         self.refuse_holder()
         try:
             async with asyncio.timeout(self._busy_seconds):
-                await self._lock.acquire()
+                await self._free.acquire()
         except TimeoutError:
             raise StoreBusy("a transaction of this process holds the database") from None
-        self._holder = asyncio.current_task()
+        holder = asyncio.current_task()
+        assert holder is not None
+        self._holders.add(holder)
         try:
             yield
         finally:
-            self._holder = None
-            self._lock.release()
+            self._holders.discard(holder)
+            self._free.release()
 
     @asynccontextmanager
     async def hold_to_close(self) -> AsyncIterator[None]:
-        """Wait as long as it takes: closing gives up on nobody."""
+        """Wait for every writer as long as it takes: closing gives up on nobody."""
         self.refuse_holder()
-        async with self._lock:
+        for _ in range(self._writers):
+            await self._free.acquire()
+        try:
             yield
+        finally:
+            for _ in range(self._writers):
+                self._free.release()
 
     def refuse_holder(self) -> None:
-        """Raise in the task that is writing: it has a transaction to use."""
-        if self._holder is not None and self._holder is asyncio.current_task():
+        """Raise in a task that is writing: it has a transaction to use."""
+        if asyncio.current_task() in self._holders:
             raise StoreProblem("a transaction is open in this task: use it, not the store")

@@ -1,4 +1,4 @@
-"""What waits on this machine while the database server is away: one small file, durable, private.
+"""Keep what waits for the database server in one durable, private file.
 
 Entries have numbers that are never used twice. The server keeps the number it has taken last, in
 the transaction that takes it; what a crash leaves here is then known there, and not taken again.
@@ -70,10 +70,10 @@ class Outbox:
         if not self._path.exists():
             return None
         with self.held() as held:
-            found = held.execute("SELECT value FROM copies WHERE key = ?", (key,)).fetchone()
-            return str(found["value"]) if found else None
+            row = held.execute("SELECT value FROM copies WHERE key = ?", (key,)).fetchone()
+            return str(row["value"]) if row else None
 
-    def mend(self) -> str | None:
+    def repair(self) -> str | None:
         """Put a damaged file aside and save what is whole in it; return what to tell the user."""
         if not self._path.exists() or not (damage := find_damage(self._path)):
             return None
@@ -154,5 +154,5 @@ def _prepare(link: sqlite3.Connection) -> None:
 
 def name_of(held: sqlite3.Connection) -> str:
     """The name under which the server knows this file; another file has another one."""
-    found: dict[str, Any] = held.execute("SELECT name FROM box").fetchone()
-    return str(found["name"])
+    row: dict[str, Any] = held.execute("SELECT name FROM box").fetchone()
+    return str(row["name"])

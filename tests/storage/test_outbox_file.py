@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evercontext.errors import StoreProblem
-from evercontext.storage.outbox import Outbox, name_of
+from evercontext.storage.outbox_file import Outbox, name_of
 
 PUT = "INSERT INTO waiting (id, project, user_id, body, sent) VALUES (?, '', '', 'secret words', 0)"
 

@@ -1,0 +1,1 @@
+-- A file has one writer at a time: the newest number plus one stays right here.
