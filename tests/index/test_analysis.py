@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from evercontext.index.analysis import FIELDS, analyse, pack, unpack
 from evercontext.retrieval.static_vectors import load_static_vectors
 from evercontext.retrieval.term_keys import term_key
-from evercontext.retrieval.tokens import count_terms, fold, whole
+from evercontext.retrieval.terms import count_terms, fold, identifier_term
 from tests.index.world import SHOP
 
 
@@ -36,7 +36,7 @@ def test_fields_hold_the_names_and_the_header() -> None:
     text = SHOP["shop/payment.py"]
     chunks = len(analyse(text, "python").spans)
     fields = {name: _row(text, chunks + i) for i, name in enumerate(FIELDS)}
-    assert term_key(whole("PaymentGateway")) in fields["types"]
+    assert term_key(identifier_term("PaymentGateway")) in fields["types"]
     assert {term_key("charg"), term_key("refund")} <= set(fields["functions"])
     assert term_key("card") in fields["header"]
 

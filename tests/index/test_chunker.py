@@ -79,13 +79,19 @@ def test_a_chunk_names_all_that_it_defines_and_methods_with_their_class() -> Non
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("a.h", "MACRO_BEGIN\nMACRO_EXPORT template <typename T> class Buffer : public Base<T> {\n"
-                " public:\n  Buffer() {}\n};\nclass Later;\n"),
-        ("a.hpp", "NS_BEGIN\nTPL_DECLARATION\nclass Buffer // NOLINT\n    : public Base\n{\n"
-                  "  friend class Later;\n  Buffer() {}\n};\n"),
+        (
+            "a.h",
+            "MACRO_BEGIN\nMACRO_EXPORT template <typename T> class Buffer : public Base<T> {\n"
+            " public:\n  Buffer() {}\n};\nclass Later;\n",
+        ),
+        (
+            "a.hpp",
+            "NS_BEGIN\nTPL_DECLARATION\nclass Buffer // NOLINT\n    : public Base\n{\n"
+            "  friend class Later;\n  Buffer() {}\n};\n",
+        ),
         ("a.cs", "#if X\npublic\n#endif\nref partial struct Buffer\n{\n  Buffer(Later l) { }\n}\n"),
     ],
-)  # fmt: skip
+)
 def test_a_type_behind_a_macro_is_a_type(name: str, text: str) -> None:
     """25.2: its constructor was shown, as the parser knew no type of that name."""
     found = find_definitions(text, language_of(name) or "")

@@ -11,10 +11,10 @@ import pytest
 
 from evercontext.index import git_hook
 from evercontext.index.chunk_table import committed, name_of_commit
+from evercontext.index.code_search import CodeIndex
 from evercontext.index.commit_index import CommitIndexer
 from evercontext.index.location import FOLDER, prepare_folder
 from evercontext.index.queue_worker import drain
-from evercontext.index.search import CodeIndex
 from evercontext.testing import git, tiny_repository
 from tests.index.world import SHOP, fingerprint_of_rebuild, opened, write
 
@@ -166,7 +166,7 @@ _KILLED = """
 import asyncio, sys
 from pathlib import Path
 from evercontext.index import commit_index
-from evercontext.index.search import CodeIndex
+from evercontext.index.code_search import CodeIndex
 commit_index.BATCH = 4
 async def main():
     index = await CodeIndex.open(Path(sys.argv[1]), use_vectors=False)

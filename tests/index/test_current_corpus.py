@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evercontext.index import snapshot
-from evercontext.index.snapshot import FILE
+from evercontext.index import corpus_snapshot
+from evercontext.index.corpus_snapshot import FILE
 from tests.index.world import opened, write
 
 FILES = {f"m{i}.py": f"def work_{i}(thing):\n    return thing + {i}\n" for i in range(120)}
@@ -65,4 +65,4 @@ async def test_a_snapshot_of_a_deleted_index_is_not_believed(tmp_path: Path) -> 
 async def test_a_small_tree_has_no_snapshot(tmp_path: Path) -> None:
     tree, folder = write(tmp_path / "tree", {"a.py": "def apple(): pass\n"}), tmp_path / "index"
     assert await _first(tree, folder, "apple") == "a.py"
-    assert not (folder / snapshot.FILE).exists()
+    assert not (folder / corpus_snapshot.FILE).exists()

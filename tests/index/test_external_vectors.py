@@ -11,7 +11,7 @@ import pytest
 
 from evercontext.domain.model import Embedded
 from evercontext.errors import ModelUnavailable
-from evercontext.index.search import CodeIndex
+from evercontext.index.code_search import CodeIndex
 from evercontext.testing import git, tiny_repository
 from tests.index.world import SHOP, write
 
@@ -65,7 +65,7 @@ async def test_an_embedder_ranks_and_its_cost_is_told(tmp_path: Path) -> None:
     async with opened_with(tmp_path, embedder) as index:
         report = await index.update()
         assert report.by == "meanings:3"
-        assert report.asked == len(embedder.texts) > len(SHOP)
+        assert report.requested == len(embedder.texts) > len(SHOP)
         assert report.tokens == sum(map(len, embedder.texts))
         assert report.cost == pytest.approx(report.tokens / 1000)
         answer = await index.search("money given to the bank")
@@ -73,7 +73,7 @@ async def test_an_embedder_ranks_and_its_cost_is_told(tmp_path: Path) -> None:
         assert "meaning" in answer.hits[0].reasons
         assert answer.note is None
         assert embedder.questions == ["money given to the bank"]
-        assert (await index.update()).asked == 0
+        assert (await index.update()).requested == 0
     assert embedder.closed
 
 
@@ -86,13 +86,13 @@ async def test_only_unseen_chunks_are_paid_for(tmp_path: Path) -> None:
         embedder.texts.clear()
         git(tree, "mv", "shop", "store")
         moved = await index.update()
-        assert (moved.renamed, moved.asked, embedder.texts) == (2, 0, [])
+        assert (moved.renamed, moved.requested, embedder.texts) == (2, 0, [])
         file = tree / "store/payment.py"
         file.write_text(
             file.read_text("utf-8") + "\n\ndef tip(amount):\n    return amount\n", "utf-8"
         )
         changed = await index.update()
-        assert changed.asked < 4
+        assert changed.requested < 4
         assert not any("class PaymentGateway" in text for text in embedder.texts)
 
 
@@ -107,7 +107,7 @@ async def test_another_embedder_embeds_anew_and_costs_no_analysis(tmp_path: Path
         assert "meanings:longer" in before.note
         assert before.hits[0].path == "shop/payment.py"
         second = await index.update()
-        assert (second.touched, second.asked) == (0, first.asked)
+        assert (second.touched, second.requested) == (0, first.requested)
         after = await index.search("money for the bank")
         assert (after.note, after.hits[0].path) == (None, "shop/payment.py")
 
@@ -160,7 +160,7 @@ async def test_a_stopped_embedding_goes_on_where_it_was(tmp_path: Path) -> None:
     fresh = Meanings()
     async with opened_with(tmp_path, fresh) as again:
         report = await again.update()
-    assert report.asked == 400 - len(tired.texts)
+    assert report.requested == 400 - len(tired.texts)
     assert not set(fresh.texts) & set(tired.texts)
 
 

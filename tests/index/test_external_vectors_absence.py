@@ -19,9 +19,9 @@ async def test_two_processes_do_not_pay_for_the_same_chunks(tmp_path: Path) -> N
     async with opened_with(tmp_path, embedder) as index:
         async with IndexLease(tmp_path / FOLDER, EMBEDDING).hold():
             report = await index.update()
-            assert (report.added, report.asked) == (len(SHOP), 0)
+            assert (report.added, report.requested) == (len(SHOP), 0)
             assert report.trouble == "another process is embedding this tree"
-        assert (await index.update()).asked > 0
+        assert (await index.update()).requested > 0
 
 
 async def test_searches_go_on_while_chunks_are_embedded(tmp_path: Path) -> None:

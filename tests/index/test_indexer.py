@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evercontext.errors import StoreBusy
-from evercontext.index.search import CodeIndex
+from evercontext.index.code_search import CodeIndex
 from evercontext.testing import git, tiny_repository
 from tests.index.world import SHOP, fingerprint_of_rebuild, opened, write
 
@@ -109,7 +109,7 @@ _KILLED = """
 import asyncio, sys
 from pathlib import Path
 from evercontext.index import indexer
-from evercontext.index.search import CodeIndex
+from evercontext.index.code_search import CodeIndex
 indexer.BATCH = 4
 async def main():
     index = await CodeIndex.open(Path(sys.argv[1]), use_vectors=False)

@@ -14,10 +14,10 @@ from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.errors import ConfigError, PathRefused
 from evercontext.events.log import EventLog
 from evercontext.files.policy import agent_policy
+from evercontext.index.code_search import CodeIndex
 from evercontext.index.location import FOLDER
 from evercontext.index.opener import IndexOpener
-from evercontext.index.remote import RemoteIndex
-from evercontext.index.search import CodeIndex
+from evercontext.index.remote_search import RemoteIndex
 from evercontext.index.tools import index_tools
 from evercontext.tools.toolbox import Toolbox
 from tests.index.world import SHOP, write

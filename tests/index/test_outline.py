@@ -95,23 +95,48 @@ CREATE VIEW last AS SELECT 1
 """
 
 FOUND = {
-    "kotlin": (KOTLIN, [
-        ("Shop", "type", 3, 34), ("LIMIT", "other", 9, 9), ("size", "other", 12, 13),
-        ("total", "function", 17, 19), ("shout", "function", 22, 27), ("text", "other", 23, 23),
-        ("count", "other", 25, 25), ("uuid", "function", 29, 29), ("last", "function", 31, 33),
-        ("run", "function", 32, 32), ("Taker", "type", 36, 36), ("take", "function", 36, 36),
-        ("Price", "type", 37, 38), ("Nobody", "type", 39, 39),
-        ("`in quotes`", "function", 40, 42),
-    ]),
-    "proto": (PROTO, [
-        ("Order", "type", 2, 6), ("Line", "type", 3, 3), ("Shop", "type", 7, 13),
-        ("Buy", "function", 8, 8), ("Sell", "function", 9, 12),
-    ]),
-    "sql": (SQL, [
-        ("orders", "type", 1, 3), ('"Odd Name"', "type", 7, 7), ("open_orders", "type", 9, 10),
-        ("total", "function", 11, 15), ("plain", "function", 16, 20), ("last", "type", 21, 21),
-    ]),
-}  # fmt: skip
+    "kotlin": (
+        KOTLIN,
+        [
+            ("Shop", "type", 3, 34),
+            ("LIMIT", "other", 9, 9),
+            ("size", "other", 12, 13),
+            ("total", "function", 17, 19),
+            ("shout", "function", 22, 27),
+            ("text", "other", 23, 23),
+            ("count", "other", 25, 25),
+            ("uuid", "function", 29, 29),
+            ("last", "function", 31, 33),
+            ("run", "function", 32, 32),
+            ("Taker", "type", 36, 36),
+            ("take", "function", 36, 36),
+            ("Price", "type", 37, 38),
+            ("Nobody", "type", 39, 39),
+            ("`in quotes`", "function", 40, 42),
+        ],
+    ),
+    "proto": (
+        PROTO,
+        [
+            ("Order", "type", 2, 6),
+            ("Line", "type", 3, 3),
+            ("Shop", "type", 7, 13),
+            ("Buy", "function", 8, 8),
+            ("Sell", "function", 9, 12),
+        ],
+    ),
+    "sql": (
+        SQL,
+        [
+            ("orders", "type", 1, 3),
+            ('"Odd Name"', "type", 7, 7),
+            ("open_orders", "type", 9, 10),
+            ("total", "function", 11, 15),
+            ("plain", "function", 16, 20),
+            ("last", "type", 21, 21),
+        ],
+    ),
+}
 
 
 @pytest.mark.contract("E36")
@@ -133,11 +158,46 @@ def test_other_languages_are_left_to_their_grammars() -> None:
 
 
 PIECES = [
-    "val a", " = ", "\n", "fun <", "fun (", "class A", "(", ")", "{", "}", "[", "]", "<", ">", '"',
-    '"""', "${", "'", "/*", "*/", "//", "`", "@A(", "get() ", "private ", "companion object ",
-    "message A {", "rpc A(", ";", "CREATE TABLE ", "CREATE FUNCTION a", " BEGIN ", " END ", "$$",
-    "COPY a FROM stdin;", "\\.", "\\", "\ud800", "日本",
-]  # fmt: skip
+    "val a",
+    " = ",
+    "\n",
+    "fun <",
+    "fun (",
+    "class A",
+    "(",
+    ")",
+    "{",
+    "}",
+    "[",
+    "]",
+    "<",
+    ">",
+    '"',
+    '"""',
+    "${",
+    "'",
+    "/*",
+    "*/",
+    "//",
+    "`",
+    "@A(",
+    "get() ",
+    "private ",
+    "companion object ",
+    "message A {",
+    "rpc A(",
+    ";",
+    "CREATE TABLE ",
+    "CREATE FUNCTION a",
+    " BEGIN ",
+    " END ",
+    "$$",
+    "COPY a FROM stdin;",
+    "\\.",
+    "\\",
+    "\ud800",
+    "日本",
+]
 
 
 @given(st.lists(st.sampled_from(PIECES)).map("".join), st.sampled_from(sorted(FOUND)))

@@ -2,17 +2,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evercontext.files.paths import Root
+from evercontext.files.contained_paths import Root
 from evercontext.files.policy import agent_policy
 from evercontext.index.partial_search import MOST_BYTES, unindexed_hits
 from evercontext.index.source_reader import Reader
-from evercontext.index.walker import Found, Walker
+from evercontext.index.walker import WalkedFile, Walker
 from tests.index.world import write
 
 KEY = "sk-" + "c4n4ry7x" * 4
 
 
-async def _found(tree: Path) -> tuple[Reader, list[Found]]:
+async def _found(tree: Path) -> tuple[Reader, list[WalkedFile]]:
     root = Root.open(tree)
     return Reader(root, agent_policy()), await Walker(tree, agent_policy()).walk()
 
@@ -31,7 +31,7 @@ async def test_lines_around_the_best_one_are_shown_without_secrets(tmp_path: Pat
 async def test_what_is_too_much_to_read_is_found_by_its_name_alone(tmp_path: Path) -> None:
     tree = write(tmp_path, {"refund.py": "x = 1\n"})
     reader, _ = await _found(tree)
-    (hit,) = unindexed_hits(reader, [Found("refund.py", MOST_BYTES + 1, 0, 0)], "refund", 5)
+    (hit,) = unindexed_hits(reader, [WalkedFile("refund.py", MOST_BYTES + 1, 0, 0)], "refund", 5)
     assert (hit.path, hit.reasons, hit.text) == ("refund.py", ("file name",), "")
 
 

@@ -17,7 +17,7 @@ _TRACE = "Traceback (most recent call last):"
         ("The cart is empty. " + "It was full before. " * 30, "The cart is empty."),
         (f"{_TRACE}\n  File \"a.py\", line 1\nKeyError: 'total'\n", "KeyError: 'total'"),
     ],
-)  # fmt: skip
+)
 def test_the_first_line_or_sentence_is_meant(text: str, head: str) -> None:
     assert split(text)[0] == head
 

@@ -5,12 +5,12 @@ import pytest
 
 from evercontext.index.analysis import analyse
 from evercontext.index.corpus import Corpus
-from evercontext.index.features import NAMES, Scorer, by_owner
 from evercontext.index.filename_features import FilenameMatcher, joined, overlap
 from evercontext.index.languages import language_of
-from evercontext.index.paths import facts_of, words_of
+from evercontext.index.path_features import facts_of, words_of
 from evercontext.index.question import understand
 from evercontext.index.ranking import rank, weights
+from evercontext.index.ranking_features import NAMES, Scorer, by_owner
 from tests.index.world import SHOP
 
 
@@ -77,8 +77,10 @@ def test_candidates_are_narrowed_with_their_chunks() -> None:
 def test_tests_are_demoted_unless_asked_for() -> None:
     files = {"a.py": "def parse(): pass\n", "tests/test_a.py": "def parse(): pass\n" * 3}
     corpus = _corpus(files)
-    best = [corpus.path(rank(corpus, understand(q), None, 2)[0].slot) for q in
-            ("parse the input", "parse tests")]  # fmt: skip
+    best = [
+        corpus.path(rank(corpus, understand(q), None, 2)[0].slot)
+        for q in ("parse the input", "parse tests")
+    ]
     assert best == ["a.py", "tests/test_a.py"]
 
 
@@ -230,8 +232,12 @@ def test_no_path_hides_a_file_for_good() -> None:
     given = dict(zip(NAMES, weights().tolist(), strict=True))
     lowest = {"test": -5.0, "example": -2.0, "compat": -1.0, "generated": -2.5, "underscore": -1.0}
     assert {name: given[name] for name, least in lowest.items() if given[name] < least} == {}
-    corpus = _corpus({"_guard.py": "class SessionGuard:\n    def check(self): ...\n",
-                      "guard_notes.md": "the session guard\n"})  # fmt: skip
+    corpus = _corpus(
+        {
+            "_guard.py": "class SessionGuard:\n    def check(self): ...\n",
+            "guard_notes.md": "the session guard\n",
+        }
+    )
     assert corpus.path(rank(corpus, understand("session guard"), None, 2)[0].slot) == "_guard.py"
 
 

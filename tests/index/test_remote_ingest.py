@@ -9,8 +9,8 @@ from evercontext.errors import GatewayUnreachable
 from evercontext.files.policy import agent_policy
 from evercontext.index.git_hook import SPOOL, TAKEN
 from evercontext.index.location import prepare_folder
-from evercontext.index.remote import RemoteIndex
 from evercontext.index.remote_ingest import SENT, announce
+from evercontext.index.remote_search import RemoteIndex
 from evercontext.index.walker import Walker
 from evercontext.testing import git, tiny_repository
 from tests.index.world import write

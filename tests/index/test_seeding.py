@@ -4,10 +4,10 @@ from pathlib import Path
 
 from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.files.policy import agent_policy
+from evercontext.index.code_search import CodeIndex
 from evercontext.index.indexer import CHEAP
 from evercontext.index.location import FOLDER
 from evercontext.index.opener import IndexOpener
-from evercontext.index.search import CodeIndex
 from evercontext.testing import git
 from tests.index.world import SHOP, write
 from tests.journeys.story import digest

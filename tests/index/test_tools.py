@@ -8,7 +8,7 @@ import pytest
 
 from evercontext.domain.tool import Caller, Door, Mode, ToolResult
 from evercontext.events.log import EventLog
-from evercontext.index.search import CodeIndex
+from evercontext.index.code_search import CodeIndex
 from evercontext.index.tools import index_tools
 from evercontext.tools.toolbox import Toolbox
 from tests.index.world import SHOP, opened, write

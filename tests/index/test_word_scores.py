@@ -9,7 +9,7 @@ from evercontext.index.analysis import analyse
 from evercontext.index.corpus import Corpus
 from evercontext.index.question import understand
 from evercontext.index.word_scores import QuestionScores
-from evercontext.retrieval.tokens import stem
+from evercontext.retrieval.terms import stem
 
 FILES = {
     "cart.py": "def total(cart):\n    return cart.price\n",
@@ -71,6 +71,6 @@ def test_a_replaced_file_is_counted_as_it_is_now() -> None:
 def test_what_a_name_may_share_with_the_question() -> None:
     corpus = _corpus()
     words = QuestionScores(corpus, understand("cart price zebra"))
-    assert set(words.asked) == {corpus.term(stem("cart")), corpus.term(stem("price"))}
-    assert 0 < sum(words.asked.values()) < 1
+    assert set(words.term_weights) == {corpus.term(stem("cart")), corpus.term(stem("price"))}
+    assert 0 < sum(words.term_weights.values()) < 1
     assert words.word_weights["zebra"] > words.word_weights["cart"]

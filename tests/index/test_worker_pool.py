@@ -43,8 +43,13 @@ async def test_a_crew_finds_what_this_process_finds() -> None:
 
 @pytest.mark.case(131)
 async def test_a_text_that_ends_its_worker_is_left_out_and_the_others_go_on() -> None:
-    jobs = [*JOBS[:9], Job("bad", "python", "segfault = 1\n"), *JOBS[9:20],
-            Job("slow", "python", "forever = 1\n"), *JOBS[20:]]  # fmt: skip
+    jobs = [
+        *JOBS[:9],
+        Job("bad", "python", "segfault = 1\n"),
+        *JOBS[9:20],
+        Job("slow", "python", "forever = 1\n"),
+        *JOBS[20:],
+    ]
     async with WorkerPool(
         None, processes=2, seconds=1.0, command=(sys.executable, "-c", _FRAGILE)
     ) as pool:

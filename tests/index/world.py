@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from evercontext.index.search import CodeIndex
+from evercontext.index.code_search import CodeIndex
 
 SHOP = {
     "shop/cart.py": '''"""The cart: what a customer wants to buy."""

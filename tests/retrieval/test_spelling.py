@@ -6,7 +6,7 @@ import pytest
 
 from evercontext.retrieval.spelling import one_away, repair
 from evercontext.retrieval.static_vectors import load_static_vectors
-from evercontext.retrieval.tokens import stem
+from evercontext.retrieval.terms import stem
 
 HELD = {stem(word): often for word, often in {"gateway": 3, "payment": 9, "rewrite": 2}.items()}
 

@@ -1,4 +1,4 @@
-"""What the index keeps of a file's content: spans, definitions and counted terms, never its text.
+"""Define what the index stores of a file: spans, definitions and counted terms, no text.
 
 An analysis depends on the content and the language alone, not on the path: a file that is moved
 keeps it. Terms and names are kept as 64-bit keys; chunks and fields refer to terms by position.
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evercontext.index.chunker import Definition, Named, Span, cut, find_definitions, short_name
-from evercontext.index.tokenize import (
+from evercontext.index.source_terms import (
     Counts,
     Lexicon,
     ScannedWords,
@@ -29,7 +29,7 @@ from evercontext.index.tokenize import (
 from evercontext.retrieval.postings import Ints
 from evercontext.retrieval.static_vectors import StaticVectors
 from evercontext.retrieval.term_keys import Keys
-from evercontext.retrieval.tokens import fold
+from evercontext.retrieval.terms import fold
 from evercontext.retrieval.vectors import ByteVector
 
 FIELDS = ("types", "functions", "others", "header")

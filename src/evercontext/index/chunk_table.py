@@ -1,4 +1,4 @@
-"""The durable rows of the index: one per file, one per content, one per path of the last commit.
+"""Store the rows of the index: one per file, per content, and per committed path.
 
 Everything in memory is a cache of these rows. A batch of changes is one transaction, and each
 transaction has a generation number, so that a reader elsewhere fetches only what changed.
@@ -327,7 +327,7 @@ class CommitRows:
     """How one commit differs from the one before."""
 
     name: str
-    whole: bool
+    complete: bool
     """True if the rows are the whole commit, and no earlier row stays."""
     staged: list[CommittedRow] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
@@ -348,7 +348,7 @@ async def committed(t: Queries) -> dict[str, CommittedRow]:
 async def write_commit(t: Queries, rows: CommitRows) -> list[str]:
     """Put a commit in place of the one before; return the contents that may be unused now."""
     changed = [*rows.gone, *(row.path for row in rows.staged)]
-    if rows.whole:
+    if rows.complete:
         before = await t.fetch_all("SELECT content FROM committed WHERE content IS NOT NULL")
         await t.execute("DELETE FROM committed")
     else:

@@ -103,12 +103,12 @@ def _main_of(names: Sequence[Named]) -> Named | None:
     return next((named for named in names if named.kind != "other"), names[0] if names else None)
 
 
-def shown_symbol(names: Sequence[Named], asked: Collection[str] = ()) -> str | None:
+def shown_symbol(names: Sequence[Named], requested: Collection[str] = ()) -> str | None:
     """Return the names by which a chunk is shown: those asked for, else all that it defines.
 
     What lies inside another definition of the chunk is not named beside it.
     """
-    asked_names = [named.name for named in names if named.begins and named.short_name in asked]
+    asked_names = [named.name for named in names if named.begins and named.short_name in requested]
     if not asked_names:
         all_names = {named.name for named in names}
         outer = [n for n in names if n.name.rpartition(".")[0] not in all_names] or list(names)

@@ -24,10 +24,10 @@ from evercontext.index.chunk_table import (
 )
 from evercontext.index.commits import Commits, Staged, blob_name
 from evercontext.index.corpus import Corpus
-from evercontext.index.indexer import BATCH, Indexer, Report, row_of
-from evercontext.index.renames import tell_renames
+from evercontext.index.indexer import BATCH, Indexer, IndexReport, row_of
+from evercontext.index.rename_report import tell_renames
 from evercontext.index.source_reader import Reader, Source, Unfit
-from evercontext.index.walker import Found
+from evercontext.index.walker import WalkedFile
 from evercontext.retrieval.vectors import VectorSpace
 
 Sources = dict[str, Source | str]
@@ -39,7 +39,7 @@ class _Pass:
 
     rows: CommitRows
     batch: Batch = field(default_factory=Batch)
-    report: Report = field(default_factory=Report)
+    report: IndexReport = field(default_factory=IndexReport)
     renamed: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -50,7 +50,7 @@ class CommitIndexer:
         self._indexer = indexer
         self._commits = Commits(indexer.walker.root)
 
-    async def run(self) -> Report:
+    async def run(self) -> IndexReport:
         """Take in what was committed since the last pass; the first one takes the whole commit."""
         started = time.monotonic()
         indexer = self._indexer
@@ -58,7 +58,7 @@ class CommitIndexer:
             head = await self._commits.head()
             known = await name_of_commit(indexer.table.store)
             if head is None or head == known:
-                return Report()
+                return IndexReport()
             staged, is_complete = await self._staged(known, head)
             done = _Pass(CommitRows(head, is_complete))
             for start in range(0, len(staged), BATCH):
@@ -138,7 +138,7 @@ class CommitIndexer:
 
     async def _note_tree(
         self,
-        files: dict[str, Found],
+        files: dict[str, WalkedFile],
         part: Sequence[Staged],
         now: Sources,
         fresh: set[str],

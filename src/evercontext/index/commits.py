@@ -1,4 +1,4 @@
-"""What git has committed below one root: which paths, and the bytes that were staged for them.
+"""Read what git has committed below one root: paths and their bytes.
 
 A commit's tree is what was staged, byte for byte, however it was staged (``add -p``, ``commit
 --only``, ``commit -a`` and a hook that restages included). Reading it after the commit leaves
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evercontext.index.git import ask_git, in_git
+from evercontext.index.git_queries import ask_git, in_git
 
 _DIFFERENCE = ("diff-tree", "-r", "-z", "--no-renames", "--relative")
 _FILE_MODES = (b"100644", b"100755")
@@ -118,9 +118,9 @@ class Commits:
         done = await ask_git(self._root, "cat-file", "--batch-check", stdin=names, most=most)
         contents: dict[str, bytes] = {}
         for part in _parts(_sizes(done.stdout if done else b""), largest):
-            asked = "\n".join(name for name, _ in part).encode() + b"\n"
+            object_names = "\n".join(name for name, _ in part).encode() + b"\n"
             most = sum(size + _LINE for _, size in part)
-            answer = await ask_git(self._root, "cat-file", "--batch", stdin=asked, most=most)
+            answer = await ask_git(self._root, "cat-file", "--batch", stdin=object_names, most=most)
             contents.update(_contents(answer.stdout if answer else b""))
         return contents
 

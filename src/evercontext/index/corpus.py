@@ -1,4 +1,4 @@
-"""The index in memory: flat arrays over files, chunks and names, rebuilt from the table any time.
+"""Hold the index in memory: flat arrays over files, chunks and names.
 
 Every update costs what the changed file costs, whatever the size of the tree: new rows are
 appended, old ones marked dead, and frequencies corrected by the terms of that one file. All of it
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evercontext.index.analysis import Analysis, read_names
 from evercontext.index.chunker import Named
 from evercontext.index.corpus_rows import PRIORS, SLOTS, CorpusRows, collect
-from evercontext.index.paths import PathWords, words_of
+from evercontext.index.path_features import PathWords, words_of
 from evercontext.retrieval.postings import Column, Floats, Ints, Postings
 from evercontext.retrieval.ragged import Long, spread
 from evercontext.retrieval.term_keys import Keys, term_key, term_keys

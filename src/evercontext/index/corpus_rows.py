@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evercontext.index.analysis import FIELDS, Analysis
-from evercontext.index.paths import PathFacts, facts_of
+from evercontext.index.path_features import PathFacts, facts_of
 from evercontext.retrieval.postings import Floats, Ints
 from evercontext.retrieval.ragged import Long
 from evercontext.retrieval.term_keys import Keys, term_key

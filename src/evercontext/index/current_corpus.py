@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from evercontext.index import snapshot
+from evercontext.index import corpus_snapshot
 from evercontext.index.analysis import Analysis, unpack
 from evercontext.index.chunk_table import ChunkTable
 from evercontext.index.corpus import Corpus
+from evercontext.index.corpus_snapshot import CorpusStamp, space_of
 from evercontext.index.external_vectors import EmbedderVectors
-from evercontext.index.indexer import Report
-from evercontext.index.snapshot import Stamp, space_of
+from evercontext.index.indexer import IndexReport
 from evercontext.retrieval.vectors import VectorSpace
 from evercontext.storage.version_cache import VersionCache
 
@@ -57,13 +57,13 @@ class CurrentCorpus:
         self._generation = generation
         return self._corpus
 
-    async def take_over(self, report: Report) -> None:
+    async def take_over(self, report: IndexReport) -> None:
         """Put a small update into the corpus from memory; others are read from the table later."""
         if self._corpus is None or self._embedder_vectors is not None:
             return
         identity, generation = await self._newest.get()
         follows = identity == self._identity and generation == self._generation + 1
-        if report.touched and report.kept and follows:
+        if report.touched and report.has_analyses and follows:
             known = await self._table.analyses({content for _, content in report.reused})
             reused = [(path, unpack(known[content])) for path, content in report.reused]
             for path, analysis in (*report.applied, *reused):
@@ -79,9 +79,9 @@ class CurrentCorpus:
 
     async def _first(self, space: VectorSpace | None, identity: str, generation: int) -> Corpus:
         """Return the corpus from its snapshot if that is nearly new, else from all rows."""
-        snapshot_state = await asyncio.to_thread(snapshot.load, self._folder, identity, space)
-        if snapshot_state is not None and snapshot_state[1] <= generation:
-            corpus, since = snapshot_state
+        mapped = await asyncio.to_thread(corpus_snapshot.load, self._folder, identity, space)
+        if mapped is not None and mapped[1] <= generation:
+            corpus, since = mapped
             changed = await self._table.changes_since(since)
             if len(changed) <= 50 + corpus.file_count // 20:
                 await self._follow(corpus, changed)
@@ -91,8 +91,8 @@ class CurrentCorpus:
         corpus = await asyncio.to_thread(Corpus.build, stored, space)
         if corpus.live_files >= _WORTH_KEEPING:
             with suppress(OSError):
-                stamp = Stamp(identity, generation, space_of(space))
-                await asyncio.to_thread(snapshot.save, self._folder, corpus, stamp)
+                stamp = CorpusStamp(identity, generation, space_of(space))
+                await asyncio.to_thread(corpus_snapshot.save, self._folder, corpus, stamp)
         return corpus
 
     async def _follow(self, corpus: Corpus, rows: Changes) -> None:

@@ -61,7 +61,7 @@ class DefinedNames:
         self._first = corpus.values("first_name")[slots]
         self._owner: Long = np.arange(len(slots)).repeat(self._sizes)
 
-    def covered(self, asked: Mapping[int, float]) -> tuple[Floats, Floats]:
+    def covered(self, term_weights: Mapping[int, float]) -> tuple[Floats, Floats]:
         """Return per file the best share of the question that one name covers.
 
         The second counts a name by how much of it was asked for, too.
@@ -71,7 +71,7 @@ class DefinedNames:
         last = self._first[files] + self._sizes[files] - 1
         begins = corpus.values("first_part")[self._first[files]]
         ends = corpus.values("first_part")[last] + corpus.values("part_count")[last]
-        share = shares(gather(corpus.values("part_term"), begins, ends - begins), asked)
+        share = shares(gather(corpus.values("part_term"), begins, ends - begins), term_weights)
         met = share.nonzero()[0]
         if not len(met):
             return out[0], out[1]
@@ -95,9 +95,9 @@ class DefinedNames:
         return np.maximum(total, 0.0).astype(np.float32)
 
 
-def shares(parts: Ints, asked: Mapping[int, float]) -> Floats:
+def shares(parts: Ints, term_weights: Mapping[int, float]) -> Floats:
     """Return for each part of a name its share of the question: few terms, so each is sought."""
     out = np.zeros(len(parts), np.float32)
-    for term, share in asked.items():
+    for term, share in term_weights.items():
         out[parts == term] = share
     return out

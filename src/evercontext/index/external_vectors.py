@@ -22,11 +22,11 @@ from evercontext.errors import BadReply, ModelProblem, StoreBusy
 from evercontext.index.analysis import Analysis, unpack
 from evercontext.index.chunk_table import ChunkTable
 from evercontext.index.corpus import Corpus
-from evercontext.index.indexer import Progress, Report
+from evercontext.index.indexer import IndexReport, Progress
 from evercontext.index.lease import EMBEDDING, IndexLease
 from evercontext.index.source_reader import Reader, Unfit
 from evercontext.retrieval.postings import Floats
-from evercontext.retrieval.tokens import fold
+from evercontext.retrieval.terms import fold
 from evercontext.retrieval.vectors import (
     BYTE_SCALE,
     ByteVector,
@@ -309,7 +309,7 @@ class EmbedderVectors:
         self.note = f"{why}: ranked without it"
         return None
 
-    async def catch_up(self, report: Report, progress: Progress | None = None) -> None:
+    async def catch_up(self, report: IndexReport, progress: Progress | None = None) -> None:
         """Embed what has no vectors yet; whatever goes wrong is told, and costs no search."""
         embedder = self._table.embedder
         report.by = embedder.name
@@ -323,5 +323,5 @@ class EmbedderVectors:
         except ModelProblem as problem:
             report.trouble = str(problem)
         report.seconds += time.monotonic() - started
-        report.asked, report.tokens = spent.chunks, spent.tokens
+        report.requested, report.tokens = spent.chunks, spent.tokens
         report.cost = None if embedder.local else embedder.price(spent.tokens)

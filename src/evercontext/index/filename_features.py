@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 
 import numpy as np
 
-from evercontext.index.paths import PathWords
+from evercontext.index.path_features import PathWords
 from evercontext.retrieval.postings import Floats
-from evercontext.retrieval.tokens import stem
+from evercontext.retrieval.terms import stem
 
 _TELLING = 3
 """So many letters at the beginning must be the same, or a pair does not fit at all."""
@@ -94,8 +94,8 @@ class FilenameMatcher:
         beginning, or one held in the other. Those alone are compared.
         """
         fits: dict[str, dict[int, float]] = {}
-        text, asked = "\n" + "\n".join(parts) + "\n", "\n".join(self._words)
-        held = [part for part in parts if len(part) >= _HELD and part in asked]
+        text, question_words = "\n" + "\n".join(parts) + "\n", "\n".join(self._words)
+        held = [part for part in parts if len(part) >= _HELD and part in question_words]
         for j, word in enumerate(self._words):
             if len(word) >= _HELD:
                 for part in (*_lines_with(word, text), *(p for p in held if p in word)):

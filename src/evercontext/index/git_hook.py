@@ -1,4 +1,4 @@
-"""Git hooks in plain sh: they leave a mark and start the indexer beside the commit.
+"""Install git hooks in plain sh that start the indexer after a commit.
 
 The mark is one line appended by the shell itself; everything slower happens in the background, so
 that no fault of ours can block or fail a commit. If the indexer cannot be started the mark stays,
@@ -126,8 +126,8 @@ async def _hooks_of(root: Path) -> tuple[Path, str]:
 
 
 async def _git(root: Path, *arguments: str) -> str:
-    asked = run(("git", *arguments), cwd=root, timeout=20.0, env=_git_environment())
-    done = await unless_stalled(asked, pipe_for_git, root, process_environment())
+    command = run(("git", *arguments), cwd=root, timeout=20.0, env=_git_environment())
+    done = await unless_stalled(command, pipe_for_git, root, process_environment())
     return os.fsdecode(done.stdout) if done.ok else ""
 
 

@@ -17,9 +17,9 @@ from evercontext.index.analysis import Analysis, pack
 from evercontext.index.chunk_table import Batch, ChunkTable, FileRow
 from evercontext.index.languages import language_of
 from evercontext.index.lease import IndexLease
-from evercontext.index.renames import OnRenamed, tell_renames
+from evercontext.index.rename_report import OnRenamed, tell_renames
 from evercontext.index.source_reader import Reader, Source, Unfit
-from evercontext.index.walker import Found, Walker
+from evercontext.index.walker import WalkedFile, Walker
 from evercontext.index.worker_pool import Job, LocalAnalyser, WorkerPool
 from evercontext.retrieval.static_vectors import StaticVectors
 
@@ -40,7 +40,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(slots=True)
-class Report:
+class IndexReport:
     """What an update did."""
 
     added: int = 0
@@ -54,7 +54,7 @@ class Report:
     """Chunks whose vectors were computed."""
     by: str | None = None
     """The embedder that was asked, where it is not the packaged one."""
-    asked: int = 0
+    requested: int = 0
     """Chunks that it embedded."""
     tokens: int = 0
     cost: float | None = None
@@ -64,7 +64,7 @@ class Report:
     skipped: dict[str, str] = field(default_factory=dict)
     """Path → why it is not in the index."""
     seconds: float = 0.0
-    kept: bool = False
+    has_analyses: bool = False
     """True if ``applied`` and ``reused`` tell everything."""
     applied: list[tuple[str, Analysis | None]] = field(default_factory=list, repr=False)
     """Analyses made on the way (``None``: gone), for a corpus in this process."""
@@ -81,7 +81,7 @@ class Report:
 class Pending:
     """What differs between tree and table."""
 
-    changed: list[Found]
+    changed: list[WalkedFile]
     gone: list[str]
     doubtful: int = 0
     """How many of the changed are here only because they were indexed right after a change."""
@@ -141,8 +141,8 @@ class Indexer:
 
     async def _pending_below(
         self, paths: Sequence[str]
-    ) -> tuple[list[Found], dict[str, FileRow], list[str]]:
-        wanted: list[str] = []
+    ) -> tuple[list[WalkedFile], dict[str, FileRow], list[str]]:
+        candidates: list[str] = []
         gone: list[str] = []
         rows: dict[str, FileRow] = {}
         for path in dict.fromkeys(paths):
@@ -150,15 +150,15 @@ class Indexer:
                 return await self._pending_whole()
             row, below = await self.table.at_and_below(path)
             gone += below
-            wanted.append(path)
+            candidates.append(path)
             if row is not None:
                 rows[path] = row
-        kept = await self.walker.belongs([p for p in wanted if self.walker.wants(p)])
-        found = [f for path in kept if (f := self.walker.look(path)) is not None]
-        seen = {f.path for f in found}
-        return found, rows, [*gone, *(p for p in rows if p not in seen)]
+        included = await self.walker.belongs([p for p in candidates if self.walker.wants(p)])
+        files = [f for path in included if (f := self.walker.look(path)) is not None]
+        seen = {f.path for f in files}
+        return files, rows, [*gone, *(p for p in rows if p not in seen)]
 
-    async def _pending_whole(self) -> tuple[list[Found], dict[str, FileRow], list[str]]:
+    async def _pending_whole(self) -> tuple[list[WalkedFile], dict[str, FileRow], list[str]]:
         files = await self.walker.walk()
         rows = await self.table.rows()
         seen = {f.path for f in files}
@@ -170,10 +170,10 @@ class Indexer:
         *,
         keep_analyses: bool = False,
         progress: Progress | None = None,
-    ) -> Report:
+    ) -> IndexReport:
         """Index what is pending (by default: what differs in the whole tree)."""
         started = time.monotonic()
-        report = Report(kept=keep_analyses)
+        report = IndexReport(has_analyses=keep_analyses)
         async with self.lease.hold():
             if not self._swept:
                 await self.table.sweep()
@@ -191,7 +191,7 @@ class Indexer:
         return report
 
     @asynccontextmanager
-    async def _with_pool(self, files: Sequence[Found]) -> AsyncIterator[None]:
+    async def _with_pool(self, files: Sequence[WalkedFile]) -> AsyncIterator[None]:
         """Have several processes analyse where there is more to do than starting them costs."""
         if len(files) < BATCH // 4 or sum(file.size for file in files) < _MUCH:
             yield
@@ -203,7 +203,7 @@ class Indexer:
                 self._pool = None
 
     async def _take(
-        self, files: list[Found], gone: set[str], report: Report, keep_analyses: bool
+        self, files: list[WalkedFile], gone: set[str], report: IndexReport, keep_analyses: bool
     ) -> None:
         sources = await asyncio.to_thread(self._read_all, files)
         rows, known = await self.table.before(
@@ -233,7 +233,7 @@ class Indexer:
         await self._commit(batch, touched, report, keep_analyses)
 
     async def _commit(
-        self, batch: Batch, touched: list[FileRow], report: Report, keep_analyses: bool
+        self, batch: Batch, touched: list[FileRow], report: IndexReport, keep_analyses: bool
     ) -> None:
         pairs: list[tuple[str, str]] = []
         if batch.gone:
@@ -253,7 +253,7 @@ class Indexer:
         """Return what is known of the paths."""
         return await self.table.rows_at(paths)
 
-    def _read_all(self, files: Iterable[Found]) -> dict[str, Source | str]:
+    def _read_all(self, files: Iterable[WalkedFile]) -> dict[str, Source | str]:
         out: dict[str, Source | str] = {}
         for file in files:
             try:
@@ -282,7 +282,7 @@ class Indexer:
         return outcome.analyses
 
     def count(
-        self, report: Report, row: FileRow, before: FileRow | None, source: Source | str
+        self, report: IndexReport, row: FileRow, before: FileRow | None, source: Source | str
     ) -> None:
         """Note in the report what became of one file."""
         if isinstance(source, str):
@@ -295,15 +295,15 @@ class Indexer:
             report.changed += 1
 
 
-def _same(row: FileRow | None, file: Found) -> bool:
+def _same(row: FileRow | None, file: WalkedFile) -> bool:
     return row is not None and row.size == file.size and row.modified == file.modified
 
 
-def _doubtful(row: FileRow | None, file: Found) -> bool:
+def _doubtful(row: FileRow | None, file: WalkedFile) -> bool:
     return row is not None and row.modified == _UNSETTLED and row.size == file.size
 
 
-def row_of(file: Found, source: Source | str) -> FileRow:
+def row_of(file: WalkedFile, source: Source | str) -> FileRow:
     """Return the row of a file that was read after it was found, or that could not be read."""
     settled = file.seen - file.modified > _RACY_NS
     modified = file.modified if settled else _UNSETTLED

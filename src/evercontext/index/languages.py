@@ -1,4 +1,4 @@
-"""Which language a file is in, and how its definitions are found.
+"""Detect the language of a file, and how to find its definitions.
 
 Each grammar comes in a wheel of its own. A language with a file in ``queries/`` names its
 definitions by tree-sitter captures: ``@def`` around the whole, and ``@type``, ``@function``,

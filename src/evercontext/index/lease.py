@@ -1,4 +1,4 @@
-"""The right to index: one process at a time, given back by the system when that process dies.
+"""Allow one indexing process at a time; the system frees the lease if it dies.
 
 A lock on a file beside the index, not a row with an end: whoever is killed loses it at once, and
 no clock can prolong or shorten it.

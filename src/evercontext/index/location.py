@@ -17,7 +17,7 @@ from pathlib import Path
 from evercontext.errors import ConfigError
 from evercontext.files import private_folders
 from evercontext.files.path_names import printable_name
-from evercontext.index.git import ask_git, in_git
+from evercontext.index.git_queries import ask_git, in_git
 
 FOLDER, prepare_folder = private_folders.FOLDER, private_folders.prepare_folder
 FILE = "index.db"

@@ -1,4 +1,4 @@
-"""What the details of a long question say about files: their words, their names, their paths."""
+"""Score files by the details of a long question: words, names and paths."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evercontext.index.question_details import Details
 from evercontext.index.word_scores import TermScores
 from evercontext.retrieval.postings import Floats
 from evercontext.retrieval.term_keys import term_key
-from evercontext.retrieval.tokens import whole
+from evercontext.retrieval.terms import identifier_term
 
 _MOST_TERMS = 48
 """Words of the rest that are searched for: the rarest of the tree that are there most often."""
@@ -64,7 +64,7 @@ class Mentions:
         """Return the files whose paths end most like this one."""
         parts = path.split("/")
         name = parts[-1]
-        term = self._corpus.term(whole(name.rpartition(".")[0]))
+        term = self._corpus.term(identifier_term(name.rpartition(".")[0]))
         if term is None:
             return []
         posts, _ = self._corpus.fields.of(term)

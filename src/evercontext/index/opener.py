@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evercontext.domain.event import Notice
-from evercontext.domain.model import Embedder
-from evercontext.domain.tool import Caller, Mode
 from evercontext.errors import ModelProblem
 from evercontext.events.log import EventLog
 from evercontext.events.redaction import Redactor
@@ -19,7 +17,9 @@ from evercontext.files.policy import FilePolicy
 from evercontext.index.location import home_folder, index_folder
 
 if TYPE_CHECKING:
-    from evercontext.index.search import CodeIndex
+    from evercontext.domain.model import Embedder
+    from evercontext.domain.tool import Caller
+    from evercontext.index.code_search import CodeIndex
 
 
 @dataclass(slots=True)
@@ -42,10 +42,10 @@ class IndexOpener:
 
     async def __call__(self, caller: Caller | None = None) -> CodeIndex:
         """Return the open index. Plan mode and dry runs use one that is not in the tree."""
-        from evercontext.index.renames import into_log
-        from evercontext.index.search import CodeIndex
+        from evercontext.index.code_search import CodeIndex
+        from evercontext.index.rename_report import into_log
 
-        writing = caller is None or caller.mode is Mode.AGENT
+        writing = caller is None or _may_write(caller)
         async with self._busy:
             folder = await self._folder(writing, caller)
             if folder not in self._open:
@@ -97,3 +97,10 @@ class IndexOpener:
         while self._open:
             _, index = self._open.popitem()
             await index.close()
+
+
+def _may_write(caller: Caller) -> bool:
+    # A search from the command line has no caller, and so loads none of the tools' types.
+    from evercontext.domain.tool import Mode
+
+    return caller.mode is Mode.AGENT

@@ -24,7 +24,7 @@ def outline(text: str, language: str) -> Iterator[Outlined] | None:
     return None if find is None else find(text)
 
 
-class _Lines:
+class _SourceLines:
     """Numbers of lines by their place in a text."""
 
     def __init__(self, text: str) -> None:
@@ -87,7 +87,7 @@ _LONGEST_CALL = 4_000
 
 def _proto(text: str) -> Iterator[Outlined]:
     quiet = _PROTO_QUIET.sub(_blank, text)
-    lines, brackets = _Lines(quiet), _Brackets(quiet, "(){}")
+    lines, brackets = _SourceLines(quiet), _Brackets(quiet, "(){}")
     for match in _PROTO.finditer(quiet):
         word, name = match.groups()
         end = match.end()
@@ -202,7 +202,7 @@ _OPERATORS = frozenset(",:=+-*/%&|.(")
 
 def _kotlin(text: str) -> Iterator[Outlined]:
     quiet = _kotlin_quiet(text)
-    lines, brackets = _Lines(quiet), _Brackets(quiet)
+    lines, brackets = _SourceLines(quiet), _Brackets(quiet)
     work = _PATIENCE * len(quiet)
     for match in _KOTLIN.finditer(quiet):
         kind = match.lastgroup or ""
@@ -314,7 +314,7 @@ _SQL_BEGIN = re.compile(r"^([ \t]*)(?:\S.*\s)?BEGIN\b", re.M | re.I)
 
 def _sql(text: str) -> Iterator[Outlined]:
     quiet = _SQL_QUIET.sub(_sql_blank, _without_data(text))
-    lines = _Lines(quiet)
+    lines = _SourceLines(quiet)
     work = _PATIENCE * len(quiet)
     for match in _SQL.finditer(quiet):
         at = match.end()

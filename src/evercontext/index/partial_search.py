@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 
+from evercontext.index.code_search import Answer, CodeIndex, Hit
 from evercontext.index.indexer import Progress
 from evercontext.index.location import TOP_K
 from evercontext.index.question import understand
-from evercontext.index.search import Answer, CodeIndex, Hit
 from evercontext.index.source_reader import Reader, Unfit
-from evercontext.index.walker import Found
-from evercontext.retrieval.tokens import content_words, fold
+from evercontext.index.walker import WalkedFile
+from evercontext.retrieval.terms import content_words, fold
 
 PATIENCE = 10.0
 """Seconds that a question waits for the index it began to build."""
@@ -85,7 +85,11 @@ class _Fit:
 
 
 def unindexed_hits(
-    reader: Reader, files: Sequence[Found], query: str, top_k: int, path_prefix: str | None = None
+    reader: Reader,
+    files: Sequence[WalkedFile],
+    query: str,
+    top_k: int,
+    path_prefix: str | None = None,
 ) -> list[Hit]:
     """Return the files that hold most of the words of a question, the best first."""
     words = _words(query)
@@ -93,11 +97,11 @@ def unindexed_hits(
         return []
     prefix = path_prefix or ""
     named = {
-        found.path: _count(words, fold(found.path).lower())
-        for found in files
-        if found.path.startswith(prefix)
+        file.path: _count(words, fold(file.path).lower())
+        for file in files
+        if file.path.startswith(prefix)
     }
-    sizes = {found.path: found.size for found in files}
+    sizes = {file.path: file.size for file in files}
     fits: dict[str, _Fit] = {}
     room = MOST_BYTES
     for path in sorted(named, key=lambda path: (-named[path], path))[:MOST_FILES]:
@@ -112,8 +116,8 @@ def unindexed_hits(
 
 def _words(query: str) -> tuple[str, ...]:
     question = understand(query)
-    asked = [*question.words, *content_words(question.text)]
-    return tuple(dict.fromkeys(fold(word).lower() for word in asked))[:_MOST_WORDS]
+    question_words = [*question.words, *content_words(question.text)]
+    return tuple(dict.fromkeys(fold(word).lower() for word in question_words))[:_MOST_WORDS]
 
 
 def _count(words: Sequence[str], text: str) -> int:

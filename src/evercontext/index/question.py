@@ -1,4 +1,4 @@
-"""A question made ready for ranking: its terms, its names, its words in order."""
+"""Prepare a question for ranking: its terms, its names, its words in order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from evercontext.index.question_details import Details, read_details, split
 from evercontext.retrieval.japanese import expand
-from evercontext.retrieval.tokens import (
+from evercontext.retrieval.terms import (
     GENERIC_WEIGHT,
     GENERIC_WORDS,
     content_words,

@@ -1,4 +1,4 @@
-"""A long question in two parts: what is meant, and what the rest of it names.
+"""Split a long question into its core and the names in the rest.
 
 The text of an issue, a stack trace or the output of a failing test is a question whose first line
 says what is meant. What follows is no prose to be searched for word by word: it names paths, frames
@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from evercontext.index.languages import language_of
-from evercontext.retrieval.tokens import (
+from evercontext.retrieval.terms import (
     GENERIC_WEIGHT,
     GENERIC_WORDS,
     STOP_WORDS,

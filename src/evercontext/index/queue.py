@@ -1,4 +1,4 @@
-"""Paths that wait to be indexed: durable, each once, taken under a lease.
+"""Queue paths to index: durable, each once, taken under a lease.
 
 A path that changes a thousand times is one row. Past a limit the rows give way to a single one for
 the whole tree, so that no storm of events grows without bound. A worker that dies loses its lease,

@@ -9,32 +9,32 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from evercontext.errors import EverContextError, NotFound, ProcessProblem, StoreBusy
+from evercontext.index.code_search import CodeIndex
 from evercontext.index.commit_index import CommitIndexer
 from evercontext.index.git_hook import set_marks_aside
-from evercontext.index.ignore import NAMES
-from evercontext.index.indexer import Report
+from evercontext.index.ignore_files import NAMES
+from evercontext.index.indexer import IndexReport
 from evercontext.index.queue import WHOLE_TREE, JobQueue, Leased
-from evercontext.index.search import CodeIndex
 from evercontext.index.walker import Walker
 
 _PATIENCE = 30.0
 _LOOK_AGAIN = 120.0
 """Seconds after which a watched tree is looked at as a whole."""
 
-OnReport = Callable[[Report], None]
+OnReport = Callable[[IndexReport], None]
 OnProblem = Callable[[EverContextError], None]
 
 
 async def drain(
     index: CodeIndex, folder: Path, patience: float = _PATIENCE, *, commits: bool = False
-) -> list[Report]:
+) -> list[IndexReport]:
     """Index everything that waits: commits that hooks have marked, then queued paths.
 
     While another process indexes, this one waits for it up to ``patience`` seconds and then
     leaves the rest to that one or to the next. ``commits`` looks for commits without a mark too.
     """
     queue = JobQueue(index.table.store)
-    reports: list[Report] = []
+    reports: list[IndexReport] = []
     try:
         async with index.indexer.lease.hold(patience):
             # Rows are worked on by the holder of the lease alone: an earlier one has died.
@@ -58,7 +58,7 @@ async def _take_marks(queue: JobQueue, folder: Path) -> bool:
     return True
 
 
-async def _update(index: CodeIndex, queue: JobQueue, leased: Leased) -> Report:
+async def _update(index: CodeIndex, queue: JobQueue, leased: Leased) -> IndexReport:
     whole_tree = WHOLE_TREE in leased.paths
     try:
         report = await index.update(None if whole_tree else list(leased.paths))
@@ -77,13 +77,13 @@ async def changes(root: Path, walker: Walker, stop: asyncio.Event) -> AsyncItera
     """
     from watchfiles import Change, awatch
 
-    def wanted(change: Change, path: str) -> bool:
+    def is_watched(change: Change, path: str) -> bool:
         return walker.may_hold(Path(path).relative_to(root).parts)
 
     looked = -_LOOK_AGAIN
-    async for found in awatch(
+    async for batch in awatch(
         root,
-        watch_filter=wanted,
+        watch_filter=is_watched,
         stop_event=stop,
         step=100,
         debounce=800,
@@ -93,15 +93,15 @@ async def changes(root: Path, walker: Walker, stop: asyncio.Event) -> AsyncItera
     ):
         if not os.access(root, os.F_OK):
             raise NotFound(f"the tree is gone: {root}")
-        paths = {Path(path).relative_to(root).as_posix() for _, path in found}
+        paths = {Path(path).relative_to(root).as_posix() for _, path in batch}
         if time.monotonic() - looked >= _LOOK_AGAIN or any(Path(p).name in NAMES for p in paths):
             looked = time.monotonic()
             yield [WHOLE_TREE]
             continue
         # What is no file (any more) may have been a folder of files.
-        kept = sorted(p for p in paths if walker.wants(p) or not (root / p).is_file())
-        if kept:
-            yield kept
+        changed = sorted(p for p in paths if walker.wants(p) or not (root / p).is_file())
+        if changed:
+            yield changed
 
 
 async def watch(
@@ -125,7 +125,7 @@ async def watch(
                 on_problem(problem)
                 continue
             for report in reports:
-                if on_report and (report.touched or report.asked or report.trouble):
+                if on_report and (report.touched or report.requested or report.trouble):
                     on_report(report)
     except OSError as problem:
         raise ProcessProblem(

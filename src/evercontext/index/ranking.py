@@ -1,4 +1,4 @@
-"""From signals to an order: one linear model, whose every term can be explained."""
+"""Rank files by their signals with one linear model that explains each term."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from evercontext.index.analysis import FUNCTION
 from evercontext.index.chunker import Named, shown_symbol
 from evercontext.index.corpus import Corpus
 from evercontext.index.definition_features import shares as shares_of
-from evercontext.index.features import COLUMN, NAMES, Candidates, Scorer
 from evercontext.index.question import Question
+from evercontext.index.ranking_features import COLUMN, NAMES, Candidates, Scorer
 from evercontext.retrieval.postings import Floats, Ints
 from evercontext.retrieval.ragged import Long, spread
 from evercontext.retrieval.term_keys import term_key
-from evercontext.retrieval.tokens import split_identifier, stem, whole
+from evercontext.retrieval.terms import identifier_term, split_identifier, stem
 
 _CENTRE, _SPREAD = 6.0, 2.0
 """Maps the model's sum to a score between 0 and 1; measured on the development set."""
 _WORDLESS = np.float32(8.0)
 _OUT_OF_REACH = np.float32(2.5)
-"""So far below the last place of a page, no file was ever lifted onto it by its dear signals."""
+"""So far below the last place of a page, expensive signals never lifted a file onto it."""
 _MOST_REASONS = 4
 _MOST_PER_FILE = 3
 _ONE_MORE_IN = 10
@@ -37,9 +37,9 @@ _WORDS, _MEANING = np.float32(1.6), np.float32(10.6)
 _NAMED, _COVERED = 2.0, 1.7
 """Share of the symbol's parts that are asked for, and of the question that they answer."""
 _FUNCTION = np.float32(1.0)
-_ASKED = 10.0
+_EXACT_NAME_GAIN = 10.0
 """For the very name that is asked for."""
-_WHOLE, _INSIDE = 1000.0, 1.0
+_LONE_NAME, _INSIDE = 1000.0, 1.0
 """What a definition of an asked name is worth: where the name is the whole question, nothing else
 is; inside a question of words it is one thing among others."""
 _MENTIONED = np.float32(3.0)
@@ -91,9 +91,9 @@ _SPOKEN = {
 }
 
 _SPEAKING = np.array([i for i, name in enumerate(NAMES) if name in _SPOKEN])
-_SAID = [_SPOKEN[name] for name in NAMES if name in _SPOKEN]
-_REASONS = tuple(dict.fromkeys(_SAID))
-_GROUPS = np.array([[said == reason for reason in _REASONS] for said in _SAID], np.float64)
+_EXPLANATIONS = [_SPOKEN[name] for name in NAMES if name in _SPOKEN]
+_REASONS = tuple(dict.fromkeys(_EXPLANATIONS))
+_GROUPS = np.array([[text == reason for reason in _REASONS] for text in _EXPLANATIONS], np.float64)
 """Adds up the signals that give the same reason."""
 
 
@@ -134,24 +134,24 @@ def rank(
     allowed = None
     if prefix:
         allowed = np.array([path.startswith(prefix) for path in corpus.paths()], np.bool_)
-    given = weights()
+    factors = weights()
     if question.asks_tests:
-        given = given.copy()
-        given[COLUMN["test"]] = 0.0
+        factors = factors.copy()
+        factors[COLUMN["test"]] = 0.0
 
-    def worth_more(found: Candidates) -> Long:
-        scores = _sums(found, given)
-        shown = scores[found.chunk_counts > 0]
+    def worth_more(candidates: Candidates) -> Long:
+        scores = _sums(candidates, factors)
+        shown = scores[candidates.chunk_counts > 0]
         if len(shown) <= limit:
             return np.arange(len(scores))
         last = np.partition(shown, len(shown) - limit)[len(shown) - limit]
-        kept: Long = (scores >= last - _OUT_OF_REACH).nonzero()[0]
-        return kept
+        reachable: Long = (scores >= last - _OUT_OF_REACH).nonzero()[0]
+        return reachable
 
-    found = Scorer(corpus, question, vector).run(allowed, worth_more)
-    if not len(found.slots):
+    candidates = Scorer(corpus, question, vector).run(allowed, worth_more)
+    if not len(candidates.slots):
         return []
-    return _pick(corpus, question, found, _sums(found, given), limit, given)
+    return _pick(corpus, question, candidates, _sums(candidates, factors), limit, factors)
 
 
 def _sums(candidates: Candidates, weights: Floats) -> Floats:
@@ -167,14 +167,19 @@ def _wordless(candidates: Candidates) -> NDArray[np.bool_]:
 
 
 def _pick(
-    corpus: Corpus, question: Question, found: Candidates, scores: Floats, limit: int, given: Floats
+    corpus: Corpus,
+    question: Question,
+    candidates: Candidates,
+    scores: Floats,
+    limit: int,
+    factors: Floats,
 ) -> list[Ranked]:
     # An empty file may be named like the question, but has nothing to show.
-    shown = found.chunk_counts.nonzero()[0]
+    shown = candidates.chunk_counts.nonzero()[0]
     order = shown[np.argsort(-scores[shown], kind="stable")[:limit]]
     if not len(order):
         return []
-    best = found.narrowed(order)
+    best = candidates.narrowed(order)
     places = _best_chunks(corpus, question, best)
     values = [_between(total) for total in scores[order].tolist()]
     chunks = [
@@ -188,21 +193,25 @@ def _pick(
     if wordless.any():
         holding = np.split(best.chunk_words > 0, np.cumsum(best.chunk_counts)[:-1])
         named = np.asarray(best.features[:, _HOLDING[1:]].max(axis=1) > 0)
-        chunks.sort(key=lambda found: not (named[found[1]] or holding[found[1]][found[2]]))
+        chunks.sort(
+            key=lambda candidates: (
+                not (named[candidates[1]] or holding[candidates[1]][candidates[2]])
+            )
+        )
     # The first places go to different files, the last to what else the best file has to show.
     more = 0 if question.symbol else limit // _ONE_MORE_IN
     first, rest = chunks[: limit - more], chunks[limit - more :]
-    rest.sort(key=lambda found: -found[0])
-    further = [found for found in rest if found[1] == 0][:more]
-    rest = further + [found for found in rest if found not in further]
-    shares = best.features * given
+    rest.sort(key=lambda candidates: -candidates[0])
+    further = [candidates for candidates in rest if candidates[1] == 0][:more]
+    rest = further + [candidates for candidates in rest if candidates not in further]
+    shares = best.features * factors
     reasons, slots = _reasons(shares), best.slots.tolist()
     starts = (np.cumsum(best.chunk_counts) - best.chunk_counts).tolist()
     truths = _Truths(question)
     floor = min(_FLOOR, chunks[0][0] / 4)
     ranked: list[Ranked] = []
     lowest = 1.0
-    asked = {*question.names, *question.details.names, question.lone_name or ""}
+    requested = {*question.names, *question.details.names, question.lone_name or ""}
     for value, i, chunk in (first + rest)[:limit]:
         lowest = min(lowest, value)
         if lowest < floor:
@@ -212,7 +221,7 @@ def _pick(
         own = truths.of(
             reasons[i], names, float(best.chunk_words[place]), float(best.chunk_meaning[place])
         )
-        symbol = shown_symbol(names, asked)
+        symbol = shown_symbol(names, requested)
         ranked.append(Ranked(slots[i], chunk, round(lowest, 4), own, shares[i], symbol))
     return ranked
 
@@ -222,7 +231,7 @@ class _Truths:
 
     def __init__(self, question: Question) -> None:
         names = (*question.names, *question.capitals)
-        self._asked = {
+        self._requested = {
             "defines the symbol": {question.symbol.lower()} if question.symbol else set(),
             "defines a name of the question": {name.lower() for name in names},
             "defines a name of the details": {name.lower() for name in question.details.names},
@@ -237,7 +246,9 @@ class _Truths:
         defined = {name.lower() for name in begun}
         parts = {stem(part) for name in begun for part in split_identifier(name)}
         false = {
-            reason_name for reason_name, asked in self._asked.items() if asked.isdisjoint(defined)
+            reason_name
+            for reason_name, requested in self._requested.items()
+            if requested.isdisjoint(defined)
         }
         if parts.isdisjoint(self._words):
             false.update(_BY_NAME)
@@ -295,8 +306,8 @@ def _add_definitions(
     and not a getter or a constructor of the same letters; of equals, the first piece of the file.
     """
     lone = question.lone_name
-    asked, scale = ((lone,), _WHOLE) if lone else (question.names, _INSIDE)
-    for name in asked:
+    names, scale = ((lone,), _LONE_NAME) if lone else (question.names, _INSIDE)
+    for name in names:
         definers = set(corpus.definers_of(name))
         owner = question.owner_of(name)
         for i, slot in enumerate(candidates.slots.tolist()):
@@ -323,21 +334,25 @@ def _defines(named: Named, name: str, owner: str | None) -> float:
 
 def _hold(spans: Ints, lines: Set[int]) -> NDArray[np.bool_]:
     """Tell which spans hold one of some lines."""
-    asked = np.array(sorted(lines), np.int64)
-    return np.searchsorted(asked, spans[:, 0]) < np.searchsorted(asked, spans[:, 1], "right")
+    sorted_lines = np.array(sorted(lines), np.int64)
+    return np.searchsorted(sorted_lines, spans[:, 0]) < np.searchsorted(
+        sorted_lines, spans[:, 1], "right"
+    )
 
 
 def _name_gain(corpus: Corpus, question: Question, candidates: Candidates, names: Ints) -> Floats:
     """What chunks gain by the names that they show."""
     sizes = corpus.values("part_count")[names]
     parts = corpus.values("part_term")[spread(corpus.values("first_part")[names], sizes)]
-    share = shares_of(parts, candidates.asked)
+    share = shares_of(parts, candidates.term_weights)
     met = share.nonzero()[0]
     owner = np.arange(len(names)).repeat(sizes)[met]
     gain: Floats = _NAMED * np.bincount(owner, minlength=len(names)) / np.maximum(sizes, 2)
     gain += _COVERED * np.bincount(owner, share[met], len(names))
     for name in (question.symbol,) if question.symbol else question.names:
-        gain[corpus.values("name_term")[names] == corpus.term(whole(name))] += _ASKED
+        gain[corpus.values("name_term")[names] == corpus.term(identifier_term(name))] += (
+            _EXACT_NAME_GAIN
+        )
     if question.details.names:
         mentioned = np.array([term_key(name) for name in question.details.names], np.uint64)
         gain[np.isin(corpus.values("name_written")[names], mentioned)] += _MENTIONED

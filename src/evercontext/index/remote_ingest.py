@@ -12,7 +12,7 @@ from evercontext.files.atomic_write import replace_file
 from evercontext.index.commits import Commits
 from evercontext.index.git_hook import set_marks_aside
 from evercontext.index.lease import IndexLease
-from evercontext.index.remote import RemoteIndex
+from evercontext.index.remote_search import RemoteIndex
 from evercontext.index.walker import Walker
 
 SENT = "announced"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from evercontext.errors import EverContextError
 from evercontext.files.small_files import small_text
-from evercontext.index import snapshot
+from evercontext.index import corpus_snapshot
 from evercontext.index.lease import IndexLease
 from evercontext.index.location import FILE, FOLDER, why_strange
 from evercontext.storage.sqlite_connection import translated
@@ -56,7 +56,7 @@ def _copy(source: Path, folder: Path) -> None:
     from evercontext.storage.sqlite_copy import replicate, stamp_of
 
     stamp = stamp_of(source / FILE)
-    snapshot.drop(folder)
+    corpus_snapshot.drop(folder)
     replicate(source / FILE, folder / FILE)
     with translated(), closing(sqlite3.connect(folder / FILE)) as copy, copy:
         # From here on both go their own ways: nobody may take one for the other.

@@ -9,9 +9,9 @@ from functools import lru_cache
 
 from evercontext.errors import EverContextError, NotUtf8
 from evercontext.events.redaction import MASK, Redactor
-from evercontext.files import io
+from evercontext.files import file_io
+from evercontext.files.contained_paths import Root
 from evercontext.files.os_errors import explained
-from evercontext.files.paths import Root
 from evercontext.files.policy import FilePolicy
 from evercontext.index.chunker import DEEPEST_LINE
 from evercontext.index.languages import language_of
@@ -96,14 +96,14 @@ class Reader:
         """Return a file's bytes; raise ``Unfit`` for what may not be read."""
         try:
             with explained(), self._root.file(path, self._policy) as safe:
-                return io.load(safe, self._policy)
+                return file_io.load(safe, self._policy)
         except EverContextError as problem:
             raise Unfit(str(problem)) from None
 
     def source(self, path: str, data: bytes) -> Source:
         """Return bytes as a text that may be indexed, wherever they came from."""
         try:
-            text = io.decode(data)
+            text = file_io.decode(data)
         except NotUtf8 as problem:
             raise Unfit(problem.message) from None
         if max(map(len, text.split("\n"))) > DEEPEST_LINE:
@@ -116,7 +116,7 @@ class Reader:
     def show(self, path: str, first: int, last: int) -> str:
         """Return some lines of a file as they are now, without secrets."""
         try:
-            text = io.decode(self.load(path))
+            text = file_io.decode(self.load(path))
         except NotUtf8 as problem:
             raise Unfit(problem.message) from None
         lines = text.split("\n", last)

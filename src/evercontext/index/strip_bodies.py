@@ -140,15 +140,15 @@ def strip_bodies(text: str, language: str) -> str:
 
 
 def _without_bodies(text: str, shape: _Shape) -> str:
-    kept: list[str] = []
+    pieces: list[str] = []
     done = at = 0
     unclosed: set[str] = set()
-    held = [found.start() for found in _compiled(shape.holds).finditer(text)]
+    held = [match.start() for match in _compiled(shape.holds).finditer(text)]
     opener = _compiled(shape.opener)
     closings = _Closings(text, shape.closer)
     work = _PATIENCE * len(text)
-    while work > 0 and (found := opener.search(text, at)):
-        at = first = found.end()
+    while work > 0 and (match := opener.search(text, at)):
+        at = first = match.end()
         line = text.rfind("\n", 0, first - 1) + 1
         indent = _INDENT.match(text, line)[0]  # type: ignore[index]
         if indent in unclosed or text[line + len(indent)] in _COMMENTED:
@@ -163,9 +163,9 @@ def _without_bodies(text: str, shape: _Shape) -> str:
             continue
         if shape.only_calls and _is_type(text, line, indent, first):
             continue
-        kept += (text[done:first], "\n" * text.count("\n", first, end))
+        pieces += (text[done:first], "\n" * text.count("\n", first, end))
         done = at = end
-    return "".join((*kept, text[done:])) if kept else text
+    return "".join((*pieces, text[done:])) if pieces else text
 
 
 class _Closings:
@@ -173,9 +173,9 @@ class _Closings:
 
     def __init__(self, text: str, closer: str) -> None:
         self._text, self._closer = text, closer
-        found = list(_compiled(rf"\n[ \t]*{closer}").finditer(text))
-        self._starts = [one.start() for one in found]
-        self._widths = [one.end() - one.start() - 1 - len(closer) for one in found]
+        matches = list(_compiled(rf"\n[ \t]*{closer}").finditer(text))
+        self._starts = [match.start() for match in matches]
+        self._widths = [match.end() - match.start() - 1 - len(closer) for match in matches]
 
     def is_early(self, first: int, end: int, indent: int) -> bool:
         """True if a body seems to end before its end: something closes left of what it holds."""
@@ -252,22 +252,22 @@ def _less_indented(than: int) -> re.Pattern[str]:
 
 
 def _without_suites(text: str, suite: _Suite) -> str:
-    kept: list[str] = []
+    pieces: list[str] = []
     done = at = 0
-    held = [found.start() for found in _compiled(suite.holds).finditer(text)]
+    held = [match.start() for match in _compiled(suite.holds).finditer(text)]
     opener = _compiled(suite.opener)
     work = _PATIENCE * len(text)
-    while work > 0 and (found := opener.search(text, at)):
-        at = first = found.end()
-        behind = _less_indented(len(found[1])).search(text, first)
+    while work > 0 and (match := opener.search(text, at)):
+        at = first = match.end()
+        behind = _less_indented(len(match[1])).search(text, first)
         end = first + len(text[first : behind.start() if behind else len(text)].rstrip())
         work -= end - first
         if end == first or _is_between(held, first, end) or not _is_whole(text, first, end, suite):
             continue
         blank = "\n" * text.count("\n", first, end)
-        kept += (text[done:first], blank, found[1], " ", suite.filler)
+        pieces += (text[done:first], blank, match[1], " ", suite.filler)
         done = at = end
-    return "".join((*kept, text[done:])) if kept else text
+    return "".join((*pieces, text[done:])) if pieces else text
 
 
 _EQUATION = (
@@ -279,20 +279,20 @@ _EQUATION = (
 _REMARK = re.compile(r"\s*--+(?![!#$%&*+./<=>?@\\^|~:-])")
 
 
-def _shorten(found: re.Match[str]) -> str:
+def _shorten(match: re.Match[str]) -> str:
     """Return the shortest equation or signature in place of one at the top of a Haskell text."""
-    whole = found[0]
-    if "{-" in whole or "-}" in whole:
-        return whole
-    end = len(whole.rstrip())
+    definition = match[0]
+    if "{-" in definition or "-}" in definition:
+        return definition
+    end = len(definition.rstrip())
     # What is only remarked behind an equation is no part of it.
-    while (line := whole.rfind("\n", 0, end)) >= 0 and _REMARK.match(whole, line):
+    while (line := definition.rfind("\n", 0, end)) >= 0 and _REMARK.match(definition, line):
         end = line
-        while whole[end - 1].isspace():
+        while definition[end - 1].isspace():
             end -= 1
-    lines = "\n" * whole.count("\n", 0, end) + " "
-    tail = whole[end:]
-    return f"{found[1]} :: {lines}T{tail}" if found[2] == "::" else f"{found[1]} = {lines}x{tail}"
+    lines = "\n" * definition.count("\n", 0, end) + " "
+    tail = definition[end:]
+    return f"{match[1]} :: {lines}T{tail}" if match[2] == "::" else f"{match[1]} = {lines}x{tail}"
 
 
 _COMMENT = r"^[ \t]*/\*"
@@ -300,12 +300,12 @@ _COMMENT = r"^[ \t]*/\*"
 
 def _without_comments(text: str) -> str:
     """Return a Scala text without its comments of whole lines: half of what parsing it costs."""
-    kept: list[str] = []
+    pieces: list[str] = []
     done = 0
-    while (found := _compiled(_COMMENT).search(text, done)) is not None:
-        end = text.find("*/", found.end())
+    while (match := _compiled(_COMMENT).search(text, done)) is not None:
+        end = text.find("*/", match.end())
         if end < 0:
             break
-        kept += (text[done : found.start()], "\n" * text.count("\n", found.start(), end))
+        pieces += (text[done : match.start()], "\n" * text.count("\n", match.start(), end))
         done = end + 2
-    return "".join((*kept, text[done:])) if kept else text
+    return "".join((*pieces, text[done:])) if pieces else text

@@ -1,4 +1,4 @@
-"""The door of this room: search the project's code, and keep the index of it.
+"""Define the tools that search the project's code and update its index.
 
 Each tool's ``data`` is what REST answers: ``search_code`` is ``POST /search``, ``ingest`` and
 ``prune`` are the routes of their names.
@@ -16,12 +16,13 @@ from evercontext.domain.tool import Arguments, Caller, Effect, Tool, ToolResult
 from evercontext.errors import InvalidArguments
 from evercontext.events.log import EventLog
 from evercontext.files.path_names import parse
+from evercontext.index.answer_json import as_data, incomplete
 from evercontext.index.location import LONGEST_KEPT, MOST_RESULTS, TOP_K
 
 if TYPE_CHECKING:
     from evercontext.files.policy import FilePolicy
-    from evercontext.index.indexer import Progress, Report
-    from evercontext.index.search import Answer, CodeIndex
+    from evercontext.index.code_search import Answer, CodeIndex
+    from evercontext.index.indexer import IndexReport, Progress
 
 OpenIndex = Callable[[Caller], Awaitable["CodeIndex"]]
 _PATIENCE = 30.0
@@ -74,7 +75,7 @@ _INGEST = _schema(
 
 def index_tools(open_index: OpenIndex, events: EventLog | None = None) -> list[Tool]:
     """Return the tools over an index that is opened when it is first needed."""
-    door = _Door(open_index, events)
+    tools = _IndexTools(open_index, events)
     return [
         Tool(
             "search_code",
@@ -82,7 +83,7 @@ def index_tools(open_index: OpenIndex, events: EventLog | None = None) -> list[T
             "with path, lines and text. Prefer it to reading files one by one.",
             _SEARCH,
             Effect.READ,
-            door.search,
+            tools.search,
             aliases=("searchCode",),
         ),
         Tool(
@@ -90,7 +91,7 @@ def index_tools(open_index: OpenIndex, events: EventLog | None = None) -> list[T
             "Bring the code index up to date with the given paths, or with a diff.",
             _INGEST,
             Effect.WRITE,
-            door.ingest,
+            tools.ingest,
             shown_to="json",
             timeout=600.0,
         ),
@@ -100,14 +101,14 @@ def index_tools(open_index: OpenIndex, events: EventLog | None = None) -> list[T
             "is next looked at; .evercontextignore keeps it out.",
             _schema({"paths": _PATHS}, ["paths"]),
             Effect.WRITE,
-            door.prune,
+            tools.prune,
             shown_to="json",
             timeout=600.0,
         ),
     ]
 
 
-class _Door:
+class _IndexTools:
     def __init__(self, open_index: OpenIndex, events: EventLog | None) -> None:
         self._open = open_index
         self._events = events
@@ -169,16 +170,16 @@ class _Door:
         index = await self._open(caller)
         checked = _checked(changes, index.indexer.walker.policy)
         report = await index.update(checked, patience=_PATIENCE)
-        return self._told(report, caller)
+        return self._tool_result(report, caller)
 
     async def prune(self, arguments: Arguments, caller: Caller) -> ToolResult:
         """Forget paths."""
         index = await self._open(caller)
         paths = _checked(arguments["paths"], index.indexer.walker.policy)
         report = await index.prune(paths)
-        return self._told(report, caller)
+        return self._tool_result(report, caller)
 
-    def _told(self, report: Report, caller: Caller) -> ToolResult:
+    def _tool_result(self, report: IndexReport, caller: Caller) -> ToolResult:
         counts = counted(report)
         if self._events:
             body = Indexed(**counts, duration_ms=int(report.seconds * 1000))
@@ -187,37 +188,10 @@ class _Door:
         return ToolResult(f"index: {lines}", {"status": "ok", **counts, "skipped": report.skipped})
 
 
-def counted(report: Report) -> dict[str, int]:
+def counted(report: IndexReport) -> dict[str, int]:
     """Return the numbers of a report."""
     names = ("added", "changed", "deleted", "renamed", "embedded")
     return {name: getattr(report, name) for name in names}
-
-
-def as_data(answer: Answer) -> dict[str, Any]:
-    """Return an answer as JSON shows it (E19, and more)."""
-    return {
-        "chunks": [
-            {
-                "path": hit.path,
-                "span": hit.span,
-                "text": hit.text,
-                "score": hit.score,
-                "start_line": hit.start_line,
-                "end_line": hit.end_line,
-                "symbol": hit.symbol,
-                "reasons": list(hit.reasons),
-                **({"signals": dict(hit.signals)} if hit.signals else {}),
-            }
-            for hit in answer.hits
-        ],
-        "stale": answer.stale,
-        **(
-            {"coverage": {"indexed": answer.indexed, "files": answer.files}}
-            if answer.coverage
-            else {}
-        ),
-        **({"note": answer.note} if answer.note else {}),
-    }
 
 
 def _checked(paths: Sequence[str], policy: FilePolicy) -> list[str]:
@@ -243,13 +217,3 @@ def _as_text(answer: Answer) -> str:
     ]
     note = incomplete(answer)
     return "\n\n".join(parts) + (f"\n\n({note.strip()})" if note else "")
-
-
-def incomplete(answer: Answer) -> str:
-    """What an answer lacks, as a sentence; empty where it lacks nothing."""
-    if answer.coverage:
-        return (
-            f" The index holds {answer.coverage} so far; the others were searched by file name "
-            "and plain text. Ask again for a better answer."
-        )
-    return " The index does not know the newest changes yet." if answer.stale else ""

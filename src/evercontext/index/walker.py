@@ -1,4 +1,4 @@
-"""Which files belong into the index: what git would track, minus what must never be indexed.
+"""Walk the files that belong in the index: tracked by git, minus what is excluded.
 
 In a git work tree git itself says what is ignored; elsewhere the ``.gitignore`` files are read
 here. ``.evercontextignore`` at the root takes out more. Secrets, archives, lock files and links
@@ -17,8 +17,8 @@ from pathlib import Path
 
 from evercontext.files.generated_directories import GENERATED, VERSION_CONTROL
 from evercontext.files.policy import FilePolicy
-from evercontext.index.git import ask_git, in_git
-from evercontext.index.ignore import IgnoreFile
+from evercontext.index.git_queries import ask_git, in_git
+from evercontext.index.ignore_files import IgnoreFile
 from evercontext.index.languages import language_of
 
 IGNORE_FILE = ".evercontextignore"
@@ -42,7 +42,7 @@ Rules = tuple[tuple[str, IgnoreFile], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class WalkedFile:
     """A file that may be indexed, as it was when the tree was walked."""
 
     path: str
@@ -61,7 +61,7 @@ class Walker:
         self.policy = policy
         self._prefix = f"{root}{os.sep}"
 
-    async def walk(self) -> list[Found]:
+    async def walk(self) -> list[WalkedFile]:
         """Return every file that may be indexed, in order of their paths."""
         listed = await self._ask_git()
         names: Iterable[str] = self._scan() if listed is None else listed
@@ -69,7 +69,7 @@ class Walker:
         files = (self.look(n) for n in names if ignored is None or not ignored.verdict(n))
         return sorted((f for f in files if f is not None), key=lambda f: f.path)[:MOST_FILES]
 
-    def look(self, path: str) -> Found | None:
+    def look(self, path: str) -> WalkedFile | None:
         """Return one path as it is now, or ``None`` if it is not to be indexed."""
         if not self.wants(path):
             return None
@@ -79,7 +79,7 @@ class Walker:
             return None
         if not stat.S_ISREG(seen.st_mode):
             return None
-        return Found(path, seen.st_size, seen.st_ctime_ns, time.time_ns())
+        return WalkedFile(path, seen.st_size, seen.st_ctime_ns, time.time_ns())
 
     def wants(self, path: str) -> bool:
         """True if a path by its name alone may be indexed."""

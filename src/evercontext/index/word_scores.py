@@ -21,7 +21,7 @@ from evercontext.retrieval.bm25f import (
 )
 from evercontext.retrieval.postings import Floats, Ints
 from evercontext.retrieval.ragged import Long
-from evercontext.retrieval.tokens import has_cjk, stem
+from evercontext.retrieval.terms import has_cjk, stem
 
 # What one occurrence in a field is worth next to one in the body (BM25F); the body last.
 _WORTH = np.array([12.0, 3.0, 0.0, 6.0, 3.0, 1.0, 2.0, 0.0], np.float32)
@@ -33,19 +33,21 @@ _CHUNK_K1, _CHUNK_B = 1.2, 0.8
 class TermScores:
     """Weighted terms, looked up in one corpus."""
 
-    def __init__(self, corpus: Corpus, asked: Mapping[str, float], most: int | None = None) -> None:
+    def __init__(
+        self, corpus: Corpus, term_weights: Mapping[str, float], most: int | None = None
+    ) -> None:
         """``most`` takes only so many terms, the weightiest that the corpus has."""
         self._corpus = corpus
         self.average_lengths: Floats = corpus.average_lengths.astype(np.float32)
         self._frequency = corpus.values("frequency")
         self._unseen = inverse_document_frequency(corpus.live_files, 0)
-        self._take_terms(asked, corpus.numbers([*asked]), most)
+        self._take_terms(term_weights, corpus.numbers([*term_weights]), most)
 
     def _take_terms(
-        self, asked: Mapping[str, float], numbers: list[int | None], most: int | None
+        self, term_weights: Mapping[str, float], numbers: list[int | None], most: int | None
     ) -> None:
         known, total = [], 0.0
-        for (term, weight), number in zip(asked.items(), numbers, strict=True):
+        for (term, weight), number in zip(term_weights.items(), numbers, strict=True):
             if number is None or not self._frequency[number]:
                 # Japanese that no file holds was asked in translation.
                 total += 0.0 if has_cjk(term) else 0.5 * weight * self._unseen
@@ -131,7 +133,7 @@ class QuestionScores(TermScores):
             value = self._unseen if number is None else self.rarity(number)
             self.word_weights[word] = value * word_weight(word)
         total_weight = sum(self.word_weights.values()) or 1.0
-        self.asked = {
+        self.term_weights = {
             number: self.word_weights[word] / total_weight
             for word, number in zip(question.words, numbers, strict=True)
             if number is not None

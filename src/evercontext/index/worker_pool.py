@@ -49,7 +49,7 @@ class Job:
 
 
 @dataclass(slots=True)
-class Outcome:
+class AnalysisOutcome:
     """What became of some texts, by their contents."""
 
     analyses: dict[str, Analysis] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class LocalAnalyser:
         self._mark = folder / MARK
         self._vectors = vectors
 
-    async def analyse(self, jobs: Sequence[Job]) -> Outcome:
+    async def analyse(self, jobs: Sequence[Job]) -> AnalysisOutcome:
         """Return the analyses; a text over which a process died before goes to a worker."""
         suspect = self._suspect()
         unsuspected = [job for job in jobs if job.content != suspect]
@@ -76,8 +76,8 @@ class LocalAnalyser:
             outcome.failed |= checked.failed
         return outcome
 
-    def _analyse(self, jobs: Sequence[Job]) -> Outcome:
-        outcome = Outcome()
+    def _analyse(self, jobs: Sequence[Job]) -> AnalysisOutcome:
+        outcome = AnalysisOutcome()
         if not jobs:
             return outcome
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -129,13 +129,13 @@ class WorkerPool:
         for child in self._idle:
             await child.close()
 
-    async def analyse(self, jobs: Sequence[Job]) -> Outcome:
+    async def analyse(self, jobs: Sequence[Job]) -> AnalysisOutcome:
         """Return the analyses, and the reasons of those that ended their worker.
 
         Texts that come after one another are alike, so each worker gets a stretch of them: what it
         has learned of words serves it again, and need not be learned by the others.
         """
-        outcome, size = Outcome(), min(self._size, len(jobs))
+        outcome, size = AnalysisOutcome(), min(self._size, len(jobs))
         bounds = [i * len(jobs) // size for i in range(size + 1)] if size else [0]
         shares = [deque(jobs[a:b]) for a, b in pairwise(bounds)]
         async with asyncio.TaskGroup() as group:
@@ -143,7 +143,9 @@ class WorkerPool:
                 group.create_task(self._work(own, shares, outcome))
         return outcome
 
-    async def _work(self, own: deque[Job], shares: Sequence[deque[Job]], outcome: Outcome) -> None:
+    async def _work(
+        self, own: deque[Job], shares: Sequence[deque[Job]], outcome: AnalysisOutcome
+    ) -> None:
         while any(shares):
             child = self._idle.pop() if self._idle else await self._start_worker()
             pending: deque[Job] = deque()
@@ -162,7 +164,7 @@ class WorkerPool:
                 self._idle.append(child)
 
     async def _next(
-        self, child: Child, coming: Iterator[Job], pending: deque[Job], outcome: Outcome
+        self, child: Child, coming: Iterator[Job], pending: deque[Job], outcome: AnalysisOutcome
     ) -> bool:
         """Hand texts out and take one answer; False once there is nothing left."""
         from evercontext.index.worker_process import WORD, framed

@@ -1,4 +1,4 @@
-"""BM25 and BM25F: how well documents match weighted terms.
+"""Score documents for weighted terms by BM25 and BM25F.
 
 Every search of the product computes its word scores from the functions of this module, so that
 rarity, length normalisation and saturation are defined once. ``FieldIndex`` is the whole of it for

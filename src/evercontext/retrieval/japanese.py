@@ -1,4 +1,4 @@
-"""Japanese questions over English texts: a dictionary of software words expands the question.
+"""Expand Japanese questions by a dictionary of software words, for English texts.
 
 The dictionary (``terms_ja.json``, learned by ``training/terms.py``) says which English stems a
 Japanese unit stands for. A question is cut into the longest units that the dictionary knows, so
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from importlib import resources
 
-from evercontext.retrieval.tokens import (
+from evercontext.retrieval.terms import (
     GENERIC_WEIGHT,
     GENERIC_WORDS,
     STOP_WORDS,

@@ -1,4 +1,4 @@
-"""Posting lists that take one more document at the cost of that document alone.
+"""Keep posting lists that grow by one document at the cost of that document.
 
 The bulk is three flat arrays (a CSR matrix by term). A later document goes into a small table
 beside it; a removed one is only forgotten by its owner's ``alive`` mask. Both are folded in when

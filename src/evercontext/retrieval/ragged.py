@@ -1,4 +1,4 @@
-"""Rows of different lengths in flat arrays."""
+"""Store rows of different lengths in flat arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One wrong letter in a question, repaired by the words of what is searched.
+"""Correct one wrong letter in a question by the words of the corpus.
 
 No list of words is needed: a corpus tells which terms it holds, and all spellings that are one
 letter away from a word are few. A word that the corpus has, or that the packaged vectors know as a
@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 
 from evercontext.retrieval.static_vectors import StaticVectors
-from evercontext.retrieval.tokens import STOP_WORDS, fold, split_identifier, stem
+from evercontext.retrieval.terms import STOP_WORDS, fold, split_identifier, stem
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*", re.A)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

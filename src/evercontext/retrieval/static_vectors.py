@@ -1,4 +1,4 @@
-"""Static word vectors: code, English and Japanese in one space, from one packaged file.
+"""Load static word vectors: code, English and Japanese in one space.
 
 The file is mapped, not read: a word's numbers are fetched when it is first met. A text is the sum
 of its words; each piece of a word has one learned weight for questions and one for documents,
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evercontext.retrieval.blas import limit_blas_threads
-from evercontext.retrieval.tokens import fold, runs, split_identifier
+from evercontext.retrieval.terms import fold, runs, split_identifier
 from evercontext.retrieval.vectors import ByteVector, Vector, VectorSpace, normalise
 
 MAGIC = b"ECV1"

@@ -1,4 +1,4 @@
-"""Numbers that stand for terms in stored data: the same in every process and on every machine.
+"""Compute stable numbers for terms in stored data, the same on every machine.
 
 Hashes instead of a numbered vocabulary, because no table of words has to be shared. Both widths are
 part of a storage format: the code index keeps 64 bits, a memory's row keeps 32.

@@ -1,4 +1,4 @@
-"""Vectors of texts: what a vector space offers, and how vectors are stored in bytes."""
+"""Define vector spaces, and store vectors as bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ignore files as git writes them: matched in linear time, whoever wrote the patterns.
+"""Match ignore files of git in linear time, whatever the patterns.
 
 A pattern such as ``*a*a*a*a*b`` takes a backtracking engine minutes for one long name, and anybody
 can put it into a repository.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.index.git import ask_git, in_git
+from evercontext.index.git_queries import ask_git, in_git
 from evercontext.testing import git, tiny_repository
 
 

@@ -22,7 +22,7 @@ from evercontext.retrieval.postings import Column, Ints
 from evercontext.retrieval.ragged import Long, Ragged
 from evercontext.retrieval.static_vectors import StaticVectors
 from evercontext.retrieval.term_keys import Keys, term_key, term_keys
-from evercontext.retrieval.tokens import runs, split_identifier, stem, terms_of_parts
+from evercontext.retrieval.terms import runs, split_identifier, stem, terms_of_parts
 from evercontext.retrieval.vectors import ByteVector, to_bytes
 
 _BLOCK = 1 << 17

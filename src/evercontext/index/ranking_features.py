@@ -1,8 +1,8 @@
-"""The signals by which files are ranked, computed for all candidates at once.
+"""Compute the signals that rank files, for all candidates at once.
 
 Three stages: a field-weighted BM25 over all files picks candidates; most signals are computed for
-those alone; and the dear ones, for which every chunk and name is read, only for the candidates that
-the caller still finds worth it. Each signal has a name, so that a result can say why it stands
+those alone; and the expensive ones, for which every chunk and name is read, only for the candidates
+that the caller still finds worth it. Each signal has a name, so that a result can say why it stands
 where it stands.
 """
 
@@ -20,13 +20,13 @@ from evercontext.index.corpus_rows import PRIORS
 from evercontext.index.definition_features import DefinedNames, Definers
 from evercontext.index.filename_features import FilenameMatcher
 from evercontext.index.mentions import Mentions
-from evercontext.index.paths import PathWords
+from evercontext.index.path_features import PathWords
 from evercontext.index.question import Question
 from evercontext.index.word_scores import QuestionScores
 from evercontext.retrieval.bm25f import length_norm, saturate
 from evercontext.retrieval.postings import Floats, Ints
 from evercontext.retrieval.ragged import Long, gather, spread
-from evercontext.retrieval.tokens import whole
+from evercontext.retrieval.terms import identifier_term
 from evercontext.retrieval.vectors import BYTE_SCALE
 
 CANDIDATES = 50
@@ -81,7 +81,7 @@ class Candidates:
     """BM25."""
     chunk_meaning: Floats
     """Cosine to the question."""
-    asked: Mapping[int, float]
+    term_weights: Mapping[int, float]
     """For each term of a name that was asked for: its share of the question."""
     lines: Mapping[int, Set[int]] = field(default_factory=dict)
     """For files that the question names by their path: the lines that it names with them."""
@@ -96,13 +96,13 @@ class Candidates:
             counts,
             self.chunk_words[places],
             self.chunk_meaning[places],
-            self.asked,
+            self.term_weights,
             self.lines,
         )
 
 
 Choice = Callable[[Candidates], Long]
-"""Tells by the cheap signals which candidates are worth the dear ones."""
+"""Tells by the cheap signals which candidates are worth the expensive ones."""
 
 
 class Scorer:
@@ -129,7 +129,9 @@ class Scorer:
         words, counts = self._words.in_candidates(slots)
         sizes = self.corpus.values("chunk_count")[slots]
         out = np.zeros((len(slots), len(NAMES)), np.float32)
-        candidates = Candidates(slots, out, sizes, words, np.zeros_like(words), self._words.asked)
+        candidates = Candidates(
+            slots, out, sizes, words, np.zeros_like(words), self._words.term_weights
+        )
         candidates.lines = self._mentions.lines if self._mentions else {}
         if not len(slots):
             return candidates
@@ -199,14 +201,14 @@ class Scorer:
             return
         places = {slot: i for i, slot in enumerate(slots.tolist())}
         if question.symbol:
-            target = whole(question.symbol)
+            target = identifier_term(question.symbol)
             out[:, COLUMN["symbol_stem"]] = [path.stem_term == target for path in paths]
             definers = Definers(self.corpus, question.symbol, places)
             out[definers.at, COLUMN["symbol_defined"]] = np.where(definers.exact() > 0, 1.0, 0.6)
             out[definers.at, COLUMN["symbol_unique"]] = 1.0 / max(1, definers.count)
             out[definers.at, COLUMN["symbol_type"]] = definers.typed()
         for name in question.names:
-            target, share = whole(name), 1.0 / len(question.names)
+            target, share = identifier_term(name), 1.0 / len(question.names)
             out[:, COLUMN["name_stem"]] += [path.stem_term == target for path in paths]
             definers = Definers(self.corpus, name, places)
             exact = definers.exact()
@@ -231,7 +233,7 @@ class Scorer:
 
     def _name_signals(self, candidates: Candidates) -> None:
         names = DefinedNames(self.corpus, candidates.slots)
-        coverage, exact = names.covered(candidates.asked)
+        coverage, exact = names.covered(candidates.term_weights)
         candidates.features[:, COLUMN["definition_coverage"]] = coverage
         candidates.features[:, COLUMN["definition_exact"]] = exact
         candidates.features[:, COLUMN["centrality"]] = np.log1p(names.used_elsewhere())
@@ -257,11 +259,11 @@ _PRIORS = slice(COLUMN[PRIORS[0]], COLUMN[PRIORS[-1]] + 1)
 
 def _top(scores: Floats, count: int) -> list[int]:
     """Return where the largest scores above 0 are; most are 0, which a partition takes ill."""
-    found: Long = (scores > 0).nonzero()[0]
-    if len(found) > count:
-        largest = scores[found].argpartition(len(found) - count)[len(found) - count :]
-        found = found[largest]
-    places: list[int] = found.tolist()
+    positions: Long = (scores > 0).nonzero()[0]
+    if len(positions) > count:
+        largest = scores[positions].argpartition(len(positions) - count)[len(positions) - count :]
+        positions = positions[largest]
+    places: list[int] = positions.tolist()
     return places
 
 

@@ -1,4 +1,4 @@
-"""Words of code and prose: identifiers in parts, a light stem, Japanese in bigrams.
+"""Split code and prose into terms: parts of identifiers, light stems, Japanese bigrams.
 
 A document and a question go through the same cutting, so that ``parseHTTPHeaders`` in a file
 meets "parsing of HTTP headers" in a question. The whole identifier is kept beside its parts,
@@ -112,7 +112,7 @@ def terms_of_parts(run: str, parts: Sequence[str]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=400_000)
-def whole(name: str) -> str:
+def identifier_term(name: str) -> str:
     """Return the one term that stands for a whole identifier, whatever its spelling style.
 
     Unmarked on purpose: the word "websocket" and the name ``WebSocket`` are to meet.

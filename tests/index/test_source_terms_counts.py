@@ -4,11 +4,11 @@ from collections import Counter
 
 import numpy as np
 
-from evercontext.index import tokenize as module
-from evercontext.index.tokenize import Lexicon, ScannedWords, TermCounter, line_starts, scan
+from evercontext.index import source_terms as module
+from evercontext.index.source_terms import Lexicon, ScannedWords, TermCounter, line_starts, scan
 from evercontext.retrieval.static_vectors import load_static_vectors
 from evercontext.retrieval.term_keys import term_key
-from evercontext.retrieval.tokens import count_terms
+from evercontext.retrieval.terms import count_terms
 from evercontext.retrieval.vectors import BYTE_SCALE
 
 ROWS = ["def parse_header(header):", "return parseHeaders(header) + parse", "", "parse names"]

@@ -1,4 +1,4 @@
-"""What a path alone says about a file: its words, and how likely it is an answer."""
+"""Compute what a path says about a file: its words, and its prior."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 
 from evercontext.index.languages import DATA, PROSE, language_of
-from evercontext.retrieval.tokens import runs, split_identifier, stem, terms_of
+from evercontext.retrieval.terms import runs, split_identifier, stem, terms_of
 
 _TEST_FILE = re.compile(
     r"(^|[/_.-])(tests?|specs?|conftest|fixtures?)[_.-][^/]*$|[_.-](tests?|specs?|unittest)\.[^/]*$"

@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evercontext.index import tokenize as module
-from evercontext.index.tokenize import line_starts, scan
-from evercontext.retrieval.tokens import fold, runs
+from evercontext.index import source_terms as module
+from evercontext.index.source_terms import line_starts, scan
+from evercontext.retrieval.terms import fold, runs
 
 ALPHABET = "abzAZ09_ \t\n.()é“”ßΩ日本カな한\ud800"
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evercontext.index import snapshot
+from evercontext.index import corpus_snapshot
 from evercontext.index.analysis import analyse
 from evercontext.index.corpus import Corpus
+from evercontext.index.corpus_snapshot import FILE, CorpusStamp
 from evercontext.index.languages import language_of
 from evercontext.index.question import understand
 from evercontext.index.ranking import rank
-from evercontext.index.snapshot import FILE, Stamp
 from evercontext.retrieval.static_vectors import load_static_vectors
 from tests.index.world import SHOP
 
@@ -27,7 +27,8 @@ def _corpus() -> Corpus:
 
 def _saved(folder: Path) -> Corpus:
     corpus = _corpus()
-    snapshot.save(folder, corpus, Stamp("table", 7, snapshot.space_of(corpus.vectors)))
+    stamp = CorpusStamp("table", 7, corpus_snapshot.space_of(corpus.vectors))
+    corpus_snapshot.save(folder, corpus, stamp)
     return corpus
 
 
@@ -40,7 +41,7 @@ def _answers(corpus: Corpus) -> list[list[tuple[str, int, float]]]:
 
 def test_a_mapped_corpus_answers_like_the_one_it_was_made_of(tmp_path: Path) -> None:
     built = _saved(tmp_path)
-    found = snapshot.load(tmp_path, "table", load_static_vectors())
+    found = corpus_snapshot.load(tmp_path, "table", load_static_vectors())
     assert found is not None
     mapped, generation = found
     assert generation == 7
@@ -51,7 +52,7 @@ def test_a_mapped_corpus_answers_like_the_one_it_was_made_of(tmp_path: Path) -> 
 def test_a_mapped_corpus_follows_changes_and_leaves_its_file_alone(tmp_path: Path) -> None:
     built = _saved(tmp_path)
     before = (tmp_path / FILE).read_bytes()
-    found = snapshot.load(tmp_path, "table", load_static_vectors())
+    found = corpus_snapshot.load(tmp_path, "table", load_static_vectors())
     assert found is not None
     for corpus in (built, found[0]):
         corpus.put("shop/cart.py", analyse("class Basket: pass\n", "python", load_static_vectors()))
@@ -67,7 +68,7 @@ def test_a_damaged_snapshot_is_thrown_away(tmp_path: Path, place: int) -> None:
     data = bytearray((tmp_path / FILE).read_bytes())
     data[place] ^= 0x40
     (tmp_path / FILE).write_bytes(data)
-    assert snapshot.load(tmp_path, "table", load_static_vectors()) is None
+    assert corpus_snapshot.load(tmp_path, "table", load_static_vectors()) is None
     assert not (tmp_path / FILE).exists()
 
 
@@ -75,15 +76,15 @@ def test_a_damaged_snapshot_is_thrown_away(tmp_path: Path, place: int) -> None:
 def test_a_cut_off_snapshot_is_thrown_away(tmp_path: Path, size: int) -> None:
     _saved(tmp_path)
     os.truncate(tmp_path / FILE, size)
-    assert snapshot.load(tmp_path, "table", load_static_vectors()) is None
+    assert corpus_snapshot.load(tmp_path, "table", load_static_vectors()) is None
     assert not (tmp_path / FILE).exists()
 
 
 def test_a_snapshot_of_another_table_or_other_vectors_is_not_used(tmp_path: Path) -> None:
     _saved(tmp_path)
-    assert snapshot.load(tmp_path, "other", load_static_vectors()) is None
+    assert corpus_snapshot.load(tmp_path, "other", load_static_vectors()) is None
     _saved(tmp_path)
-    assert snapshot.load(tmp_path, "table", None) is None
+    assert corpus_snapshot.load(tmp_path, "table", None) is None
 
 
 def test_a_planted_link_is_not_followed(tmp_path: Path) -> None:
@@ -91,13 +92,13 @@ def test_a_planted_link_is_not_followed(tmp_path: Path) -> None:
     elsewhere.mkdir()
     _saved(elsewhere)
     (tmp_path / FILE).symlink_to(elsewhere / FILE)
-    assert snapshot.load(tmp_path, "table", load_static_vectors()) is None
+    assert corpus_snapshot.load(tmp_path, "table", load_static_vectors()) is None
     assert (elsewhere / FILE).exists()
 
 
 def test_a_later_term_is_found_in_a_mapped_corpus(tmp_path: Path) -> None:
     _saved(tmp_path)
-    found = snapshot.load(tmp_path, "table", load_static_vectors())
+    found = corpus_snapshot.load(tmp_path, "table", load_static_vectors())
     assert found is not None
     corpus = found[0]
     assert corpus.term("zebra") is None

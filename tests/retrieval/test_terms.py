@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evercontext.retrieval.tokens import (
+from evercontext.retrieval.terms import (
     count_terms,
     fold,
     has_cjk,
+    identifier_term,
     query_terms,
     runs,
     split_identifier,
     stem,
     terms_of,
-    whole,
 )
 
 
@@ -34,15 +34,19 @@ def test_identifiers_fall_into_their_parts(name: str, parts: list[str]) -> None:
 
 def test_a_name_meets_its_words_and_its_other_spellings() -> None:
     assert set(terms_of("parseHeaders")) >= {stem("parsing"), stem("header")}
-    assert whole("WebSocket") == whole("web_socket") == whole("websocket")
-    assert whole("WebSocket") in terms_of("WebSocket")
+    assert (
+        identifier_term("WebSocket")
+        == identifier_term("web_socket")
+        == identifier_term("websocket")
+    )
+    assert identifier_term("WebSocket") in terms_of("WebSocket")
 
 
 def test_japanese_is_cut_into_pairs_and_latin_inside_it_is_found() -> None:
     counts = count_terms(fold("ログインの認証はＡｕｔｈＳｅｒｖｉｃｅにある"))
     assert counts["認証"] == 1
     assert counts["auth"] == 1
-    assert whole("AuthService") in counts
+    assert identifier_term("AuthService") in counts
 
 
 def test_width_and_composition_do_not_matter() -> None:

@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evercontext.index import tokenize
+from evercontext.index import source_terms
 from evercontext.index.analysis import analyse, pack
-from evercontext.index.tokenize import Lexicon, Renumbering, ScannedWords, scan
+from evercontext.index.source_terms import Lexicon, Renumbering, ScannedWords, scan
 from evercontext.retrieval.static_vectors import load_static_vectors
 from evercontext.retrieval.term_keys import term_key
-from evercontext.retrieval.tokens import terms_of
+from evercontext.retrieval.terms import terms_of
 from tests.index.world import SHOP
 
 
@@ -29,9 +29,9 @@ def test_a_run_has_the_terms_that_a_question_would_have(run: str) -> None:
 def test_what_was_met_before_leaves_no_trace_in_an_analysis() -> None:
     vectors = load_static_vectors()
     texts = [text for path, text in SHOP.items() if path.endswith(".py")]
-    tokenize.shared_lexicon.cache_clear()
+    source_terms.shared_lexicon.cache_clear()
     forwards = [pack(analyse(text, "python", vectors)) for text in texts]
-    tokenize.shared_lexicon.cache_clear()
+    source_terms.shared_lexicon.cache_clear()
     backwards = [pack(analyse(text, "python", vectors)) for text in reversed(texts)]
     assert forwards == backwards[::-1]
 

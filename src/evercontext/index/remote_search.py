@@ -1,4 +1,4 @@
-"""The same tools over HTTP: a search server elsewhere (``EC_RAG_URL``) does the work."""
+"""Search through a server elsewhere (``EC_RAG_URL``), with the same tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A corpus kept in a file that is mapped, not read: a search that is asked once starts at once.
+"""Save a corpus to a file that is mapped, so that a single search starts at once.
 
 The file is a cache of the table and nothing else. It names the table and the generation it was
 made from, and carries a checksum; one that does not fit, or is damaged, is thrown away.
@@ -38,7 +38,7 @@ class Unusable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class CorpusStamp:
     """What a snapshot was made from."""
 
     table: str
@@ -52,7 +52,7 @@ def space_of(vectors: VectorSpace | None) -> str:
     return f"{vectors.name} {vectors.dimensions}" if vectors else "words"
 
 
-def save(folder: Path, corpus: Corpus, stamp: Stamp) -> None:
+def save(folder: Path, corpus: Corpus, stamp: CorpusStamp) -> None:
     """Write a corpus that was just built; raise OSError where that cannot be."""
     arrays = {name: np.ascontiguousarray(array) for name, array in _arrays(corpus).items()}
     head = json.dumps(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.index.ignore import IgnoreFile
+from evercontext.index.ignore_files import IgnoreFile
 from tests.index.world import opened, write
 
 _HOSTILE = ["*a*a*a*a*a*a*a*a*a*a*a*a*b", "[!x]*[!x]*[!x]*[!x]*[!x]*[!x]*[!x]*[!x]*z", "(a+)+$"]

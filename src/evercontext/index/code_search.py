@@ -1,4 +1,4 @@
-"""The code index as everybody uses it: one object, one ``search``.
+"""Search the code of a project: one object, one ``search``.
 
 The command line, the ``search_code`` tool, ``POST /search`` and the context's source all call the
 same function. Before it answers it looks whether the tree has changed: a few changed files are
@@ -17,7 +17,7 @@ from pathlib import Path
 from evercontext.domain.model import Embedder
 from evercontext.errors import EverContextError, PathRefused, StoreBusy, UsageError
 from evercontext.events.redaction import Redactor
-from evercontext.files.paths import Root
+from evercontext.files.contained_paths import Root
 from evercontext.files.policy import AGENT, FilePolicy
 from evercontext.index.chunk_table import ChunkTable
 from evercontext.index.commit_index import CommitIndexer, CommittedTree
@@ -25,8 +25,7 @@ from evercontext.index.commits import Commits
 from evercontext.index.corpus import Corpus
 from evercontext.index.current_corpus import CurrentCorpus
 from evercontext.index.external_vectors import EmbedderVectors, VectorTable
-from evercontext.index.features import NAMES
-from evercontext.index.indexer import Indexer, Pending, Progress, Report
+from evercontext.index.indexer import Indexer, IndexReport, Pending, Progress
 from evercontext.index.lease import IndexLease
 from evercontext.index.location import (
     FILE,
@@ -38,13 +37,14 @@ from evercontext.index.location import (
 )
 from evercontext.index.question import Question, understand
 from evercontext.index.ranking import Ranked, rank
+from evercontext.index.ranking_features import NAMES
 from evercontext.index.source_reader import Reader, Unfit
-from evercontext.index.walker import Found, Walker
+from evercontext.index.walker import WalkedFile, Walker
 from evercontext.process.worker_threads import think
 from evercontext.retrieval.postings import Floats
 from evercontext.retrieval.spelling import repair
 from evercontext.retrieval.static_vectors import StaticVectors, load_static_vectors
-from evercontext.retrieval.tokens import STOP_WORDS, fold, runs
+from evercontext.retrieval.terms import STOP_WORDS, fold, runs
 
 _LONG = 64
 """A character of a question is as much work as so many of a plain text."""
@@ -179,7 +179,7 @@ class CodeIndex:
         progress: Progress | None = None,
         *,
         patience: float = 0.0,
-    ) -> Report:
+    ) -> IndexReport:
         """Bring the index up to date, wholly or for the given paths.
 
         While another process indexes, wait for it up to ``patience`` seconds.
@@ -192,7 +192,7 @@ class CodeIndex:
         return report
 
     @property
-    def unknown(self) -> Sequence[Found]:
+    def unknown(self) -> Sequence[WalkedFile]:
         """Files that the index does not know as they are, too many to be read while one waits."""
         return () if self._pending.cheap else self._pending.changed
 
@@ -213,17 +213,17 @@ class CodeIndex:
             self._note = None
         self._looked = -math.inf
 
-    async def _update(self, pending: Pending, progress: Progress | None = None) -> Report:
+    async def _update(self, pending: Pending, progress: Progress | None = None) -> IndexReport:
         report = await self.indexer.update(pending, keep_analyses=pending.cheap, progress=progress)
         self._stale, self._pending = False, Pending([], [])
         return report
 
-    async def _follow(self, report: Report) -> None:
+    async def _follow(self, report: IndexReport) -> None:
         """Put an update into the corpus, from memory where it was small."""
         async with self._busy:
             await self._current.take_over(report)
 
-    async def prune(self, paths: Sequence[str]) -> Report:
+    async def prune(self, paths: Sequence[str]) -> IndexReport:
         """Forget files, whether they are still in the tree or not."""
         async with self._updating:
             rows = await self.table.rows()
@@ -342,18 +342,20 @@ class CodeIndex:
     ) -> list[Hit]:
         hits = []
         show = show or self.indexer.reader.show
-        for found in ranked:
-            path = corpus.path(found.slot)
-            chunk = int(corpus.values("first_chunk")[found.slot]) + found.chunk
+        for candidate in ranked:
+            path = corpus.path(candidate.slot)
+            chunk = int(corpus.values("first_chunk")[candidate.slot]) + candidate.chunk
             first, last = corpus.values("chunk_lines")[chunk].tolist()
             try:
                 text = show(path, first, last)
             except Unfit:
                 self._stale = True
                 continue
-            symbol = found.symbol
-            signals = _signals(found.shares) if explain else ()
-            hits.append(Hit(path, first, last, text, found.score, symbol, found.reasons, signals))
+            symbol = candidate.symbol
+            signals = _signals(candidate.shares) if explain else ()
+            hits.append(
+                Hit(path, first, last, text, candidate.score, symbol, candidate.reasons, signals)
+            )
         return hits
 
 

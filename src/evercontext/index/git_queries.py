@@ -1,4 +1,4 @@
-"""Asking git about a tree: read-only, bounded, and deaf to the repository's own configuration."""
+"""Query git about a tree: read-only, bounded, ignoring the repository's configuration."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def ask_git(
     The variables of a hook around us would make git look at another repository: they stay out.
     """
     try:
-        asked = run(
+        command = run(
             (*_GIT, *arguments),
             cwd=folder,
             timeout=_SECONDS,
@@ -35,7 +35,7 @@ async def ask_git(
             stdin=stdin,
             max_output=most,
         )
-        done = await unless_stalled(asked, pipe_for_git, folder, process_environment())
+        done = await unless_stalled(command, pipe_for_git, folder, process_environment())
     except ProcessProblem:
         return None
     return None if done.timed_out or done.truncated else done

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from evercontext.errors import UsageError
+from evercontext.index.code_search import CodeIndex
 from evercontext.index.indexer import CHEAP
-from evercontext.index.search import CodeIndex
 from tests.index.world import SHOP, opened, write
 
 
@@ -104,13 +104,16 @@ async def test_files_indexed_right_after_they_were_written_are_not_many_changes(
 async def test_a_further_chunk_with_the_word_stands_before_files_without_it(
     tmp_path: Path,
 ) -> None:
-    write(tmp_path, {
-        "accounts.py": 'def hash_password(password):\n    """A slow hash."""\n'
-        "    return scrypt(password)\n\n\n"
-        'def sign_in(user, password):\n    """True if it is the password."""\n'
-        "    return user.digest == hash_password(password)\n",
-        "discount.py": "def discount(price):\n    return price * 9 // 10\n",
-    })  # fmt: skip
+    write(
+        tmp_path,
+        {
+            "accounts.py": 'def hash_password(password):\n    """A slow hash."""\n'
+            "    return scrypt(password)\n\n\n"
+            'def sign_in(user, password):\n    """True if it is the password."""\n'
+            "    return user.digest == hash_password(password)\n",
+            "discount.py": "def discount(price):\n    return price * 9 // 10\n",
+        },
+    )
     index = await CodeIndex.open(tmp_path)
     try:
         hits = (await index.search("password")).hits
@@ -205,7 +208,7 @@ async def test_one_wrong_letter_finds_what_the_right_one_does(tmp_path: Path, qu
 _LOADED = """
 import asyncio, pathlib, sys
 from evercontext.index.partial_search import ask
-from evercontext.index.search import CodeIndex
+from evercontext.index.code_search import CodeIndex
 
 async def search(tree, folder):
     index = await CodeIndex.open(tree, folder=folder)
