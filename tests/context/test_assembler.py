@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evercontext.context.assembler import ContextAssemblerService
-from evercontext.context.config import (
+from evercontext.context.context_check import ContextValidator
+from evercontext.context.context_request import (
     AssemblyOptions,
     ContextConfig,
     ContextOverflowError,
@@ -18,7 +19,6 @@ from evercontext.context.config import (
 )
 from evercontext.context.layer_messages import MessageBuilder
 from evercontext.context.token_estimate import TokenEstimator
-from evercontext.context.validate import ContextValidator
 from evercontext.domain.event import ContextAssembled, Event, ModelReply, Notice
 from evercontext.domain.memory import RetrievalOptions, RetrievedMemory
 from evercontext.events import log_reader
@@ -60,11 +60,15 @@ def memory(n: int, similarity: float = 0.5, text: str = "memory") -> RetrievedMe
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"working_memory_limit": 0}, {"working_memory_limit": 51}, {"semantic_memory_limit": 21},
-        {"max_tokens": 999}, {"token_safety_margin": 0.49}, {"token_safety_margin": 0.96},
+        {"working_memory_limit": 0},
+        {"working_memory_limit": 51},
+        {"semantic_memory_limit": 21},
+        {"max_tokens": 999},
+        {"token_safety_margin": 0.49},
+        {"token_safety_margin": 0.96},
         {"system_prompt": " "},
     ],
-)  # fmt: skip
+)
 def test_a_configuration_out_of_range_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         ContextConfig(**wrong)
@@ -113,12 +117,16 @@ def test_english_users_get_english_titles() -> None:
         ([], "Messages cannot be empty"),
         ([{"role": "user", "content": "x"}], "First message must be system prompt"),
         ([{"role": "system", "content": "x"}], "Last message must be user message"),
-        ([{"role": "system", "content": "x"}, {"role": "user"}],
-         "Message 1 missing role or content"),
-        ([{"role": "system", "content": "x"}, {"role": "user", "content": " "}],
-         "Message 1 has empty content"),
+        (
+            [{"role": "system", "content": "x"}, {"role": "user"}],
+            "Message 1 missing role or content",
+        ),
+        (
+            [{"role": "system", "content": "x"}, {"role": "user", "content": " "}],
+            "Message 1 has empty content",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_the_validator_says(messages: list[dict[str, str]], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         ContextValidator()._validate_context(messages, 10)
@@ -148,7 +156,9 @@ async def test_three_layers_from_the_real_store(tmp_path: Path) -> None:
     assert (data.working_memory_count, data.semantic_memory_count) == (10, 2)
     assert data.has_session_summary
     assert not data.compression_applied
-    assert recalled.asked[0] == RetrievalOptions(limit=5, user_id="ann", hurried=True)
+    assert recalled.asked[0] == RetrievalOptions(
+        limit=5, user_id="ann", log_metrics=False, hurried=True
+    )
 
 
 async def test_the_summary_of_another_users_session_is_not_told() -> None:
@@ -198,8 +208,9 @@ async def test_options_leave_layers_out() -> None:
 @pytest.mark.contract("R3", "R36")
 async def test_a_small_window_is_packed_and_says_so() -> None:
     config = ContextConfig(max_tokens=1000)
-    service = ContextAssemblerService(Recalled(*[memory(n, text="word " * 200) for n in range(5)]),
-                                      None, None, config)  # fmt: skip
+    service = ContextAssemblerService(
+        Recalled(*[memory(n, text="word " * 200) for n in range(5)]), None, None, config
+    )
     context = await service.assemble_context("short question", "ann")
     assert context.metadata.compression_applied
     assert context.metadata.semantic_memory_count < 5

@@ -104,8 +104,11 @@ async def test_what_a_file_asked_to_remember_comes_back_as_a_record_and_no_more(
     async with wire_server() as server:
         address = {"openai_api_key": "sk-test", "openai_base_url": f"{server.url}/v1"}
         async with house(tmp_path, **address) as app:
-            server.will(call("readFile", path="notes.md"), call("remember", content=poison),
-                        answer(content="I kept it."))  # fmt: skip
+            server.will(
+                call("readFile", path="notes.md"),
+                call("remember", content=poison),
+                answer(content="I kept it."),
+            )
             await app.run_task("Read notes.md", model_name="openai:gpt-4.1-nano")
             [kept] = await app.memory.memories.list(project=app.memory.project)
         async with house(tmp_path, **address) as app:

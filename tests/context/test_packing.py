@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evercontext.context.config import ContextOverflowError
+from evercontext.context.context_request import ContextOverflowError
 from evercontext.context.packing import Selection, candidates, pack
 
 WHOLE = st.builds(Selection, st.booleans(), st.integers(0, 20), st.integers(0, 50))
@@ -22,12 +22,16 @@ def cost(weights: tuple[int, int, int, int]) -> object:
 def test_what_is_cut_in_order() -> None:
     order = [(s.summary, s.memories, s.messages) for s in candidates(Selection(True, 3, 4))]
     assert order == [
-        (True, 3, 4), (False, 3, 4),
-        (False, 2, 4), (False, 1, 4),
-        (False, 1, 3), (False, 1, 2),
+        (True, 3, 4),
+        (False, 3, 4),
+        (False, 2, 4),
+        (False, 1, 4),
+        (False, 1, 3),
+        (False, 1, 2),
         (False, 0, 2),
-        (False, 0, 1), (False, 0, 0),
-    ]  # fmt: skip
+        (False, 0, 1),
+        (False, 0, 0),
+    ]
 
 
 @pytest.mark.contract("R3", "R8")

@@ -39,10 +39,14 @@ def test_no_messages_cost_nothing() -> None:
 @pytest.mark.parametrize(
     ("model", "encoding"),
     [
-        ("gpt-4.1-nano", "o200k_base"), ("openai:gpt-4o", "o200k_base"), ("o3", "o200k_base"),
-        ("gpt-4", "cl100k_base"), ("claude-sonnet-4-5", None), ("ollama:hermes3:8b", None),
+        ("gpt-4.1-nano", "o200k_base"),
+        ("openai:gpt-4o", "o200k_base"),
+        ("o3", "o200k_base"),
+        ("gpt-4", "cl100k_base"),
+        ("claude-sonnet-4-5", None),
+        ("ollama:hermes3:8b", None),
     ],
-)  # fmt: skip
+)
 def test_which_models_are_counted_exactly(model: str, encoding: str | None) -> None:
     assert exact_encoding(model) == encoding
 
@@ -83,11 +87,15 @@ def test_what_was_learnt_survives_the_store() -> None:
 
 
 @pytest.mark.parametrize(
-    "kept", [{}, {"gram": "x"},
-             {"gram": [[float("nan")] * SIZE] * SIZE, "moment": [0] * SIZE, "seen": 1},
-             {"gram": [[1.0] * 4] * 4, "moment": [0] * 4, "seen": 1},
-             {"gram": [[1.0]], "moment": [1.0], "seen": 1}],
-)  # fmt: skip
+    "kept",
+    [
+        {},
+        {"gram": "x"},
+        {"gram": [[float("nan")] * SIZE] * SIZE, "moment": [0] * SIZE, "seen": 1},
+        {"gram": [[1.0] * 4] * 4, "moment": [0] * 4, "seen": 1},
+        {"gram": [[1.0]], "moment": [1.0], "seen": 1},
+    ],
+)
 def test_a_damaged_calibration_is_a_fresh_start(kept: dict[str, object]) -> None:
     assert Calibration.from_json(kept).seen == 0
 

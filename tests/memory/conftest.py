@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.memory.orchestrator import RetrievalOrchestrator
-from evercontext.memory.store import MemoryStore
+from evercontext.memory.memory_store import MemoryStore
+from evercontext.memory.recall import RetrievalOrchestrator
 from evercontext.storage.opener import open_store
 from evercontext.storage.store import Store
 from tests import postgres

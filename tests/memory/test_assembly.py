@@ -13,11 +13,11 @@ import pytest
 from evercontext.context.assembler import ContextAssemblerService
 from evercontext.domain.memory import MemoryType, RetrievalOptions, SourceType
 from evercontext.errors import DiskFull
+from evercontext.memory.memory_store import MemoryStore
 from evercontext.memory.memory_table import Memory
 from evercontext.memory.messages import MessageCreate, MessageRepository
-from evercontext.memory.orchestrator import RetrievalOrchestrator
+from evercontext.memory.recall import RetrievalOrchestrator
 from evercontext.memory.sessions import SessionRepository
-from evercontext.memory.store import MemoryStore
 from evercontext.storage.sqlite import SqliteStore
 from evercontext.storage.store import Store
 
@@ -103,10 +103,16 @@ async def test_a_hundred_messages_and_a_thousand_memories_are_no_burden(
 ) -> None:
     day = datetime(2026, 1, 1, tzinfo=UTC)
     said = [
-        Memory(f"m{n}", f"The {word} nests on chimney {n}", MemoryType.LONGTERM,
-               SourceType.MESSAGE, (day + timedelta(hours=n)).isoformat(), user_id="ann")
+        Memory(
+            f"m{n}",
+            f"The {word} nests on chimney {n}",
+            MemoryType.LONGTERM,
+            SourceType.MESSAGE,
+            (day + timedelta(hours=n)).isoformat(),
+            user_id="ann",
+        )
         for n, word in zip(range(1000), itertools.cycle(["heron", "stork", "crane", "swift"]))
-    ]  # fmt: skip
+    ]
     assert await memories.save_many(said) == 1000
     messages, sessions = MessageRepository(database), SessionRepository(database)
     session = await sessions.create(tmp_path, "m", user_id="ann")

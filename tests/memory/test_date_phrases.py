@@ -106,8 +106,12 @@ def test_a_day_is_a_day_and_not_its_month(text: str, first: str, last: str) -> N
         return any(moment in span for span in moments.spans)
 
     one = timedelta(days=1)
-    assert [named(day(first) - one), named(day(first)), named(day(last)), named(day(last) + one)] \
-        == [False, True, True, False]  # fmt: skip
+    assert [
+        named(day(first) - one),
+        named(day(first)),
+        named(day(last)),
+        named(day(last) + one),
+    ] == [False, True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -199,4 +203,7 @@ def test_a_written_date_is_read(text: str, moment: datetime | None) -> None:
 def test_a_day_is_one_of_this_machine() -> None:
     assert day_of("2023-05-07T16:30:00.000+00:00") == "2023-05-08"
     assert [day_of(odd) for odd in ("0001-01-01T00:00+00:00", "9999-12-31T23:00+00:00", "?")] == [
-        "0001-01-01", "9999-12-31", "?"]  # fmt: skip
+        "0001-01-01",
+        "9999-12-31",
+        "?",
+    ]

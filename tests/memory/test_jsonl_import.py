@@ -9,8 +9,8 @@ import pytest
 from evercontext.domain.memory import MemoryType, SourceType
 from evercontext.errors import UsageError
 from evercontext.memory.jsonl_import import LONGEST_LINE, read_memories
+from evercontext.memory.memory_store import MemoryStore
 from evercontext.memory.memory_table import Memory
-from evercontext.memory.store import MemoryStore
 
 
 def read(*lines: bytes) -> list[Memory]:
@@ -60,10 +60,17 @@ def test_a_line_without_end_is_not_read_to_its_end() -> None:
 
 
 def test_numbers_and_moments_come_in_as_they_are_kept() -> None:
-    [memory] = read(line(
-        created_at="1970-01-01T00:00:00+09:00", importance=99, expires_at="2030-01-01T00Z",
-        source_type="tool", session=7, speaker=5, seen=3,
-    ))  # fmt: skip
+    [memory] = read(
+        line(
+            created_at="1970-01-01T00:00:00+09:00",
+            importance=99,
+            expires_at="2030-01-01T00Z",
+            source_type="tool",
+            session=7,
+            speaker=5,
+            seen=3,
+        )
+    )
     assert memory.created_at == "1969-12-31T15:00:00.000+00:00"
     assert memory.expires_at == "2030-01-01T00:00:00.000+00:00"
     assert (memory.importance, memory.seen) == (1.0, 3)

@@ -12,10 +12,10 @@ import pytest
 from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door
 from evercontext.errors import StoreGone
-from evercontext.memory.memory_table import VISIBLE, Scope, is_visible, seen_by
-from evercontext.memory.orchestrator import RetrievalOrchestrator
+from evercontext.memory.memory_store import MemoryStore
+from evercontext.memory.memory_table import VISIBLE, MemoryScope, is_visible, seen_by
 from evercontext.memory.outbox import Queue
-from evercontext.memory.store import MemoryStore
+from evercontext.memory.recall import RetrievalOrchestrator
 from evercontext.memory.tools import memory_tools
 from evercontext.storage.opener import open_store
 from evercontext.storage.sqlite import SqliteStore
@@ -100,7 +100,7 @@ async def test_what_waits_can_be_forgotten_by_who_may_see_it(
             await memories.forget(kept.id, project="/p", user_id="bob")
         assert await memories.forget(kept.id, project="/p", user_id="ann")
         assert b"Ann's own" not in outbox(store).read_bytes()
-        assert await Queue(outbox(store)).holds(other.id, Scope("/p", "bob"))
+        assert await Queue(outbox(store)).holds(other.id, MemoryScope("/p", "bob"))
     assert await memories.deliver() == 1
     assert await told(memories, "ann") == []
     assert await told(memories, "bob") == [("Bob's own", 1)]
@@ -139,7 +139,7 @@ async def test_one_rule_says_who_sees_what_waits_and_what_is_stored() -> None:
     store, names = await SqliteStore.in_memory(), ("", "a", "b")
     rule = f"SELECT 1 AS yes FROM (SELECT ? AS project, ? AS user_id) AS one WHERE {VISIBLE}"
     for project, user, there, who in itertools.product(names, repeat=4):
-        scope = Scope(there, who)
+        scope = MemoryScope(there, who)
         row = await store.fetch_one(rule, (project, user, *seen_by(scope)))
         assert is_visible(project, user, scope) is (row is not None)
     await store.close()

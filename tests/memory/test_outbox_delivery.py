@@ -18,14 +18,14 @@ import pytest
 
 from evercontext.domain.message import ToolCall, assistant, tool_result, user
 from evercontext.errors import StoreGone
+from evercontext.memory.memory_store import MemoryStore
 from evercontext.memory.messages import MessageCreate, MessageRepository
 from evercontext.memory.outbox import Queue
 from evercontext.memory.outbox_delivery import LOCAL
 from evercontext.memory.sessions import SessionRepository
-from evercontext.memory.store import MemoryStore
 from evercontext.storage.offline_store import OfflineStore
 from evercontext.storage.opener import open_or_wait
-from evercontext.storage.outbox import Outbox
+from evercontext.storage.outbox_file import Outbox
 from evercontext.storage.store import Store
 from tests import postgres
 from tests.memory.conftest import masked
@@ -81,7 +81,7 @@ async def test_turns_said_while_the_server_is_away_arrive_once_and_in_order(
     assert (found.title, bool(found.ended_at), found.messages) == ("A title", True, 5)
     assert await Queue(outbox(store)).count() == 0
     rows, _ = await messages.list(session_id=session.id)
-    assert (rows[1].trace_id, rows[1].timestamp) == ("t", second.timestamp)
+    assert (rows[-2].trace_id, rows[-2].timestamp) == ("t", second.timestamp)
 
 
 async def test_it_is_delivered_though_nobody_asks_for_anything(url: str, tmp_path: Path) -> None:
@@ -201,8 +201,8 @@ async def test_a_turn_whose_answer_was_lost_is_there_once(url: str, tmp_path: Pa
         # What the queue called it can still be asked for by the place it has now.
         place = await messages.settled(session.id, kept.id)
         rows, _ = await messages.list(session_id=session.id)
-        assert [row.content for row in rows] == ["said once", "said next"]
-        assert place == rows[0].id
+        assert [row.content for row in rows] == ["said next", "said once"]
+        assert place == rows[1].id
         await store.close()
 
 
@@ -251,7 +251,11 @@ async def test_one_that_the_server_never_takes_keeps_no_other_waiting(
     messages = MessageRepository(store)
     with postgres.away():
         await messages.create(MessageCreate(None, "before", "user"))
-        await messages.create(MessageCreate(None, "no such role", "judge"))
+        # One of a version that let every role pass.
+        names = ("session_id", "tool_calls", "tool_results", "user_id", "trace_id")
+        row = {"role": "judge", "content": "no such role", "timestamp": "2026-01-01 00:00:00"}
+        waiting = {**dict.fromkeys(names), **row}
+        await Queue(outbox(store)).put_talk("message", "", waiting, id="0" * 32)
         await messages.create(MessageCreate(None, "after", "user"))
     await messages.create(MessageCreate(None, "now", "user"))
     assert said(url) == ["before", "after", "now"]

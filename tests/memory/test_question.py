@@ -9,8 +9,10 @@ from evercontext.retrieval.term_keys import short_term_key
 @pytest.mark.contract("R54")
 def test_question_words_and_names_are_not_looked_for() -> None:
     assert wanted_words("When did Ana go to the pottery class?", {"ana"}) == [
-        "go", "pottery", "class",
-    ]  # fmt: skip
+        "go",
+        "pottery",
+        "class",
+    ]
     assert wanted_words("デプロイはいつですか") == ["デプロイは"]
 
 

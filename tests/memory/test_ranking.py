@@ -5,26 +5,35 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evercontext.memory.corpus import Corpus
+from evercontext.memory.corpus import MemoryCorpus
 from evercontext.memory.encoding import encode_terms
-from evercontext.memory.ranking import Question, rank, word_scores
+from evercontext.memory.ranking import MemoryQuestion, rank, word_scores
 from evercontext.retrieval.term_keys import short_term_key
 
 
 def row(number: int, text: str, **more: Any) -> dict[str, Any]:
     return {
-        "number": number, "change": number, "session_id": "s", "speaker": None,
-        "memory_type": "longterm", "created_at": "2026-05-20T12:00:00+00:00", "expires_at": None,
-        "state": "active", "importance": 0.5, "encoder": None, "terms": encode_terms(text),
-        "vector": None, **more,
-    }  # fmt: skip
+        "number": number,
+        "change": number,
+        "session_id": "s",
+        "speaker": None,
+        "memory_type": "longterm",
+        "created_at": "2026-05-20T12:00:00+00:00",
+        "expires_at": None,
+        "state": "active",
+        "importance": 0.5,
+        "encoder": None,
+        "terms": encode_terms(text),
+        "vector": None,
+        **more,
+    }
 
 
 TEXTS = ["good morning", "which heron", "the grey one", "heron and heron", "lunch now"]
 
 
-def corpus(*groups: list[int]) -> Corpus:
-    made = Corpus(0)
+def corpus(*groups: list[int]) -> MemoryCorpus:
+    made = MemoryCorpus(0)
     for group in groups:
         made.take([row(i + 1, TEXTS[i]) for i in group])
     return made
@@ -54,8 +63,8 @@ def test_the_memory_after_a_match_has_its_context() -> None:
 def test_what_is_not_usable_is_not_ranked() -> None:
     made = corpus([0, 1, 2, 3, 4])
     usable = np.array([True, False, True, False, True])
-    ranked = rank(made, Question({short_term_key("heron"): 1.0}, None), usable, 10)
-    assert sorted(ranked.slots.tolist()) == [0, 2, 4]
+    ranked = rank(made, MemoryQuestion({short_term_key("heron"): 1.0}, None), usable, 10)
+    assert sorted(ranked.numbers.tolist()) == [1, 3, 5]
 
 
 def test_a_changed_row_leaves_and_comes_back() -> None:
@@ -69,6 +78,6 @@ def test_a_changed_row_leaves_and_comes_back() -> None:
 @pytest.mark.usefixtures("tokyo")
 def test_a_month_is_one_of_this_machine() -> None:
     moments = ("2023-04-30T16:00:00.000+00:00", "2023-05-31T16:00:00.000+00:00")
-    made = Corpus(0)
+    made = MemoryCorpus(0)
     made.take([row(n, "heron", created_at=moment) for n, moment in enumerate(moments, start=1)])
     assert made.months.values.tolist() == [5, 6]

@@ -81,9 +81,29 @@ async def test_what_is_taken_back_or_deleted_is_not_found() -> None:
 @pytest.mark.case(116)
 @pytest.mark.parametrize(
     "query",
-    ['"', '""', "AND", "OR NOT", "(", ")" * 5000, "*", "NEAR(", "content:x", "a\0b", "^x", "-x",
-     "x" * 100_000, "{a b}", "'; DROP TABLE messages; --", "_", "!", "col : x", "a+b", "\ud800"],
-)  # fmt: skip
+    [
+        '"',
+        '""',
+        "AND",
+        "OR NOT",
+        "(",
+        ")" * 5000,
+        "*",
+        "NEAR(",
+        "content:x",
+        "a\0b",
+        "^x",
+        "-x",
+        "x" * 100_000,
+        "{a b}",
+        "'; DROP TABLE messages; --",
+        "_",
+        "!",
+        "col : x",
+        "a+b",
+        "\ud800",
+    ],
+)
 async def test_no_query_is_taken_for_syntax(query: str) -> None:
     async with memory_store() as store:
         await talk(store, HERE, "plain words")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from evercontext.domain.message import Message, ToolCall, assistant, tool_result, user
+from evercontext.errors import UsageError
 from evercontext.events.redaction import MASK, Redactor
 from evercontext.memory.messages import MessageCreate, MessageRepository
 from evercontext.memory.sessions import SessionRepository, new_session_id
@@ -95,8 +96,10 @@ async def test_a_killed_session_gets_its_end_at_the_next_start(
     )
     child = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path / "memory.db"), database_url],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     killed = child.stdout.strip()
     living = await sessions.create(tmp_path, "m")
     last = await messages.append(killed, user("last words"))
@@ -131,14 +134,35 @@ async def test_a_conversation_comes_back_whole(
 
 
 @pytest.mark.contract("R45")
-async def test_messages_are_listed_per_user_newest_last(messages: MessageRepository) -> None:
+async def test_messages_are_listed_per_user_newest_first(messages: MessageRepository) -> None:
     for n in range(12):
         await messages.create(MessageCreate("ann", f"a{n}", "user"))
     await messages.create(MessageCreate("bob", "b", "kana"))
     found, total = await messages.list(user_id="ann", limit=3)
-    assert ([m.content for m in found], total) == (["a9", "a10", "a11"], 12)
+    assert ([m.content for m in found], total) == (["a11", "a10", "a9"], 12)
     bobs, _ = await messages.list(user_id="bob", limit=3)
-    assert bobs[0].role == "assistant"
+    assert (bobs[0].role, bobs[0].message_type) == ("assistant", "kana")
+
+
+@pytest.mark.contract("R33", "R45")
+async def test_every_type_of_message_keeps_who_spoke(
+    sessions: SessionRepository, messages: MessageRepository, tmp_path: Path
+) -> None:
+    """C7: system was refused, KANA too, and kana and yuno became the same."""
+    session = await sessions.create(tmp_path, "m")
+    for kind in ("user", "KANA", "yuno", "System", "assistant"):
+        created = await messages.create(MessageCreate("ann", kind, kind, session.id))
+        assert created.message_type == kind.lower()
+    rows, _ = await messages.list(session_id=session.id)
+    assert [row.message_type for row in rows] == ["assistant", "system", "yuno", "kana", "user"]
+    spoken = await messages.conversation(session.id)
+    assert [message.role for message in spoken] == ["user", "assistant", "assistant", "assistant"]
+    copy = await sessions.create(tmp_path, "m")
+    await messages.copy(session.id, copy.id)
+    rows, _ = await messages.list(session_id=copy.id)
+    assert [row.message_type for row in rows] == ["assistant", "system", "yuno", "kana", "user"]
+    with pytest.raises(UsageError, match="message_type 'kanna' is unknown"):
+        await messages.create(MessageCreate("ann", "x", "kanna"))
 
 
 async def test_summaries_and_titles_stay_with_the_session(

@@ -7,8 +7,8 @@ import pytest
 from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door, Effect, Tool
 from evercontext.errors import NotFound
-from evercontext.memory.orchestrator import RetrievalOrchestrator
-from evercontext.memory.store import MemoryStore
+from evercontext.memory.memory_store import MemoryStore
+from evercontext.memory.recall import RetrievalOrchestrator
 from evercontext.memory.tools import memory_tools
 
 CALLER = Caller("t", Door.MCP, principal=Principal(project="/p"))

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from evercontext.domain.memory import MemoryType, SourceType
+from evercontext.memory.memory_store import MemoryStore
 from evercontext.memory.memory_table import Memory, stamp
-from evercontext.memory.store import MemoryStore
 from evercontext.memory.undo_and_rename import carry_over, follow_undo
 from evercontext.storage.opener import open_store
 from evercontext.storage.store import Store
@@ -39,23 +39,33 @@ async def test_an_id_that_the_new_name_has_too_loses_nothing(
     memories: MemoryStore, database: Store, source: SourceType
 ) -> None:
     """A unique index took all of it back, and every later name with it, without a word."""
-    await memories.save_many([
-        memory("m1", "Herons nest here", "git:new", source),
-        memory("m2", "Geese pass in March", "git:new", source),
-    ])  # fmt: skip
-    await memories.save_many([
-        memory("m1", "Herons nest here", "/old", source),
-        memory("m2", "Cranes dance in April", "/old", source),
-        memory("m3", "Only b knows owls", "/old", source),
-    ])  # fmt: skip
+    await memories.save_many(
+        [
+            memory("m1", "Herons nest here", "git:new", source),
+            memory("m2", "Geese pass in March", "git:new", source),
+        ]
+    )
+    await memories.save_many(
+        [
+            memory("m1", "Herons nest here", "/old", source),
+            memory("m2", "Cranes dance in April", "/old", source),
+            memory("m3", "Only b knows owls", "/old", source),
+        ]
+    )
     await memories.save_memory("Storks came", project="/old", id="m4")
     await memories.save_memory("Swifts", project="git:new", id="m4")
     await memories.save_memory("Storks left", project="/old", supersedes="m4", id="m5")
     await memories.save_memory("Swallows", project="git:new", id="m5")
     assert await carry_over(database, {"/old": "git:new"}) == 4
     assert sorted(await contents(memories, "git:new")) == [
-        "Cranes dance in April", "Geese pass in March", "Herons nest here", "Only b knows owls",
-        "Storks left", "Swallows", "Swifts"]  # fmt: skip
+        "Cranes dance in April",
+        "Geese pass in March",
+        "Herons nest here",
+        "Only b knows owls",
+        "Storks left",
+        "Swallows",
+        "Swifts",
+    ]
     kept = {one.content: one.id for one in await memories.list(project="git:new")}
     assert len(set(kept.values())) == len(kept)
     [older] = await memories.list(project="git:new", state="superseded")

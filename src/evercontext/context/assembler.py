@@ -1,15 +1,16 @@
-"""The assembler: fetch the layers together, pack them, check them, say what was sent."""
+"""Assemble a context: fetch the layers, pack them, check them, report what was sent."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from evercontext import settings as sources
-from evercontext.context.config import (
+from evercontext.context.context_check import ContextValidator
+from evercontext.context.context_request import (
     AssembledContext,
     AssemblyOptions,
     ChatMessage,
@@ -21,21 +22,23 @@ from evercontext.context.latency_warning import LatencyWatch
 from evercontext.context.layer_messages import MessageBuilder, conversation
 from evercontext.context.packing import Selection, pack
 from evercontext.context.token_estimate import PER_REPLY, TokenEstimator
-from evercontext.context.validate import ContextValidator
 from evercontext.domain.event import ContextAssembled, ModelReply, Notice
 from evercontext.domain.memory import Retrieval, RetrievalOptions
 from evercontext.events.log import EventLog
 
+LAYER_SECONDS = 3.0
+"""How long a layer may take; the answer goes on without one that takes longer."""
 
-class Messages(Protocol):
+
+class MessageSource(Protocol):
     """Where the conversation comes from."""
 
     async def list(self, *, user_id: str, limit: int) -> tuple[Sequence[Any], int]:
-        """The newest messages, oldest first, and how many there are in all."""
+        """Return the newest messages, the newest first, and how many there are in all."""
         ...
 
 
-class Sessions(Protocol):
+class SessionSource(Protocol):
     """Where the summary comes from."""
 
     async def get_by_id(self, id: object) -> Any:
@@ -57,13 +60,14 @@ class ContextAssemblerService:
     def __init__(
         self,
         retrieval_orchestrator: Retrieval | None,
-        message_repository: Messages | None,
-        session_repository: Sessions | None,
+        message_repository: MessageSource | None,
+        session_repository: SessionSource | None,
         config: ContextConfig | None = None,
         *,
         estimator: TokenEstimator | None = None,
         events: EventLog | None = None,
         trace_id: str = "context",
+        layer_seconds: float = LAYER_SECONDS,
     ) -> None:
         self._retrieval = retrieval_orchestrator
         self._messages = message_repository
@@ -74,6 +78,7 @@ class ContextAssemblerService:
         self._validator = ContextValidator(self._config)
         self._events, self._trace_id = events, trace_id
         self._watch = LatencyWatch()
+        self._layer_seconds = layer_seconds
 
     async def assemble_context(
         self,
@@ -87,9 +92,9 @@ class ContextAssemblerService:
         if not user_message.strip():
             raise ValueError("user_message must not be empty")
         layers = await self._fetch(user_message, user_id, session_id, options or AssemblyOptions())
-        whole = Selection(bool(layers.summary), len(layers.semantic), len(layers.working))
+        complete = Selection(bool(layers.summary), len(layers.semantic), len(layers.working))
         cost = _Cost(self, layers, user_message)
-        chosen = pack(whole, cost, self._config.token_limit)
+        chosen = pack(complete, cost, self._config.token_limit)
         messages = self._build(layers, chosen, user_message)
         tokens = cost.of(messages)
         self._validator._validate_context(messages, tokens)
@@ -99,7 +104,7 @@ class ContextAssemblerService:
             has_session_summary=chosen.summary,
             total_tokens=tokens,
             token_limit=self._config.token_limit,
-            compression_applied=chosen != whole,
+            compression_applied=chosen != complete,
             assembly_latency_ms=(time.perf_counter() - started) * 1000,
             degraded=layers.degraded,
         )
@@ -109,15 +114,37 @@ class ContextAssemblerService:
     async def _fetch(
         self, user_message: str, user_id: str, session_id: object | None, options: AssemblyOptions
     ) -> _Layers:
-        found = _Layers()
-        working, semantic, summary = await asyncio.gather(
-            _or_nothing("working", self._working(user_message, user_id, options), found),
-            _or_nothing("semantic", self._semantic(user_message, user_id, options), found),
-            _or_nothing("session_summary", self._summary(user_id, session_id, options), found),
+        layers = _Layers()
+        fetches: dict[str, Coroutine[Any, Any, Any]] = {
+            "working": self._working(user_message, user_id, options),
+            "semantic": self._semantic(user_message, user_id, options),
+            "session_summary": self._summary(user_id, session_id, options),
+        }
+        tasks = {name: asyncio.create_task(fetch) for name, fetch in fetches.items()}
+        try:
+            await asyncio.wait(tasks.values(), timeout=self._layer_seconds)
+            for name, task in tasks.items():
+                if problem := self._problem_of(task):
+                    layers.degraded[name] = problem
+        finally:
+            # One that does not even end when it is told to keeps nobody waiting.
+            for task in tasks.values():
+                task.cancel()
+        working, semantic, summary = (
+            None if name in layers.degraded else task.result() for name, task in tasks.items()
         )
-        found.working, found.semantic = working or (), semantic or ()
-        found.summary = summary or ""
-        return found
+        layers.working, layers.semantic = working or (), semantic or ()
+        layers.summary = summary or ""
+        return layers
+
+    def _problem_of(self, task: asyncio.Task[Any]) -> str | None:
+        """Say why a layer is left out: it failed, or it did not answer in time."""
+        if not task.done():
+            return f"no answer within {self._layer_seconds:g} s"
+        if task.cancelled():
+            return "cancelled"
+        problem = task.exception()
+        return None if problem is None else f"{type(problem).__name__}: {problem}"
 
     async def _working(
         self, user_message: str, user_id: str, options: AssemblyOptions
@@ -127,10 +154,10 @@ class ContextAssemblerService:
             return []
         # One more than asked for: the user's message may have been saved before it is sent.
         stored, _ = await self._messages.list(user_id=user_id, limit=limit + 1)
-        said = conversation(stored)
-        if said and said[-1] == {"role": "user", "content": user_message}:
-            said.pop()
-        return said[-limit:]
+        messages = conversation(list(reversed(stored)))
+        if messages and messages[-1] == {"role": "user", "content": user_message}:
+            messages.pop()
+        return messages[-limit:]
 
     async def _semantic(
         self, user_message: str, user_id: str, options: AssemblyOptions
@@ -138,8 +165,12 @@ class ContextAssemblerService:
         limit = _chosen(options.semantic_memory_limit, self._config.semantic_memory_limit)
         if self._retrieval is None or not options.include_semantic_memory or not limit:
             return []
-        wanted = RetrievalOptions(limit=limit, user_id=user_id, hurried=True)
-        results = await self._retrieval.retrieve(query=user_message, options=wanted)
+        retrieval_options = RetrievalOptions(
+            limit=limit, user_id=user_id, log_metrics=False, hurried=True
+        )
+        response = await self._retrieval.retrieve(query=user_message, options=retrieval_options)
+        # Sources are foreign code: some answer with a response, some with the memories themselves.
+        results: Sequence[Any] = getattr(response, "results", response)
         ranked = sorted(results, key=lambda memory: -float(memory.similarity))
         return [memory for memory in ranked if memory.content.strip()][:limit]
 
@@ -156,11 +187,11 @@ class ContextAssemblerService:
         return str((session.metadata or {}).get("summary") or "").strip()
 
     def _build(self, layers: _Layers, chosen: Selection, user_message: str) -> list[ChatMessage]:
-        kept = layers.working[len(layers.working) - chosen.messages :]
+        recent = layers.working[len(layers.working) - chosen.messages :]
         taken = {
             MemoryLayer.SESSION_SUMMARY: layers.summary if chosen.summary else "",
             MemoryLayer.SEMANTIC: layers.semantic[: chosen.memories],
-            MemoryLayer.WORKING: kept,
+            MemoryLayer.WORKING: recent,
         }
         return self._builder._build_messages(taken, user_message)
 
@@ -211,23 +242,14 @@ class _Cost:
 
     def of(self, messages: Sequence[ChatMessage]) -> int:
         """Tokens of a whole request."""
-        return PER_REPLY + sum(map(self._one, messages))
+        return PER_REPLY + sum(map(self._tokens, messages))
 
-    def _one(self, message: ChatMessage) -> int:
+    def _tokens(self, message: ChatMessage) -> int:
         text = message["content"]
         if text not in self._known:
             self._known[text] = self._service._estimator.message(message)
         return self._known[text]
 
 
-async def _or_nothing(name: str, layer: Awaitable[Any], found: _Layers) -> Any:
-    """A layer that fails is left out and named; it never takes the answer with it."""
-    try:
-        return await layer
-    except Exception as problem:  # noqa: BLE001 - sources are foreign code
-        found.degraded[name] = f"{type(problem).__name__}: {problem}"
-        return None
-
-
-def _chosen(given: int | None, configured: int) -> int:
-    return configured if given is None else max(0, given)
+def _chosen(requested: int | None, configured: int) -> int:
+    return configured if requested is None else max(0, requested)

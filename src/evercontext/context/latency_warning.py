@@ -1,4 +1,4 @@
-"""Watching how long contexts take: one warning when they get slow, one more when they do again."""
+"""Warn when assembling contexts becomes slow, once each time."""
 
 from __future__ import annotations
 

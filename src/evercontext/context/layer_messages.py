@@ -1,11 +1,11 @@
-"""Layers as messages, in the user's language."""
+"""Render layers as messages, in the user's language."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evercontext.context.config import ChatMessage, ContextConfig, MemoryLayer
+from evercontext.context.context_request import ChatMessage, ContextConfig, MemoryLayer
 from evercontext.domain.japanese import is_japanese
 
 _TITLES = {
@@ -35,15 +35,17 @@ class MessageBuilder:
     ) -> list[ChatMessage]:
         summary = layers.get(MemoryLayer.SESSION_SUMMARY) or ""
         memories = layers.get(MemoryLayer.SEMANTIC) or ()
-        said = user_message or layers.get(MemoryLayer.USER_MESSAGE) or ""
-        language = language_of(said) if said else language_of(summary, *map(_content, memories))
+        question = user_message or layers.get(MemoryLayer.USER_MESSAGE) or ""
+        language = (
+            language_of(question) if question else language_of(summary, *map(_content, memories))
+        )
         prompt = layers.get(MemoryLayer.SYSTEM) or self._config.system_prompt
         messages = [{"role": "system", "content": with_summary(prompt, summary, language)}]
         if memories:
             messages.append(memory_message(memories, language))
         messages += conversation(layers.get(MemoryLayer.WORKING) or ())
-        if said:
-            messages.append({"role": "user", "content": said})
+        if question:
+            messages.append({"role": "user", "content": question})
         return messages
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evercontext.access.router_projects import Projects
-from evercontext.context.calibrations import Calibrations
+from evercontext.context.conversation_window import Window, fit
 from evercontext.context.latency_warning import LatencyWatch
+from evercontext.context.token_calibration import Calibrations
 from evercontext.context.token_estimate import count
-from evercontext.context.window import Window, fit
 from evercontext.domain.event import ContextAssembled, Final, Notice
 from evercontext.domain.memory import MemoryType, RetrievalOptions, RetrievedMemory, SourceType
 from evercontext.domain.message import Message, user
@@ -25,11 +25,11 @@ from evercontext.events.redaction import Clean, unchanged
 from evercontext.files.journal import Journal
 from evercontext.files.project_identity import identity_of
 from evercontext.memory.date_phrases import day_of
+from evercontext.memory.memory_store import QUEUED, MemoryStore
 from evercontext.memory.messages import MessageRepository
-from evercontext.memory.orchestrator import RetrievalOrchestrator
+from evercontext.memory.recall import RetrievalOrchestrator
 from evercontext.memory.session_summaries import PATIENCE, UNHURRIED, Summaries, Writer
 from evercontext.memory.sessions import Session, SessionRepository, real_path
-from evercontext.memory.store import QUEUED, MemoryStore
 from evercontext.memory.tools import memory_tools
 from evercontext.memory.undo_and_rename import carry_over, follow_undo
 from evercontext.storage.store import LOCKED_OUT, MayBeOffline, Store
@@ -41,7 +41,7 @@ MOST = 5
 NEAR_ENOUGH = 0.2
 """Similarity below which a memory would only distract."""
 AWAY = "database unreachable"
-KEPT = "what you say is kept here and delivered when it is back"
+QUEUED_HERE = "what you say is kept here and delivered when it is back"
 MISSING = "past sessions, memories and outside servers"
 _LONGEST_EACH = 600
 _LONGEST_TASK = 400
@@ -170,8 +170,8 @@ class MemoryService:
             await self.when_reachable(follow)
         except StoreProblem as problem:
             if self.events:
-                said = f"what is remembered of this work is as before: {problem}"
-                self.events.emit(Notice(level="warning", text=said), trace_id=done.trace_id)
+                text = f"what is remembered of this work is as before: {problem}"
+                self.events.emit(Notice(level="warning", text=text), trace_id=done.trace_id)
         return changed
 
     async def here(self) -> str:
@@ -219,11 +219,11 @@ class MemoryService:
 
     async def _changed(self, back: bool) -> None:
         delivered = await self.memories.deliver() if back else 0
-        kept = f"; {delivered} entries that were kept here are stored" if delivered else ""
-        said = f"the database is back{kept}" if back else f"{AWAY}; {KEPT}"
+        stored = f"; {delivered} entries that were kept here are stored" if delivered else ""
+        text = f"the database is back{stored}" if back else f"{AWAY}; {QUEUED_HERE}"
         if self.events:
             level = "info" if back else "warning"
-            self.events.emit(Notice(level=level, text=said), trace_id="database")
+            self.events.emit(Notice(level=level, text=text), trace_id="database")
 
     def away(self) -> StoreGone | None:
         """Return why the database is unreachable, or ``None``."""
@@ -236,7 +236,7 @@ class MemoryService:
             return ()
         place = self.store.report.location
         mistaken = f". {LOCKED_OUT}" if gone.fix == LOCKED_OUT else ""
-        return (f"{AWAY} ({place}); {KEPT}. Until then {MISSING} are missing{mistaken}",)
+        return (f"{AWAY} ({place}); {QUEUED_HERE}. Until then {MISSING} are missing{mistaken}",)
 
     async def when_reachable(self, job: Callable[[], Awaitable[None]]) -> None:
         """Run a job that needs the server: now, or as soon as the server is back."""
@@ -260,8 +260,8 @@ class MemoryService:
             await self.summaries.grow(session_id, writer)
         except EverContextError as problem:
             if self.events:
-                said = f"the summary of this session was not renewed: {problem}"
-                self.events.emit(Notice(level="warning", text=said), trace_id=session_id)
+                text = f"the summary of this session was not renewed: {problem}"
+                self.events.emit(Notice(level="warning", text=text), trace_id=session_id)
 
     async def settle(self, session_id: str | None = None) -> None:
         """Cancel the summaries that are being written, of one session or of all."""

@@ -1,4 +1,4 @@
-"""What is left out when a context does not fit: pure, so that its promises can be proved.
+"""Choose what to leave out when a context does not fit; a pure function.
 
 In order: the summary; memories from the least similar, down to one; conversation from the oldest,
 down to two; the last memory; the rest of the conversation. Never the system prompt, never the
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from evercontext.context.config import ContextOverflowError
+from evercontext.context.context_request import ContextOverflowError
 
 KEPT_MEMORIES = 1
 KEPT_MESSAGES = 2
@@ -25,9 +25,9 @@ class Selection:
     messages: int
 
 
-def pack(whole: Selection, cost: Callable[[Selection], int], limit: int) -> Selection:
+def pack(complete: Selection, cost: Callable[[Selection], int], limit: int) -> Selection:
     """Return the first selection in the order above whose cost is within ``limit``."""
-    for selection in candidates(whole):
+    for selection in candidates(complete):
         if cost(selection) <= limit:
             return selection
     least = Selection(False, 0, 0)
@@ -36,10 +36,10 @@ def pack(whole: Selection, cost: Callable[[Selection], int], limit: int) -> Sele
     )
 
 
-def candidates(whole: Selection) -> Iterator[Selection]:
+def candidates(complete: Selection) -> Iterator[Selection]:
     """Every selection from the whole to the least, each with one thing less."""
-    yield whole
-    left = whole
+    yield complete
+    left = complete
     if left.summary:
         left = replace(left, summary=False)
         yield left

@@ -1,4 +1,4 @@
-"""The shape of a text: how many characters of each kind it has, and how they run together.
+"""Count the kinds of characters in a text, for the token estimate.
 
 Tokenizers differ in what they merge: spaces, digits, capitals, signs, kanji. What each measure
 costs in tokens is learnt; here it is only counted, by operations on bytes, because every text of

@@ -1,4 +1,4 @@
-"""Counting tokens: exactly where the vocabulary is public, by a learned estimate elsewhere.
+"""Count tokens: exactly with a public vocabulary, by a learned estimate elsewhere.
 
 A closed tokenizer is taken for a mixture of what is known: a text's tokens in two public
 vocabularies of very different size, and the measures of its shape, each with a weight. What weights
@@ -92,8 +92,8 @@ class Prior:
 def load_prior() -> Prior:
     """Return the weights of public tokenizers as a prior; ``benchmarks/tokens.py`` makes it."""
     text = files("evercontext.context").joinpath("token_prior.json").read_text("utf-8")
-    kept = json.loads(text)
-    return Prior(tuple(kept["mean"]), tuple(tuple(row) for row in kept["precision"]))
+    stored = json.loads(text)
+    return Prior(tuple(stored["mean"]), tuple(tuple(row) for row in stored["precision"]))
 
 
 @dataclass(slots=True)
@@ -109,15 +109,15 @@ class Calibration:
     def __post_init__(self) -> None:
         self.weights = self._solve() if self.seen else self.prior.mean
 
-    def learn(self, found: Features, real: float) -> None:
+    def learn(self, features: Features, real: float) -> None:
         """Take in one text whose true count is known."""
         # A number far out of any tokenizer's reach counts something else: pictures perhaps, or only
         # what was not cached. Held against what is expected, many such cannot lead far away.
-        expected = self._expected(found)
-        if real <= 0 or not any(found) or not expected / FARTHEST < real < expected * FARTHEST:
+        expected = self._expected(features)
+        if real <= 0 or not any(features) or not expected / FARTHEST < real < expected * FARTHEST:
             return
         # Divided by the truth, so that the relative error is what gets small.
-        row = [value / real for value in found]
+        row = [value / real for value in features]
         for i in range(SIZE):
             self.moment[i] = self.moment[i] * MEMORY + row[i] / NOISE
             for j in range(SIZE):
@@ -125,27 +125,27 @@ class Calibration:
         self.seen += 1
         self.weights = self._solve()
 
-    def estimate(self, found: Features) -> float:
+    def estimate(self, features: Features) -> float:
         """Tokens of a text with these features; whatever was learnt, near what is expected."""
-        expected = self._expected(found)
-        told: float = sum(map(mul, self.weights, found))
-        return min(max(told, expected / FARTHEST), expected * FARTHEST)
+        expected = self._expected(features)
+        tokens: float = sum(map(mul, self.weights, features))
+        return min(max(tokens, expected / FARTHEST), expected * FARTHEST)
 
-    def _expected(self, found: Features) -> float:
+    def _expected(self, features: Features) -> float:
         """Tokens by the prior alone; never less than one per eight public ones."""
-        told: float = sum(map(mul, self.prior.mean, found))
-        return max(told, found[0] / 8)
+        tokens: float = sum(map(mul, self.prior.mean, features))
+        return max(tokens, features[0] / 8)
 
     def to_json(self) -> dict[str, Any]:
         """What the store keeps."""
         return {"gram": self.gram, "moment": self.moment, "seen": self.seen}
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> Calibration:
+    def from_json(cls, stored: Mapping[str, Any]) -> Calibration:
         """Read it back; anything unusable is a fresh start."""
         try:
-            gram = [[float(v) for v in row] for row in kept["gram"]]
-            moment, seen = [float(v) for v in kept["moment"]], int(kept["seen"])
+            gram = [[float(v) for v in row] for row in stored["gram"]]
+            moment, seen = [float(v) for v in stored["moment"]], int(stored["seen"])
         except (KeyError, TypeError, ValueError):
             return cls()
         finite = all(math.isfinite(v) for row in [*gram, moment] for v in row)

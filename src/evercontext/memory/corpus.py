@@ -1,4 +1,4 @@
-"""The memories one asker may see, as arrays: built from rows, then kept in step with them.
+"""Hold the memories a user may see as arrays, updated from rows.
 
 A corpus holds only what its scope may see, so that nothing of anybody else's can come out of it,
 not even through how rare a word is. One more memory costs what that memory costs.
@@ -27,7 +27,7 @@ NEEDED = (
 _NEVER = np.inf
 
 
-class Corpus:
+class MemoryCorpus:
     """Arrays with one entry per memory; ``alive`` says which still count."""
 
     def __init__(self, dimensions: int) -> None:
@@ -84,7 +84,7 @@ class Corpus:
             slot = self._slots.get(row["number"])
             if slot is not None:
                 self.alive.values[slot] = row["state"] == "active"
-                self.expires.values[slot] = _seconds(row["expires_at"], _NEVER)
+                self.expires.values[slot] = seconds_of(row["expires_at"], _NEVER)
                 self.importance.values[slot] = row["importance"]
         if fresh:
             self._add([row for row in fresh if row["state"] == "active"])
@@ -95,11 +95,11 @@ class Corpus:
             return
         start = len(self)
         self.numbers.extend(np.array([row["number"] for row in rows], np.int64))
-        created = [_seconds(row["created_at"], 0.0) for row in rows]
+        created = [seconds_of(row["created_at"], 0.0) for row in rows]
         self.created.extend(np.array(created))
-        self.expires.extend(np.array([_seconds(row["expires_at"], _NEVER) for row in rows]))
+        self.expires.extend(np.array([seconds_of(row["expires_at"], _NEVER) for row in rows]))
         # Local, as the months that people name.
-        months = [time.localtime(moment).tm_mon for moment in created]
+        months = [local_month(moment) for moment in created]
         self.months.extend(np.array(months, np.int8))
         self.importance.extend(np.array([row["importance"] for row in rows], np.float32))
         self.working.extend(np.array([row["memory_type"] == "working" for row in rows]))
@@ -172,7 +172,13 @@ class Corpus:
 _NOTHING: tuple[Ints, Floats] = (np.zeros(0, np.int32), np.zeros(0, np.float32))
 
 
-def _seconds(moment: str | None, default: float) -> float:
+def local_month(moment: float) -> int:
+    """Return the month of a moment on this machine's clock."""
+    return time.localtime(moment).tm_mon
+
+
+def seconds_of(moment: str | None, default: float) -> float:
+    """Return a stored moment as seconds since 1970; ``default`` for none."""
     if not moment:
         return default
     try:

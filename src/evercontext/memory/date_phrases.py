@@ -43,7 +43,7 @@ _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class DateSpan:
     """From one moment up to another."""
 
     start: datetime
@@ -57,7 +57,7 @@ class Span:
 class DateRanges:
     """What a question says about time: spans, and months of an unnamed year."""
 
-    spans: tuple[Span, ...] = ()
+    spans: tuple[DateSpan, ...] = ()
     months: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
@@ -67,11 +67,11 @@ class DateRanges:
 def find_date_ranges(text: str, now: datetime) -> DateRanges:
     """Return the times a question names, counted from ``now`` by the clock of its time zone."""
     folded = unicodedata.normalize("NFKC", text).lower()
-    spans: list[Span] = []
+    spans: list[DateSpan] = []
     for pattern, meaning in _PHRASES:
         spans += [meaning(match, now) for match in re.finditer(pattern, folded)]
     days, folded = take_days(folded)
-    spans += [Span(*edges) for own in days for edges in spans_of(own, now)]
+    spans += [DateSpan(*edges) for own in days for edges in spans_of(own, now)]
     dated = [_span_of_month(year, month, now) for year, month in _dated_months(folded)]
     if dated:
         return DateRanges((*spans, *dated))
@@ -99,77 +99,77 @@ def _day(moment: datetime) -> datetime:
     return moment.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def _days_back(count: int, length: int = 1) -> Callable[[re.Match[str], datetime], Span]:
-    def meaning(match: re.Match[str], now: datetime) -> Span:
+def _days_back(count: int, length: int = 1) -> Callable[[re.Match[str], datetime], DateSpan]:
+    def meaning(match: re.Match[str], now: datetime) -> DateSpan:
         start = _day(now) - timedelta(days=count)
-        return Span(start, start + timedelta(days=length))
+        return DateSpan(start, start + timedelta(days=length))
 
     return meaning
 
 
-def _week(back: int) -> Callable[[re.Match[str], datetime], Span]:
-    def meaning(match: re.Match[str], now: datetime) -> Span:
+def _week(back: int) -> Callable[[re.Match[str], datetime], DateSpan]:
+    def meaning(match: re.Match[str], now: datetime) -> DateSpan:
         monday = _day(now) - timedelta(days=now.weekday() + 7 * back)
-        return Span(monday, monday + timedelta(days=7))
+        return DateSpan(monday, monday + timedelta(days=7))
 
     return meaning
 
 
-def _month(back: int) -> Callable[[re.Match[str], datetime], Span]:
-    def meaning(match: re.Match[str], now: datetime) -> Span:
+def _month(back: int) -> Callable[[re.Match[str], datetime], DateSpan]:
+    def meaning(match: re.Match[str], now: datetime) -> DateSpan:
         year, month = divmod(now.year * 12 + now.month - 1 - back, 12)
         return _span_of_month(year, month + 1, now)
 
     return meaning
 
 
-def _year(back: int) -> Callable[[re.Match[str], datetime], Span]:
+def _year(back: int) -> Callable[[re.Match[str], datetime], DateSpan]:
     return lambda match, now: _span_of_year(now.year - back, now)
 
 
-def _weekday(match: re.Match[str], now: datetime) -> Span:
+def _weekday(match: re.Match[str], now: datetime) -> DateSpan:
     """The latest such day before today."""
     name = match[1]
     number = _WEEKDAYS.index(name) if name in _WEEKDAYS else "月火水木金土日".index(name)
     start = _day(now) - timedelta(days=(now.weekday() - number - 1) % 7 + 1)
-    return Span(start, start + timedelta(days=1))
+    return DateSpan(start, start + timedelta(days=1))
 
 
-def _weekend(match: re.Match[str], now: datetime) -> Span:
+def _weekend(match: re.Match[str], now: datetime) -> DateSpan:
     saturday = _day(now) - timedelta(days=now.weekday() + 2)
-    return Span(saturday, saturday + timedelta(days=2))
+    return DateSpan(saturday, saturday + timedelta(days=2))
 
 
-def _ago(match: re.Match[str], now: datetime) -> Span:
+def _ago(match: re.Match[str], now: datetime) -> DateSpan:
     count, unit = _number(match[1]), _KANJI.get(match[2], match[2])
     days = _DAYS[unit]
     middle = _day(now) - timedelta(days=min(count * days, 40_000))
     # "three weeks ago" is never meant to the day.
     slack = timedelta(days=days // 2)
-    return Span(middle - slack, middle + slack + timedelta(days=1))
+    return DateSpan(middle - slack, middle + slack + timedelta(days=1))
 
 
-def _past(match: re.Match[str], now: datetime) -> Span:
+def _past(match: re.Match[str], now: datetime) -> DateSpan:
     days = _DAYS[_KANJI.get(match[2], match[2])]
-    return Span(now - timedelta(days=min(_number(match[1]) * days, 40_000)), now)
+    return DateSpan(now - timedelta(days=min(_number(match[1]) * days, 40_000)), now)
 
 
 def _number(text: str) -> int:
     return _NUMBERS.get(text) or int(text)
 
 
-def _span_of_month(year: int, month: int, now: datetime) -> Span:
+def _span_of_month(year: int, month: int, now: datetime) -> DateSpan:
     following = (year + 1, 1) if month == 12 else (year, month + 1)
     zone = now.tzinfo
-    return Span(datetime(year, month, 1, tzinfo=zone), datetime(*following, 1, tzinfo=zone))
+    return DateSpan(datetime(year, month, 1, tzinfo=zone), datetime(*following, 1, tzinfo=zone))
 
 
-def _span_of_year(year: int, now: datetime) -> Span:
+def _span_of_year(year: int, now: datetime) -> DateSpan:
     zone = now.tzinfo
-    return Span(datetime(year, 1, 1, tzinfo=zone), datetime(year + 1, 1, 1, tzinfo=zone))
+    return DateSpan(datetime(year, 1, 1, tzinfo=zone), datetime(year + 1, 1, 1, tzinfo=zone))
 
 
-Meaning = Callable[[re.Match[str], datetime], Span]
+Meaning = Callable[[re.Match[str], datetime], DateSpan]
 _UNITS = "day|week|month|year"
 _JA_UNITS = "|".join(sorted(_KANJI, key=len, reverse=True))
 _PHRASES: tuple[tuple[str, Meaning], ...] = (

@@ -1,4 +1,4 @@
-"""A memory's text as numbers: its terms with their counts, and its vector, as they are kept.
+"""Encode a memory's text: its terms with counts, and its vector.
 
 A term's number is a hash of it, so that every process gives it the same one and no table of words
 has to be shared.
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evercontext.retrieval.static_vectors import load_static_vectors
 from evercontext.retrieval.term_keys import short_term_key
-from evercontext.retrieval.tokens import LONGEST_WORD, fold, runs, terms_of
+from evercontext.retrieval.terms import LONGEST_WORD, fold, runs, terms_of
 from evercontext.retrieval.vectors import Vector, from_bytes, to_full_bytes
 
 TERM = np.dtype([("id", "<u4"), ("count", "<u2")])

@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 from evercontext.domain.memory import MemoryType, SourceType
 from evercontext.errors import UsageError
 from evercontext.memory.date_phrases import parse_moment
+from evercontext.memory.memory_store import LONGEST
 from evercontext.memory.memory_table import Memory, new_memory_id, stamp
-from evercontext.memory.store import LONGEST
 
 _NAMED = 20
 """Lines that are named; of more, their number."""

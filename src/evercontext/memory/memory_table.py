@@ -1,4 +1,4 @@
-"""The ``memories`` table: rows in and out, and who may see which.
+"""Read and write the ``memories`` table, and check access to its rows.
 
 A memory is seen by its user in its project. One without a user belongs to the project and is
 shared in it; a user's memory without a project goes with the user everywhere.
@@ -22,7 +22,7 @@ from evercontext.storage.store import Row
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class MemoryScope:
     """On whose behalf one looks: a user in a project; empty means none."""
 
     project: str = ""
@@ -36,12 +36,12 @@ VISIBLE = (
 """The one rule of who sees what, as a condition; its values come from ``seen_by``."""
 
 
-def seen_by(scope: Scope) -> tuple[str, str, str, str]:
+def seen_by(scope: MemoryScope) -> tuple[str, str, str, str]:
     """Return the values of ``VISIBLE``."""
     return scope.project, scope.project, scope.user, scope.user
 
 
-def is_visible(project: str, user: str, scope: Scope) -> bool:
+def is_visible(project: str, user: str, scope: MemoryScope) -> bool:
     """``VISIBLE`` for what is in no table of memories yet."""
     if project == scope.project and user in ("", scope.user):
         return True

@@ -1,4 +1,4 @@
-"""Messages: everything said in a session, saved as it happens."""
+"""Store the messages of a session as they are sent."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from evercontext.domain.message import Message, ToolCall
-from evercontext.errors import StoreClash, StoreGone
+from evercontext.errors import StoreClash, StoreGone, UsageError
 from evercontext.events.redaction import Clean, cleaned, unchanged
 from evercontext.memory.outbox import queue_of, unless_clashing
 from evercontext.memory.outbox_delivery import LOCAL, SPOKEN, messages_in, session_in, settled
-from evercontext.memory.sessions import now
+from evercontext.memory.sessions import now, session_lock
 from evercontext.storage.row_checksum import checksum
 from evercontext.storage.store import Row, Store
 
@@ -21,17 +21,24 @@ from evercontext.storage.store import Row, Store
 History = list[Message]
 Numbered = list[tuple[int, Message]]
 Page = tuple[list["StoredMessage"], int]
-_ROLES = {"kana": "assistant", "yuno": "assistant"}
+_ROLES = {"kana": "assistant", "yuno": "assistant", "system": "tool"}
+"""The role under which a type is kept. No conversation shows a tool's rows, nor the system's."""
+_SPOKEN = "coalesce(message_type, '') <> 'system'"
 _INSERT = """
     INSERT INTO messages
-        (session_id, role, content, tool_calls, tool_results, user_id, trace_id, checksum, entry)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id, timestamp
+        (session_id, role, content, tool_calls, tool_results, user_id, trace_id, checksum, entry,
+         message_type)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id, timestamp
 """
 
 
 @dataclass(frozen=True, slots=True)
 class MessageCreate:
-    """A message to be kept. ``message_type`` is a role, or who speaks for it (kana, yuno)."""
+    """A message to be kept.
+
+    ``message_type`` is a role (user, assistant, tool), or who speaks: kana, yuno, system; small or
+    capital letters are the same.
+    """
 
     user_id: str | None
     content: str
@@ -55,11 +62,8 @@ class StoredMessage:
     tool_results: str | None = None
     user_id: str | None = None
     trace_id: str | None = None
-
-    @property
-    def message_type(self) -> str:
-        """The role, under the name the context assembler asks for."""
-        return self.role
+    message_type: str = ""
+    """Who spoke: kana, yuno, system, or the role itself."""
 
 
 class MessageRepository:
@@ -74,24 +78,26 @@ class MessageRepository:
 
         While the database server is away it is kept on this machine, under an id of the queue.
         """
-        told = self._told(message)
+        row = self._row_of(message)
         if self._queue is None:
-            return await self._write(told, None)
+            return await self._write(row, None)
         # By this name the server knows it, should its answer be lost.
         entry = secrets.token_hex(16)
         try:
             await self._delivered()
-            return await unless_clashing(lambda: self._write(told, entry))
+            return await unless_clashing(lambda: self._write(row, entry))
         except (StoreGone, StoreClash):
             session = message.session_id or ""
-            number = await self._queue.put_talk("message", session, told, id=entry)
-            return _stored({"id": LOCAL + number, **told})
+            number = await self._queue.put_talk("message", session, row, id=entry)
+            return _stored({"id": LOCAL + number, **row})
 
-    def _told(self, message: MessageCreate) -> Row:
+    def _row_of(self, message: MessageCreate) -> Row:
         """The row to be, without secrets."""
+        kind = _type_of(message)
         return {
             "session_id": message.session_id,
-            "role": _ROLES.get(message.message_type, message.message_type),
+            "role": _ROLES.get(kind, kind),
+            "message_type": kind if kind in _ROLES else None,
             "content": self._clean(message.content),
             "tool_calls": _cleaned(message.tool_calls, self._clean),
             "tool_results": _cleaned(message.tool_results, self._clean),
@@ -100,13 +106,20 @@ class MessageRepository:
             "trace_id": message.trace_id,
         }
 
-    async def _write(self, told: Row, entry: str | None) -> StoredMessage:
-        covered = [told[name] for name in SPOKEN]
-        values = (*covered, told["user_id"], told["trace_id"], checksum(covered), entry)
-        async with self._store.transaction() as writing:
+    async def _write(self, message: Row, entry: str | None) -> StoredMessage:
+        covered = [message[name] for name in SPOKEN]
+        values = (
+            *covered,
+            message["user_id"],
+            message["trace_id"],
+            checksum(covered),
+            entry,
+            message["message_type"],
+        )
+        async with self._store.transaction(session_lock(message["session_id"])) as writing:
             row = await writing.fetch_one(_INSERT, values)
         assert row is not None
-        return _stored({**told, **row})
+        return _stored({**message, **row})
 
     async def settled(self, session_id: str, id: int) -> int:
         """The id that a place in a session has by now: those of the queue end with it."""
@@ -150,7 +163,7 @@ class MessageRepository:
     async def list(
         self, *, user_id: str | None = None, session_id: str | None = None, limit: int = 10
     ) -> Page:
-        """The newest messages, oldest first among them, and how many there are in all."""
+        """The newest messages, the newest first, and how many there are in all."""
         try:
             await self._delivered()
             return await self._listed(user_id, session_id, limit)
@@ -158,7 +171,7 @@ class MessageRepository:
             rows = await self._waiting(session_id)
             if rows is None:
                 raise
-            return [_stored(row) for row in rows[-limit:]], len(rows)
+            return [_stored(row) for row in rows[::-1][:limit]], len(rows)
 
     async def _listed(self, user_id: str | None, session_id: str | None, limit: int) -> Page:
         where, values = _where(user_id, session_id)
@@ -170,7 +183,7 @@ class MessageRepository:
             f"SELECT * FROM messages {where} ORDER BY id DESC LIMIT ?",  # noqa: S608 - likewise
             (*values, limit),
         )
-        return [_stored(row) for row in reversed(rows)], int(counted["n"]) if counted else 0
+        return [_stored(row) for row in rows], int(counted["n"]) if counted else 0
 
     async def conversation(self, session_id: str) -> History:
         """A session's history as the model is given it."""
@@ -181,14 +194,16 @@ class MessageRepository:
         try:
             await self._delivered()
             rows = await self._store.fetch_all(
-                "SELECT * FROM messages WHERE session_id = ? AND id > ? ORDER BY id",
+                f"SELECT * FROM messages WHERE session_id = ? AND id > ? AND {_SPOKEN} ORDER BY id",  # noqa: S608 - made of fixed words
                 (session_id, after),
             )
         except StoreGone:
             waiting = await self._waiting(session_id)
             if waiting is None:
                 raise
-            rows = [row for row in waiting if row["id"] > after]
+            rows = [
+                row for row in waiting if row["id"] > after and row.get("message_type") != "system"
+            ]
         return [(row["id"], _message(row)) for row in rows]
 
     async def copy(self, source: str, target: str) -> None:
@@ -201,10 +216,11 @@ class MessageRepository:
         values = []
         for row in rows:
             covered = (target, *(row[name] for name in columns))
-            values.append((*covered, row["user_id"], row["trace_id"], checksum(covered)))
+            rest = (row["user_id"], row["trace_id"], checksum(covered), row["message_type"])
+            values.append((*covered, *rest))
         await self._store.execute_many(
             "INSERT INTO messages (session_id, role, content, tool_calls, tool_results, user_id,"
-            " trace_id, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            " trace_id, checksum, message_type) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             values,
         )
 
@@ -227,6 +243,16 @@ class MessageRepository:
             return await writing.execute(
                 "DELETE FROM messages WHERE session_id = ? AND id > ?", which
             )
+
+
+def _type_of(message: MessageCreate) -> str:
+    """Return a message's type in small letters; an enumeration's member counts as its value."""
+    kind = str(getattr(message.message_type, "value", message.message_type)).lower()
+    if kind not in (known := ("user", "assistant", "tool", *_ROLES)):
+        raise UsageError(
+            f"message_type {kind[:40]!r} is unknown", fix=f"Use one of {', '.join(known)}"
+        )
+    return kind
 
 
 def _where(user_id: str | None, session_id: str | None) -> tuple[str, tuple[str, ...]]:
@@ -263,7 +289,11 @@ def _stored(row: Row) -> StoredMessage:
         "user_id",
         "trace_id",
     )
-    return StoredMessage(**{name: row[name] for name in fields}, content=row["content"] or "")
+    return StoredMessage(
+        **{name: row[name] for name in fields},
+        content=row["content"] or "",
+        message_type=row.get("message_type") or row["role"],
+    )
 
 
 def _message(row: Row) -> Message:

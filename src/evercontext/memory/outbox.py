@@ -19,10 +19,10 @@ from evercontext.errors import (
     StoreProblem,
     StoreTimeout,
 )
-from evercontext.memory.memory_table import Scope, is_visible
+from evercontext.memory.memory_table import MemoryScope, is_visible
 from evercontext.memory.outbox_delivery import Waiting, body_of, take
 from evercontext.storage.key_value import get_value, put_value
-from evercontext.storage.outbox import Outbox, name_of
+from evercontext.storage.outbox_file import Outbox, name_of
 from evercontext.storage.row_checksum import checksum, row_is_whole
 from evercontext.storage.store import Queries, Row, Store
 
@@ -154,15 +154,15 @@ class Queue:
             )
             return len(rows)
 
-    async def holds(self, id: str, scope: Scope) -> bool:
+    async def holds(self, id: str, scope: MemoryScope) -> bool:
         """Whether a memory waits that may be seen."""
         return bool(await asyncio.to_thread(self._seen, id, scope, False))
 
-    async def take_back(self, id: str, scope: Scope) -> bool:
+    async def take_back(self, id: str, scope: MemoryScope) -> bool:
         """Forget a memory that the server cannot know; ``False`` if there is none such."""
         return bool(await asyncio.to_thread(self._seen, id, scope, True))
 
-    def _seen(self, id: str, scope: Scope, take_back: bool) -> int:
+    def _seen(self, id: str, scope: MemoryScope, take_back: bool) -> int:
         rows = self._rows("SELECT * FROM waiting WHERE kind = 'memory' AND id = ?", id)
         seen = [row for row in rows if is_visible(row["project"], row["user_id"], scope)]
         if not take_back or not seen:

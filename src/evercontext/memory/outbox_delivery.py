@@ -20,7 +20,7 @@ from evercontext.memory.memory_table import (
     NEXT_CHANGE,
     VISIBLE,
     Memory,
-    Scope,
+    MemoryScope,
     row_of,
     seen_by,
 )
@@ -39,7 +39,8 @@ _INSERT_SESSION = (
 )
 _INSERT_MESSAGE = (
     "INSERT INTO messages (session_id, role, content, tool_calls, tool_results, timestamp,"
-    " user_id, trace_id, checksum, entry) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " user_id, trace_id, checksum, entry, message_type)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _SET = {
     "title": "UPDATE sessions SET title = ? WHERE id = ?",
@@ -82,8 +83,8 @@ async def _take_memory(writing: Queries, box: str, row: Row) -> None:
 
 
 async def _take_session(writing: Queries, box: str, row: Row) -> None:
-    told = json.loads(row["body"])
-    await insert_session(writing, told)
+    session = json.loads(row["body"])
+    await insert_session(writing, session)
 
 
 async def _take_change(writing: Queries, box: str, row: Row) -> None:
@@ -97,20 +98,27 @@ async def _take_change(writing: Queries, box: str, row: Row) -> None:
 
 
 async def _take_message(writing: Queries, box: str, row: Row) -> None:
-    told = json.loads(row["body"])
+    message = json.loads(row["body"])
     entry = f"{box}:{row['number']}:{row['id']}"
-    if known := await _known(writing, told["session_id"], row["id"]):
+    if known := await _known(writing, message["session_id"], row["id"]):
         # Its answer was lost, and it has a place in the queue by now.
         await writing.execute("UPDATE messages SET entry = ? WHERE id = ?", (entry, known["id"]))
         return
     session = await writing.fetch_one(
-        "SELECT 1 AS one FROM sessions WHERE id = ?", (told["session_id"],)
+        "SELECT 1 AS one FROM sessions WHERE id = ?", (message["session_id"],)
     )
     # Said in a session that somebody has deleted since: it is deleted with it.
-    if told["session_id"] and not session:
+    if message["session_id"] and not session:
         return
-    covered = [told[name] for name in SPOKEN]
-    rest = (told["timestamp"], told["user_id"], told["trace_id"], checksum(covered), entry)
+    covered = [message[name] for name in SPOKEN]
+    rest = (
+        message["timestamp"],
+        message["user_id"],
+        message["trace_id"],
+        checksum(covered),
+        entry,
+        message.get("message_type"),
+    )
     await writing.execute(_INSERT_MESSAGE, (*covered, *rest))
 
 
@@ -187,7 +195,7 @@ def encoded(memories: Sequence[Memory]) -> list[list[Any]]:
 
 async def supersede(writing: Queries, id: str, memory: Memory) -> None:
     """End an older memory's validity at the moment of a new one."""
-    scope = seen_by(Scope(memory.project or "", memory.user_id or ""))
+    scope = seen_by(MemoryScope(memory.project or "", memory.user_id or ""))
     changed = await writing.execute(
         f"UPDATE memories SET state = 'superseded', valid_until = ?, superseded_by = ?,"  # noqa: S608 - made of fixed words
         f" change = {NEXT_CHANGE} WHERE id = ? AND state = 'active' AND {VISIBLE}",
@@ -206,11 +214,11 @@ def body_of(memory: Memory, supersedes: str | None) -> str:
 
 def memory_in(body: str) -> Waiting:
     """The memory that waited."""
-    told = json.loads(body)
-    values = told["memory"]
+    waiting = json.loads(body)
+    values = waiting["memory"]
     values["memory_type"] = MemoryType(values["memory_type"])
     values["source_type"] = SourceType(values["source_type"])
-    return Memory(**values), told["supersedes"]
+    return Memory(**values), waiting["supersedes"]
 
 
 def session_in(entries: Sequence[Row]) -> Row | None:
@@ -222,11 +230,11 @@ def session_in(entries: Sequence[Row]) -> Row | None:
     for entry in entries:
         if entry["kind"] == "change":
             _change(row, json.loads(entry["body"]))
-    said = messages_in(entries)
-    last = said[-1]["timestamp"] if said else None
+    messages = messages_in(entries)
+    last = messages[-1]["timestamp"] if messages else None
     return row | {
         "metadata": json.dumps(row["metadata"]),
-        "messages": len(said),
+        "messages": len(messages),
         "last_at": last,
     }
 

@@ -1,14 +1,20 @@
-"""The words of a question that are worth looking for, and the people it names."""
+"""Extract the search words and the people from a question."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from datetime import datetime
 
+from evercontext.memory.date_phrases import find_date_ranges
 from evercontext.memory.encoding import ids_of
+from evercontext.memory.ranking import MemoryQuestion
+from evercontext.retrieval.spelling import Frequency, repair
+from evercontext.retrieval.static_vectors import load_static_vectors
 from evercontext.retrieval.term_keys import short_term_key
-from evercontext.retrieval.tokens import BESIDE_WEIGHT, STOP_WORDS, beside, fold, has_cjk, runs
+from evercontext.retrieval.terms import BESIDE_WEIGHT, STOP_WORDS, beside, fold, has_cjk, runs
 
+MOST_TERMS = 64
 _QUESTION_WORDS = (
     "much many often long kind kinds type types s t re ve ll d m ever never also too still yet"
     " likely considered something someone anything tell know remember said say mention mentioned"
@@ -23,6 +29,24 @@ _ASKING = (
 _JAPANESE = sorted(_ASKING.split(), key=len, reverse=True)
 """What only makes a question of it; cut out, so that its pairs of characters match nothing."""
 _GRAMMAR, _ENDING = 0.2, 0.5
+
+
+def read_question(
+    query: str, now: datetime, speakers: Mapping[str, int], frequency: Frequency
+) -> MemoryQuestion:
+    """Take a question apart: words to look for, who is named, when; misspelt words are repaired."""
+    names = meant_speakers(query, speakers)
+    encoder = load_static_vectors()
+    spoken = {word.lower() for name in names for word in runs(fold(name))}
+    text = repair(query, frequency, encoder, spoken)
+    words = wanted_words(text, set(names))[:MOST_TERMS]
+    return MemoryQuestion(
+        terms=dict(list(wanted_terms(words).items())[:MOST_TERMS]),
+        vector=encoder.pool(dict.fromkeys(words, 1.0)) if encoder else None,
+        speakers=tuple(sorted(set(names.values()))),
+        moments=find_date_ranges(text, now),
+        now=now.timestamp(),
+    )
 
 
 def wanted_words(text: str, names: AbstractSet[str] = frozenset()) -> list[str]:

@@ -1,4 +1,4 @@
-"""How memories are ranked: a handful of signals, each a number per candidate, added with weights.
+"""Rank memories by weighted signals, one number per candidate each.
 
 Words and meaning of a memory count, and those of its neighbours: an answer rarely repeats the
 words of the question before it. The weights were fitted on the development half of a public set of
@@ -15,7 +15,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from evercontext.memory.corpus import Corpus
+from evercontext.memory.corpus import MemoryCorpus
 from evercontext.memory.date_phrases import DateRanges
 from evercontext.memory.encoding import ASKS
 from evercontext.retrieval.bm25f import bm25, inverse_document_frequency
@@ -48,14 +48,14 @@ EXACT = 12_000
 CANDIDATES = 600
 _SAMPLE = 512
 _DAY = 86_400.0
-_FEW, _LEAST_SPREAD = 16, 0.1
+FEW, LEAST_SPREAD = 16, 0.1
 _NOTHING = np.float32(0)
 
 Slots = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class MemoryQuestion:
     """A question as it is looked for."""
 
     terms: Mapping[int, float]
@@ -66,15 +66,64 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedMemories:
     """Candidates, best first, with their scores and what spoke for them."""
 
-    slots: Slots
+    numbers: NDArray[np.int64]
+    """Their rows in the table of memories."""
     scores: Floats
     signals: Mapping[str, Floats]
     cosine: Floats
     coverage: Floats
     """Share of the question's words, weighted by rarity, that the memory itself has."""
+
+    def best(self, limit: int) -> RankedMemories:
+        """Return the first ``limit`` of them."""
+        return RankedMemories(
+            self.numbers[:limit],
+            self.scores[:limit],
+            {name: values[:limit] for name, values in self.signals.items()},
+            self.cosine[:limit],
+            self.coverage[:limit],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateFeatures:
+    """What is known of each candidate, before it is weighed; NaN where it has no neighbour."""
+
+    own: Floats
+    """BM25 of the memory itself."""
+    context: Floats
+    """BM25 of it with the memory before it."""
+    after: Floats
+    """BM25 of the memory after it."""
+    session: Floats
+    """BM25 of its session."""
+    cosine: Floats
+    cosine_before: Floats
+    cosine_after: Floats
+    length: Floats
+    importance: Floats
+    asks: Floats
+    answers: Floats
+    opening: Floats
+    speaker: Floats
+    created: NDArray[np.float64]
+    months: NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureScales:
+    """Means and spreads of features over everything that the asker may see."""
+
+    own: Scale
+    context: Scale
+    session: Scale
+    meaning: Scale | None
+    """Nothing if the question has no meaning that could be compared."""
+    near_meaning: Scale | None
+    """The scale of the neighbours' cosines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,25 +147,39 @@ class Meaning:
     exact: bool
 
 
-def rank(corpus: Corpus, question: Question, usable: NDArray[np.bool_], limit: int) -> Ranked:
+def rank(
+    corpus: MemoryCorpus, question: MemoryQuestion, usable: NDArray[np.bool_], limit: int
+) -> RankedMemories:
     """Return the best ``limit`` usable memories."""
     words = word_scores(corpus, question.terms)
     meaning = meaning_scores(corpus, question.vector)
     slots = _candidates(corpus, question, usable, words, meaning)
-    signals = _signals(corpus, question, slots, words, meaning)
-    scores = weighted_sum(signals, WEIGHTS, len(slots))
-    order = np.argsort(-scores, kind="stable")[:limit]
-    chosen = slots[order]
-    return Ranked(
-        slots=chosen,
+    features, scales = _features(corpus, question, slots, words, meaning)
+    numbers = corpus.numbers.values[slots]
+    return rank_features(features, scales, question, numbers, words.most).best(limit)
+
+
+def rank_features(
+    features: CandidateFeatures,
+    scales: FeatureScales,
+    question: MemoryQuestion,
+    numbers: NDArray[np.int64],
+    most: float,
+) -> RankedMemories:
+    """Weigh all candidates; ``most`` is what the question's words are worth together."""
+    signals = _signals(features, scales, question)
+    scores = weighted_sum(signals, WEIGHTS, len(numbers))
+    order = np.argsort(-scores, kind="stable")
+    return RankedMemories(
+        numbers=numbers[order],
         scores=scores[order],
         signals={name: values[order] for name, values in signals.items()},
-        cosine=_cosine(corpus, question.vector, chosen),
-        coverage=words.own[chosen] / np.float32(words.most or 1.0),
+        cosine=features.cosine[order],
+        coverage=features.own[order] / np.float32(most or 1.0),
     )
 
 
-def meaning_scores(corpus: Corpus, vector: Vector | None) -> Meaning | None:
+def meaning_scores(corpus: MemoryCorpus, vector: Vector | None) -> Meaning | None:
     """Return how near each memory is in meaning, or nothing if the question has none."""
     if vector is None or not vector.any():
         return None
@@ -126,7 +189,7 @@ def meaning_scores(corpus: Corpus, vector: Vector | None) -> Meaning | None:
     return Meaning(rough @ vector[: rough.shape[1]], exact=False)
 
 
-def word_scores(corpus: Corpus, terms: Mapping[int, float]) -> Words:
+def word_scores(corpus: MemoryCorpus, terms: Mapping[int, float]) -> Words:
     """Return the BM25 of memories, of memories with the one before them, and of sessions."""
     size = len(corpus)
     own, context = np.zeros(size, np.float32), np.zeros(size, np.float32)
@@ -167,7 +230,7 @@ def _term_score(rarity: float, counts: Floats, lengths: Floats, average: float) 
     return np.float32(rarity * (K1 + 1)) * bm25(counts, relative, K1, B)
 
 
-def _with_followers(corpus: Corpus, slots: Ints, counts: Floats, tally: Floats) -> Ints:
+def _with_followers(corpus: MemoryCorpus, slots: Ints, counts: Floats, tally: Floats) -> Ints:
     """Add a term's counts to the memories that hold it and to those that come right after."""
     after = corpus.following.values[slots]
     real = after >= 0
@@ -178,8 +241,8 @@ def _with_followers(corpus: Corpus, slots: Ints, counts: Floats, tally: Floats) 
 
 
 def _candidates(
-    corpus: Corpus,
-    question: Question,
+    corpus: MemoryCorpus,
+    question: MemoryQuestion,
     usable: NDArray[np.bool_],
     words: Words,
     meaning: Meaning | None,
@@ -195,7 +258,8 @@ def _candidates(
         near = meaning.scores
         parts.append(_best(near if all_usable else np.where(usable, near, -9), CANDIDATES))
     if question.moments:
-        inside = np.flatnonzero(_in_time(corpus, question.moments, everyone))
+        created, months = corpus.created.values[everyone], corpus.months.values[everyone]
+        inside = np.flatnonzero(_in_time(created, months, question.moments))
         parts.append(everyone[inside[-CANDIDATES:]])
     return np.unique(np.concatenate(parts))
 
@@ -205,68 +269,96 @@ def _best(scores: Floats, count: int) -> Slots:
     return slots
 
 
-def _signals(
-    corpus: Corpus, question: Question, slots: Slots, words: Words, meaning: Meaning | None
-) -> dict[str, Floats]:
+def _features(
+    corpus: MemoryCorpus,
+    question: MemoryQuestion,
+    slots: Slots,
+    words: Words,
+    meaning: Meaning | None,
+) -> tuple[CandidateFeatures, FeatureScales]:
+    """Return what the arrays of a scope say of its candidates."""
     before, after = corpus.previous.values[slots], corpus.following.values[slots]
-    session, own = corpus.sessions.values[slots], _scale(words.own)
-    signals = {
-        "words": own.apply(words.own[slots]),
-        "words_context": _scale(words.context).apply(words.context[slots]),
-        "words_after": own.apply(_at(words.own, after)),
-        "words_session": _at(_standard(words.session), session),
-        **_meanings(corpus, question, slots, meaning),
-        "opening": _floats((before < 0) & (session >= 0)),
-        "length": _standard(np.log1p(corpus.lengths.values[slots])),
-        "recency": _recency(corpus, question, slots),
-        "importance": corpus.importance.values[slots] - np.float32(0.5),
-    }
+    session = corpus.sessions.values[slots]
     asks = np.zeros(len(corpus), np.float32)
     asks[corpus.postings(ASKS)[0]] = 1
-    signals["asks"], signals["answers"] = asks[slots], _at(asks, before)
+    cosines = meaning.scores if meaning else np.zeros(len(corpus), np.float32)
+    exact = meaning is None or meaning.exact
+    features = CandidateFeatures(
+        own=words.own[slots],
+        context=words.context[slots],
+        after=_at(words.own, after),
+        session=_of_neighbours(words.session, session),
+        cosine=cosines[slots] if exact else _cosine(corpus, question.vector, slots),
+        cosine_before=_of_neighbours(cosines, before),
+        cosine_after=_of_neighbours(cosines, after),
+        length=corpus.lengths.values[slots],
+        importance=corpus.importance.values[slots],
+        asks=asks[slots],
+        answers=_at(asks, before),
+        opening=_floats((before < 0) & (session >= 0)),
+        speaker=_floats(np.isin(corpus.speakers.values[slots], question.speakers)),
+        created=corpus.created.values[slots],
+        months=corpus.months.values[slots],
+    )
+    near = None if meaning is None else scale_of(meaning.scores)
+    return features, FeatureScales(
+        own=scale_of(words.own),
+        context=scale_of(words.context),
+        session=scale_of(words.session),
+        meaning=near if exact else _sampled_scale(corpus, question),
+        near_meaning=near,
+    )
+
+
+def _sampled_scale(corpus: MemoryCorpus, question: MemoryQuestion) -> Scale:
+    """Measure whole cosines by a sample; among very many, only candidates have theirs."""
+    step = max(1, len(corpus) // _SAMPLE)
+    return scale_of(_cosine(corpus, question.vector, np.arange(0, len(corpus), step)))
+
+
+def _signals(
+    features: CandidateFeatures, scales: FeatureScales, question: MemoryQuestion
+) -> dict[str, Floats]:
+    signals = {
+        "words": scales.own.apply(features.own),
+        "words_context": scales.context.apply(features.context),
+        "words_after": scales.own.apply(features.after),
+        "words_session": _standard_or_none(features.session, scales.session),
+        "opening": features.opening,
+        "length": _standard(np.log1p(features.length)),
+        "recency": _recency(features, question),
+        "importance": features.importance - np.float32(0.5),
+        "asks": features.asks,
+        "answers": features.answers,
+    }
+    if scales.meaning is not None and scales.near_meaning is not None:
+        signals["meaning"] = scales.meaning.apply(features.cosine)
+        signals["meaning_before"] = _standard_or_none(features.cosine_before, scales.near_meaning)
+        signals["meaning_after"] = _standard_or_none(features.cosine_after, scales.near_meaning)
     if len(question.speakers) == 1:
-        signals["speaker"] = _floats(corpus.speakers.values[slots] == question.speakers[0])
+        signals["speaker"] = features.speaker
     if question.moments:
-        signals["time"] = _floats(_in_time(corpus, question.moments, slots))
+        inside = _in_time(features.created, features.months, question.moments)
+        signals["time"] = _floats(inside)
     return signals
 
 
-def _meanings(
-    corpus: Corpus, question: Question, slots: Slots, meaning: Meaning | None
-) -> dict[str, Floats]:
-    if meaning is None:
-        return {}
-    before, after = corpus.previous.values[slots], corpus.following.values[slots]
-    scores, scale = meaning.scores, _scale(meaning.scores)
-    if meaning.exact:
-        near = scale.apply(scores[slots])
-    else:
-        # The mean and the spread come from a sample: only the candidates are looked at closely.
-        step = max(1, len(corpus) // _SAMPLE)
-        sample = _cosine(corpus, question.vector, np.arange(0, len(corpus), step))
-        near = _scale(sample).apply(_cosine(corpus, question.vector, slots))
-    return {
-        "meaning": near,
-        "meaning_before": _standard_at(scores, before, scale),
-        "meaning_after": _standard_at(scores, after, scale),
-    }
-
-
-def _cosine(corpus: Corpus, vector: Vector | None, slots: Slots) -> Floats:
+def _cosine(corpus: MemoryCorpus, vector: Vector | None, slots: Slots) -> Floats:
     if vector is None or not corpus.dimensions:
         return np.zeros(len(slots), np.float32)
     return corpus.vectors.values[slots] @ vector
 
 
-def _recency(corpus: Corpus, question: Question, slots: Slots) -> Floats:
+def _recency(features: CandidateFeatures, question: MemoryQuestion) -> Floats:
     """1 for now, half after a month, and slowly on."""
-    age = np.maximum(0.0, question.now - corpus.created.values[slots]) / _DAY
+    age = np.maximum(0.0, question.now - features.created) / _DAY
     return (1.0 / (1.0 + age / 30.0)).astype(np.float32)
 
 
-def _in_time(corpus: Corpus, moments: DateRanges, slots: Slots) -> NDArray[np.bool_]:
-    created = corpus.created.values[slots]
-    inside = np.isin(corpus.months.values[slots], moments.months)
+def _in_time(
+    created: NDArray[np.float64], months: NDArray[np.int8], moments: DateRanges
+) -> NDArray[np.bool_]:
+    inside = np.isin(months, moments.months)
     for span in moments.spans:
         inside |= (created >= _epoch(span.start)) & (created < _epoch(span.end))
     return inside
@@ -283,19 +375,26 @@ def _at(values: Floats, slots: NDArray[np.int32] | Slots) -> Floats:
     return np.where(slots >= 0, values[np.maximum(slots, 0)], np.float32(0))
 
 
-def _standard_at(values: Floats, slots: NDArray[np.int32] | Slots, scale: Scale) -> Floats:
-    """Return the standard scores of some memories among all; of no memory, nothing."""
-    return np.where(slots >= 0, scale.apply(values[slots]), _NOTHING)
+def _of_neighbours(values: Floats, slots: NDArray[np.int32] | Slots) -> Floats:
+    """Return the values of neighbours, or of sessions; NaN for none."""
+    if not len(values):
+        return np.full(len(slots), np.nan, np.float32)
+    return np.where(slots >= 0, values[np.maximum(slots, 0)], np.float32(np.nan))
 
 
-def _scale(values: Floats) -> Scale:
+def _standard_or_none(values: Floats, scale: Scale) -> Floats:
+    """Return standard scores; of a neighbour that does not exist, nothing."""
+    return np.where(np.isnan(values), _NOTHING, scale.apply(values))
+
+
+def scale_of(values: Floats) -> Scale:
     """Measure values; among few, a small part of the largest is the least spread."""
-    few = 0 < len(values) < _FEW
-    return Scale.of(values, _LEAST_SPREAD * float(np.abs(values).max()) if few else 0.0)
+    few = 0 < len(values) < FEW
+    return Scale.of(values, LEAST_SPREAD * float(np.abs(values).max()) if few else 0.0)
 
 
 def _standard(values: Floats) -> Floats:
-    return _scale(values).apply(values)
+    return scale_of(values).apply(values)
 
 
 def _floats(values: NDArray[np.bool_]) -> Floats:

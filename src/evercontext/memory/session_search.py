@@ -1,4 +1,4 @@
-"""Finding what was said: full text over the messages of the sessions that one may see.
+"""Search the messages of the sessions a user may see.
 
 Words are taken as they are typed; there is no query language that a quote or a bracket could
 break. Trigrams find three letters and more, shorter words are looked for one message at a time.
@@ -30,7 +30,7 @@ _ONE_SESSION = "m.session_id = ?"
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class MessageHit:
     """One message that holds every word."""
 
     session_id: str
@@ -49,7 +49,7 @@ async def search(
     *,
     user_id: str | None = None,
     session: str | None = None,
-) -> list[Hit]:
+) -> list[MessageHit]:
     """Messages of the sessions a user sees, in a project or in all, that hold all the words.
 
     What people said comes first, then answers, then what tools returned; of each the newest.
@@ -66,7 +66,7 @@ async def search(
     sql = _SEARCH.replace("{conditions}", " AND ".join(conditions))
     rows = await store.fetch_all(sql, (*who, *values, limit), seconds=SECONDS)
     return [
-        Hit(
+        MessageHit(
             r["session_id"],
             r["title"],
             r["timestamp"],
@@ -96,9 +96,9 @@ def look_back_tool(store: Store, project: Path) -> Tool:
         hits = await search(
             store, project, query, _LOOKED_BACK, user_id=who, session=caller.session
         )
-        found = [f"[{hit.timestamp} {hit.role}] {hit.excerpt}" for hit in hits]
-        text = "\n".join(found) or "nothing of this session holds these words"
-        return ToolResult(text, hits=len(found))
+        lines = [f"[{hit.timestamp} {hit.role}] {hit.excerpt}" for hit in hits]
+        text = "\n".join(lines) or "nothing of this session holds these words"
+        return ToolResult(text, hits=len(lines))
 
     return Tool(
         name="look_back",

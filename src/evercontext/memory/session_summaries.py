@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from evercontext.domain.message import Message, system, user
 from evercontext.domain.model import UNFINISHED, Model, Reply, Request, complete
 from evercontext.errors import EverContextError, StoreProblem
+from evercontext.memory.extractive_summary import LONGEST, summarise
 from evercontext.memory.messages import MessageRepository
 from evercontext.memory.sessions import Session, SessionRepository
-from evercontext.memory.summary import LONGEST, summarise
 
 WORTH_ASKING = 3_000
 """Characters of messages from which a model is asked."""

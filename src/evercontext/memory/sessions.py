@@ -1,4 +1,4 @@
-"""Sessions: one conversation each, kept apart by project directory and by user.
+"""Store sessions: one conversation each, by project directory and user.
 
 As with memories: one without a user belongs to the project, and all who share it see it.
 """
@@ -24,6 +24,12 @@ _COLUMNS = """
     SELECT s.*, count(m.id) AS messages, max(m.timestamp) AS last_at
     FROM sessions s LEFT JOIN messages m ON m.session_id = s.id
 """
+
+
+def session_lock(id: str | None) -> str:
+    """Return the lock under which a session's writers take turns, so that ids follow time."""
+    return f"session {id}" if id else ""
+
 
 VISIBLE = "s.project_path = ? AND coalesce(s.user_id, '') IN ('', ?)"
 """Which sessions ``s`` a user sees in a project; its values come from ``seen_by``."""
@@ -101,18 +107,18 @@ class SessionRepository:
             metadata={"owner": owner_of(os.getpid())},
         )
         names = ("id", "project_path", "model_used", "started_at", "user_id", "metadata")
-        told = {name: getattr(session, name) for name in names}
+        row = {name: getattr(session, name) for name in names}
         sent = False
         try:
             await self._delivered()
-            async with self._store.transaction() as writing:
+            async with self._store.transaction(session_lock(session.id)) as writing:
                 sent = True
-                await insert_session(writing, told)
+                await insert_session(writing, row)
         except StoreGone:
             if self._queue is None:
                 raise
             place = session.project_path
-            await self._queue.put_talk("session", session.id, told, project=place, sent=sent)
+            await self._queue.put_talk("session", session.id, row, project=place, sent=sent)
         return session
 
     async def get_by_id(self, id: object) -> Session | None:
@@ -146,7 +152,7 @@ class SessionRepository:
         if self._queue is None:
             return []
         begun = await self._queue.sessions(real_path(project))
-        rows = [session_in(await self._queue.talk(one["session"])) for one in begun]
+        rows = [session_in(await self._queue.talk(entry["session"])) for entry in begun]
         waiting = [_session(row) for row in rows if row]
         return [session for session in waiting if session.is_visible(user_id)]
 
@@ -192,7 +198,7 @@ class SessionRepository:
             await self._queue.put_talk("change", id, change)
 
     async def _apply(self, id: str, change: dict[str, Any]) -> None:
-        async with self._store.transaction() as writing:
+        async with self._store.transaction(session_lock(id)) as writing:
             await apply_change(writing, id, change)
 
     async def _delivered(self) -> None:

@@ -1,4 +1,4 @@
-"""A session as people read it."""
+"""Format a session for people."""
 
 from __future__ import annotations
 

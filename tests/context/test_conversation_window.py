@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evercontext.context.conversation_window import Window, describe, fit
 from evercontext.context.token_estimate import TokenEstimator
-from evercontext.context.window import Window, describe, fit
 from evercontext.domain.message import Message, ToolCall, assistant, system, tool_result, user
 from evercontext.domain.model import ToolSpec
 from evercontext.errors import ContextTooLong
@@ -20,8 +20,12 @@ def window(tokens: int, reserve: int = 100) -> Window:
 
 def exchange(n: int, output: str) -> list[Message]:
     call = ToolCall(f"c{n}", "readFile", {"path": f"{n}.py"})
-    return [user(f"question {n}"), assistant("", (call,)), tool_result(call, output),
-            assistant(f"answer {n}")]  # fmt: skip
+    return [
+        user(f"question {n}"),
+        assistant("", (call,)),
+        tool_result(call, output),
+        assistant(f"answer {n}"),
+    ]
 
 
 def conversation(*outputs: str) -> list[Message]:
@@ -60,8 +64,12 @@ def test_then_whole_old_exchanges_with_a_note() -> None:
 
 def test_one_huge_result_of_the_last_exchange_is_cut_in_the_middle() -> None:
     call = ToolCall("c", "readFile", {})
-    messages = [system("s"), user("q"), assistant("", (call,)),
-                tool_result(call, "A" + " x" * 50_000 + "Z")]  # fmt: skip
+    messages = [
+        system("s"),
+        user("q"),
+        assistant("", (call,)),
+        tool_result(call, "A" + " x" * 50_000 + "Z"),
+    ]
     fitted = fit(messages, [TOOL], window(4_000))
     assert fitted[-1].content.startswith("A")
     assert fitted[-1].content.endswith("Z")

@@ -1,4 +1,4 @@
-"""What the assembler is asked for and what it answers."""
+"""Define the request and the result of the assembler."""
 
 from __future__ import annotations
 
@@ -33,8 +33,30 @@ def _within(name: str, value: float, low: float, high: float = float("inf")) -> 
         raise ValueError(f"{name} must be {bound}, not {value!r}")
 
 
+class Record:
+    """A dataclass that can be written as plain JSON, by the names that pydantic's models have."""
+
+    __slots__ = ()
+
+    def model_dump(self) -> dict[str, Any]:
+        """Return the fields by name, those of records inside them too."""
+        return {name: _plain(getattr(self, name)) for name in self.__dataclass_fields__}  # type: ignore[attr-defined]
+
+    def dict(self) -> dict[str, Any]:
+        """Return the same as ``model_dump``, under pydantic's older name."""
+        return self.model_dump()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Record):
+        return value.model_dump()
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
 @dataclass(frozen=True, slots=True)
-class ContextConfig:
+class ContextConfig(Record):
     """How much of each layer, in which window."""
 
     system_prompt: str = "You are Kana, the external translator for Resonant Engine."
@@ -69,7 +91,7 @@ class ContextConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class AssemblyOptions:
+class AssemblyOptions(Record):
     """What one request wants otherwise than the configuration."""
 
     working_memory_limit: int | None = None
@@ -79,7 +101,7 @@ class AssemblyOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextMetadata:
+class ContextMetadata(Record):
     """What was really sent, and what it took."""
 
     working_memory_count: int
@@ -92,15 +114,9 @@ class ContextMetadata:
     degraded: Mapping[str, str] = field(default_factory=dict)
     """Layers that failed, with why; the answer goes on without them."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """The metadata as plain JSON."""
-        return {name: getattr(self, name) for name in self.__slots__} | {
-            "degraded": dict(self.degraded)
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class AssembledContext:
+class AssembledContext(Record):
     """A message list that fits, and its metadata."""
 
     messages: list[ChatMessage]

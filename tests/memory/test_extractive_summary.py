@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from evercontext.domain.message import Message, assistant, user
-from evercontext.memory.summary import LONGEST, summarise
+from evercontext.memory.extractive_summary import LONGEST, summarise
 
 
 @pytest.mark.contract("R51")

@@ -1,4 +1,4 @@
-"""A conversation with tools, fitted into a model's window: pure, and never over it.
+"""Fit a conversation with tools into a model's window; pure, and never over it.
 
 What goes first: old tool output, oldest first, the newest part of the conversation spared; then
 whole old exchanges; then the middle of the largest results that are left. Never the system prompt,
@@ -15,13 +15,16 @@ from typing import Any
 from evercontext.context.token_estimate import PER_MESSAGE, PER_REPLY, TokenEstimator
 from evercontext.domain.message import Message, user
 from evercontext.domain.model import ToolSpec
-from evercontext.domain.model_view import Ranges, Sent, alike, joined
+from evercontext.domain.sent_tool_output import Ranges, Sent, alike, joined
 from evercontext.errors import ContextTooLong
 
 SPARED = 0.4
 """Share of the room whose newest messages keep their tool output as long as possible."""
 _SMALL = 200
 _CUT = "… [{missing} characters left out to fit the window; read it again if you need them] …"
+
+PER_IMAGE = 1_600
+"""Tokens of a picture, about what providers charge for a large one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class Window:
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], real_tokens: int
     ) -> int:
         """Correct the estimate by what the provider counted; return what it was before."""
-        texts = [_whole(message) for message in messages] + [_schema(tool) for tool in tools]
+        texts = [_text(message) for message in messages] + [_schema(tool) for tool in tools]
         estimated = self.estimator.estimate(texts)
         if real_tokens > 0:
             self.estimator.learn(texts, real_tokens)
@@ -49,13 +52,14 @@ class Window:
 
     def cost(self, message: Message) -> int:
         """Tokens of one message with its calls."""
-        return PER_MESSAGE + self.estimator.count(_whole(message))
+        pictures = PER_IMAGE * len(message.images)
+        return PER_MESSAGE + pictures + self.estimator.count(_text(message))
 
     def _tool(self, tool: ToolSpec) -> int:
         return PER_MESSAGE + self.estimator.count(_schema(tool))
 
 
-def _whole(message: Message) -> str:
+def _text(message: Message) -> str:
     calls = [c.name + json.dumps(dict(c.arguments), default=str) for c in message.tool_calls]
     return message.content + "".join(calls)
 
@@ -122,8 +126,10 @@ def _shape(content: str) -> dict[str, Any]:
     return shape if fits else {}
 
 
-def _fitted(messages: Sequence[Message], tools: Sequence[ToolSpec], window: Window) -> _Draft:
-    draft = _Draft(list(messages), window, window.room(tools))
+def _fitted(
+    messages: Sequence[Message], tools: Sequence[ToolSpec], window: Window
+) -> _FittingMessages:
+    draft = _FittingMessages(list(messages), window, window.room(tools))
     for make_smaller in (_prune_old_results, _drop_old_exchanges, _cut_largest):
         if draft.fits:
             break
@@ -136,7 +142,7 @@ def _fitted(messages: Sequence[Message], tools: Sequence[ToolSpec], window: Wind
     return draft
 
 
-class _Draft:
+class _FittingMessages:
     """Messages with their costs, counted once each."""
 
     def __init__(self, messages: list[Message], window: Window, room: int) -> None:
@@ -166,7 +172,7 @@ class _Draft:
         return len(roles) - 1 - roles[::-1].index("user") if "user" in roles else 0
 
 
-def _prune_old_results(draft: _Draft) -> None:
+def _prune_old_results(draft: _FittingMessages) -> None:
     spared = draft.room * SPARED
     newest = 0.0
     first_spared = len(draft.messages)
@@ -184,7 +190,7 @@ def _prune_old_results(draft: _Draft) -> None:
             draft.change(index, _CUT.format(missing=len(message.content)))
 
 
-def _drop_old_exchanges(draft: _Draft) -> None:
+def _drop_old_exchanges(draft: _FittingMessages) -> None:
     """Leave out the oldest exchanges whole; one note says that they were there."""
     dropped = 0
     start = _after_system(draft)
@@ -197,7 +203,7 @@ def _drop_old_exchanges(draft: _Draft) -> None:
         draft.remove(start, end, note)
 
 
-def _after_system(draft: _Draft) -> int:
+def _after_system(draft: _FittingMessages) -> int:
     return next((i for i, m in enumerate(draft.messages) if m.role != "system"), 0)
 
 
@@ -209,7 +215,7 @@ def _end_of_exchange(messages: Sequence[Message], start: int) -> int | None:
     return None
 
 
-def _cut_largest(draft: _Draft) -> None:
+def _cut_largest(draft: _FittingMessages) -> None:
     """Halve the largest result until it fits, or until none is large any more."""
     while not draft.fits:
         results = [i for i, m in enumerate(draft.messages) if m.role == "tool"]

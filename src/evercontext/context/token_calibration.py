@@ -1,12 +1,12 @@
-"""What was learnt of each model's tokens, kept between runs."""
+"""Store corrections of the token estimate per model, between runs."""
 
 from __future__ import annotations
 
 import json
 from contextlib import suppress
 
+from evercontext.context.conversation_window import Window
 from evercontext.context.token_estimate import Calibration, TokenEstimator
-from evercontext.context.window import Window
 from evercontext.domain.model import ModelInfo
 from evercontext.errors import StoreGone, StoreProblem
 from evercontext.storage.key_value import get_value, put_value

@@ -14,9 +14,9 @@ from evercontext.domain.memory import (
     SourceType,
 )
 from evercontext.errors import StoreTimeout
+from evercontext.memory.memory_store import MemoryStore
 from evercontext.memory.memory_table import Memory, stamp
-from evercontext.memory.orchestrator import RetrievalOrchestrator
-from evercontext.memory.store import MemoryStore
+from evercontext.memory.recall import RetrievalOrchestrator
 from evercontext.storage.store import Row, Store
 
 NOW = datetime(2026, 5, 20, 12, tzinfo=UTC)
@@ -24,9 +24,15 @@ NOW = datetime(2026, 5, 20, 12, tzinfo=UTC)
 
 def turn(id: str, content: str, speaker: str, at: datetime = NOW, session: str = "s1") -> Memory:
     return Memory(
-        id, content, MemoryType.LONGTERM, SourceType.MESSAGE, stamp(at), project="/p",
-        session_id=session, speaker=speaker,
-    )  # fmt: skip
+        id,
+        content,
+        MemoryType.LONGTERM,
+        SourceType.MESSAGE,
+        stamp(at),
+        project="/p",
+        session_id=session,
+        speaker=speaker,
+    )
 
 
 async def ask(retrieval: RetrievalOrchestrator, query: str, limit: int = 5) -> list[str]:
@@ -162,9 +168,13 @@ async def test_a_sign_makes_another_memory_of_it(
 
 @pytest.mark.parametrize(
     "told",
-    [("We deploy on Fridays", "We deploy, on Fridays!"), ("`tox` is well-known", "tox: well known"),
-     ("会議は金曜", "「会議は金曜」。"), ("The plan: 👍", "The plan 👍\ufe0f")],
-)  # fmt: skip
+    [
+        ("We deploy on Fridays", "We deploy, on Fridays!"),
+        ("`tox` is well-known", "tox: well known"),
+        ("会議は金曜", "「会議は金曜」。"),
+        ("The plan: 👍", "The plan 👍\ufe0f"),
+    ],
+)
 async def test_what_only_parts_words_makes_no_other_memory_of_it(
     memories: MemoryStore, retrieval: RetrievalOrchestrator, told: tuple[str, ...]
 ) -> None:
@@ -209,8 +219,10 @@ async def test_many_memories_are_ranked_like_few(
 ) -> None:
     rng = random.Random(3)
     words = [f"word{i}" for i in range(2000)]
-    noise = [turn(f"n{i}", " ".join(rng.choices(words, k=12)), "A", session=f"s{i // 20}")
-             for i in range(6000)]  # fmt: skip
+    noise = [
+        turn(f"n{i}", " ".join(rng.choices(words, k=12)), "A", session=f"s{i // 20}")
+        for i in range(6000)
+    ]
     noise[4321] = turn("needle", "The heron nests on the chimney", "B", session="x")
     await memories.save_many(noise)
     assert (await ask(retrieval, "Where does the heron nest?"))[0] == "needle"
@@ -219,11 +231,36 @@ async def test_many_memories_are_ranked_like_few(
 
 
 HOSTILE = [
-    '"', "AND", "OR NOT", "(", ")", "*", "NEAR(", "NEAR(a b, 2)", "content:x", "a NEAR b", "^a",
-    "-a", "a*", '"a', "a\x00b", "{a b}", "'; DROP TABLE memories", "%", "_", "\\", "?", "！？",
-    "\ud800", "🦩" * 50, "a" * 100_000, "(" * 5_000, " ".join(map(str, range(30_000))), "é" * 999,
+    '"',
+    "AND",
+    "OR NOT",
+    "(",
+    ")",
+    "*",
+    "NEAR(",
+    "NEAR(a b, 2)",
+    "content:x",
+    "a NEAR b",
+    "^a",
+    "-a",
+    "a*",
+    '"a',
+    "a\x00b",
+    "{a b}",
+    "'; DROP TABLE memories",
+    "%",
+    "_",
+    "\\",
+    "?",
+    "！？",
+    "\ud800",
+    "🦩" * 50,
+    "a" * 100_000,
+    "(" * 5_000,
+    " ".join(map(str, range(30_000))),
+    "é" * 999,
     "漢" * 100_000,
-]  # fmt: skip
+]
 
 
 @pytest.mark.case(116)
@@ -278,9 +315,16 @@ async def test_nothing_leaks_between_users_and_projects(
         user, project = rng.choice(users), rng.choice(projects)
         text = f"{' '.join(rng.choices(words, k=4))} secret of <{user}|{project}> {i}"
         saved.append(
-            Memory(f"m{i}", text, MemoryType.LONGTERM, SourceType.THOUGHT, stamp(NOW),
-                   user_id=user or None, project=project or None)
-        )  # fmt: skip
+            Memory(
+                f"m{i}",
+                text,
+                MemoryType.LONGTERM,
+                SourceType.THOUGHT,
+                stamp(NOW),
+                user_id=user or None,
+                project=project or None,
+            )
+        )
     await memories.save_many(saved)
     for user in users:
         for project in projects:

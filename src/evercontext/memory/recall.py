@@ -1,27 +1,36 @@
-"""``RetrievalOrchestrator``: a question in, the memories that bear on it out, each with why."""
+"""Recall memories for a question, each with a reason (``RetrievalOrchestrator``)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
-from evercontext.domain.memory import MemoryType, RetrievalOptions, RetrievedMemory
-from evercontext.memory.memory_table import COLUMNS, VISIBLE, Scope, gist_of, seen_by
+from evercontext.domain.memory import (
+    MemoryType,
+    RetrievalOptions,
+    RetrievedMemories,
+    RetrievedMemory,
+)
+from evercontext.memory.database_retrieval import DatabaseRetrieval
+from evercontext.memory.memory_table import COLUMNS, VISIBLE, MemoryScope, gist_of, seen_by
+from evercontext.storage.change_numbers import read_settled_change
+from evercontext.storage.memory_candidates import memory_search_of
 from evercontext.storage.store import Row, Store
 from evercontext.storage.version_cache import VersionCache
 
 if TYPE_CHECKING:
-    from evercontext.memory.corpus import Corpus
-    from evercontext.memory.ranking import Question, Ranked
+    from evercontext.memory.corpus import MemoryCorpus
+    from evercontext.memory.ranking import MemoryQuestion, RankedMemories
 
 LONGEST_QUESTION = 4_000
-MOST_TERMS = 64
-MOST_SCOPES = 8
-"""Askers whose memories are kept ready at once."""
+"""Characters of a question that are read."""
+MOST_MEMORIES = 200_000
+"""Memories that are ready in this process at once, of however many askers; each takes 2 KB."""
 _SPARE = 3
 """Extra results looked at, so that duplicates can be left out."""
 _FURTHER = 4
@@ -34,44 +43,64 @@ PATIENCE, HURRY = 5.0, 1.0
 _LOAD_SECONDS = 60.0
 
 
+Ranking = Callable[[int], "RankedMemories"]
+"""Returns so many of the best memories."""
+
+
 class RetrievalOrchestrator:
     """Finds memories. What other processes write is seen at the next question."""
 
     def __init__(self, store: Store, *, project: str | None = None) -> None:
         self._store = store
         self._project = project
-        self._corpora: OrderedDict[Scope, Corpus] = OrderedDict()
-        self._loading = asyncio.Lock()
+        self._corpora: OrderedDict[MemoryScope, MemoryCorpus] = OrderedDict()
+        self._loading: WeakValueDictionary[MemoryScope, asyncio.Lock] = WeakValueDictionary()
+        self._database = DatabaseRetrieval(store)
         self._newest = {
-            limit: VersionCache(store, partial(self._read_newest, limit))
+            limit: VersionCache(store, partial(read_settled_change, store, limit))
             for limit in (WORK, PATIENCE, HURRY)
         }
 
     async def retrieve(
         self, query: str, options: RetrievalOptions | None = None
-    ) -> Sequence[RetrievedMemory]:
+    ) -> RetrievedMemories:
         """Return the best memories first; nothing of another user or project is among them."""
-        wanted = options or RetrievalOptions()
-        if not query.strip() or wanted.limit < 1:
+        return RetrievedMemories(await self._retrieve(query, options or RetrievalOptions()))
+
+    async def _retrieve(self, query: str, options: RetrievalOptions) -> list[RetrievedMemory]:
+        if not query.strip() or options.limit < 1:
             return []
-        scope = Scope(wanted.project or self._project or "", wanted.user_id or "")
-        limit = self._limit(wanted)
-        corpus = await self._corpus(scope, limit)
-        if not len(corpus):
-            return []
+        query = query[:LONGEST_QUESTION]
+        scope = MemoryScope(options.project or self._project or "", options.user_id or "")
+        limit = self._limit(options)
         # Local: yesterday is a day of the asker's, not of Greenwich's.
-        now = wanted.now or datetime.now().astimezone()
-        question = _analyse(corpus, query, now)
-        most = wanted.limit + min(_SPARE + wanted.limit, 50)
+        now = options.now or datetime.now().astimezone()
+        if memory_search_of(self._store):
+            ranking = await self._database.prepare(query, scope, options, now, limit)
+        else:
+            ranking = await self._prepare(query, scope, options, now, limit)
+        if ranking is None:
+            return []
+        most = options.limit + min(_SPARE + options.limit, 50)
         while True:
-            ranked = _rank(corpus, question, wanted, now, most)
-            results = await self._results(corpus, ranked, wanted, limit)
-            if len(results) >= wanted.limit or len(ranked.slots) < most:
+            ranked = ranking(most)
+            results = await self._results(ranked, options, limit)
+            if len(results) >= options.limit or len(ranked.numbers) < most:
                 return results
-            if _similarities(ranked)[-1] < wanted.min_similarity:
+            if _similarities(ranked)[-1] < options.min_similarity:
                 return results
             # Duplicates took the places of others: look at further candidates.
             most *= _FURTHER
+
+    async def _prepare(
+        self, query: str, scope: MemoryScope, options: RetrievalOptions, now: datetime, limit: float
+    ) -> Ranking | None:
+        """Return the ranking of a scope's arrays in this process; nothing of no memories."""
+        corpus = await self._corpus(scope, limit)
+        if not len(corpus):
+            return None
+        question = _analyse(corpus, query, now)
+        return partial(_rank, corpus, question, options, now)
 
     def _limit(self, options: RetrievalOptions) -> float:
         """Seconds that each statement of a search may take."""
@@ -79,16 +108,17 @@ class RetrievalOrchestrator:
             return WORK
         return HURRY if options.hurried else PATIENCE
 
-    async def _corpus(self, scope: Scope, limit: float) -> Corpus:
+    async def _corpus(self, scope: MemoryScope, limit: float) -> MemoryCorpus:
         """Return the arrays of a scope, in step with the table."""
-        from evercontext.memory.corpus import NEEDED, Corpus
+        from evercontext.memory.corpus import NEEDED, MemoryCorpus
         from evercontext.retrieval.static_vectors import load_static_vectors
 
-        async with self._loading:
+        async with self._loading.setdefault(scope, asyncio.Lock()):
             encoder = load_static_vectors()
-            corpus = self._corpora.pop(scope, None) or Corpus(encoder.dimensions if encoder else 0)
-            newest = await self._newest[limit].get()
-            if newest > corpus.version:
+            corpus = self._corpora.get(scope) or MemoryCorpus(encoder.dimensions if encoder else 0)
+            newest, shared = await self._newest[limit].get(), self._store.report.shared
+            # On a server a change may appear below the newest number, as long as it is not settled.
+            if newest > corpus.version or shared:
                 rows = await self._store.fetch_all(
                     f"SELECT {NEEDED} FROM memories WHERE change > ? AND {VISIBLE} ORDER BY number",  # noqa: S608 - made of fixed words
                     (corpus.version, *seen_by(scope)),
@@ -96,7 +126,7 @@ class RetrievalOrchestrator:
                 )
                 if len(rows) > max(2_000, len(corpus) // 4) and len(corpus):
                     # Many at once are cheaper to build than to add.
-                    corpus = Corpus(corpus.dimensions)
+                    corpus = MemoryCorpus(corpus.dimensions)
                     rows = await self._store.fetch_all(
                         f"SELECT {NEEDED} FROM memories WHERE {VISIBLE} ORDER BY number",  # noqa: S608 - made of fixed words
                         seen_by(scope),
@@ -104,17 +134,18 @@ class RetrievalOrchestrator:
                     )
                 await self._encode_again(rows, encoder.name if encoder else None)
                 await asyncio.to_thread(corpus.take, rows)
-                corpus.version = max(corpus.version, newest)
-            self._corpora[scope] = corpus
-            while len(self._corpora) > MOST_SCOPES:
-                self._corpora.popitem(last=False)
+                corpus.version = newest if shared else max(corpus.version, newest)
+            self._keep(scope, corpus)
             return corpus
 
-    async def _read_newest(self, limit: float) -> int:
-        row = await self._store.fetch_one(
-            "SELECT coalesce(max(change), 0) AS change FROM memories", seconds=limit
-        )
-        return int(row["change"]) if row else 0
+    def _keep(self, scope: MemoryScope, corpus: MemoryCorpus) -> None:
+        """Hold the arrays of a scope ready; those not used for longest make place for it."""
+        self._corpora[scope] = corpus
+        self._corpora.move_to_end(scope)
+        ready = sum(map(len, self._corpora.values()))
+        while ready > MOST_MEMORIES and len(self._corpora) > 1:
+            _, oldest = self._corpora.popitem(last=False)
+            ready -= len(oldest)
 
     async def _encode_again(self, rows: list[Row], encoder: str | None) -> None:
         """Give rows that were written with other vectors the present ones."""
@@ -135,9 +166,9 @@ class RetrievalOrchestrator:
                 row["vector"] = vector
 
     async def _results(
-        self, corpus: Corpus, ranked: Ranked, options: RetrievalOptions, limit: float
+        self, ranked: RankedMemories, options: RetrievalOptions, limit: float
     ) -> list[RetrievedMemory]:
-        numbers = corpus.numbers.values[ranked.slots].tolist()
+        numbers = ranked.numbers.tolist()
         rows = {row["number"]: row for row in await self._contents(numbers, COLUMNS, limit)}
         results: list[RetrievedMemory] = []
         near = _similarities(ranked)
@@ -158,33 +189,22 @@ class RetrievalOrchestrator:
         )
 
 
-def _analyse(corpus: Corpus, query: str, now: datetime) -> Question:
-    """Take a question apart: words to look for, who is meant, when."""
-    from evercontext.memory.date_phrases import find_date_ranges
-    from evercontext.memory.question import meant_speakers, wanted_terms, wanted_words
-    from evercontext.memory.ranking import Question
-    from evercontext.retrieval.spelling import repair
-    from evercontext.retrieval.static_vectors import load_static_vectors
-    from evercontext.retrieval.tokens import fold, runs
+def _analyse(corpus: MemoryCorpus, query: str, now: datetime) -> MemoryQuestion:
+    """Take a question apart by the words and the speakers of a corpus."""
+    from evercontext.memory.question import read_question
 
-    text = query[:LONGEST_QUESTION]
-    names = meant_speakers(text, corpus.speaker_names)
-    encoder = load_static_vectors()
-    spoken = {word.lower() for name in names for word in runs(fold(name))}
-    text = repair(text, corpus.frequencies, encoder, spoken)
-    words = wanted_words(text, set(names))[:MOST_TERMS]
-    return Question(
-        terms=dict(list(wanted_terms(words).items())[:MOST_TERMS]),
-        vector=encoder.pool(dict.fromkeys(words, 1.0)) if encoder else None,
-        speakers=tuple(sorted(set(names.values()))),
-        moments=find_date_ranges(text, now),
-        now=now.timestamp(),
-    )
+    """Take a question apart: words to look for, who is meant, when."""
+
+    return read_question(query, now, corpus.speaker_names, corpus.frequencies)
 
 
 def _rank(
-    corpus: Corpus, question: Question, options: RetrievalOptions, now: datetime, most: int
-) -> Ranked:
+    corpus: MemoryCorpus,
+    question: MemoryQuestion,
+    options: RetrievalOptions,
+    now: datetime,
+    most: int,
+) -> RankedMemories:
     from evercontext.memory.ranking import rank
 
     usable = corpus.alive.values & (corpus.expires.values > now.timestamp())
@@ -209,7 +229,7 @@ def _distinct(rows: Sequence[Row | None]) -> Iterator[int]:
             yield place
 
 
-def _result(row: Row, ranked: Ranked, place: int, similarity: float) -> RetrievedMemory:
+def _result(row: Row, ranked: RankedMemories, place: int, similarity: float) -> RetrievedMemory:
     from evercontext.memory.ranking import WEIGHTS
 
     reasons = {
@@ -228,7 +248,7 @@ def _result(row: Row, ranked: Ranked, place: int, similarity: float) -> Retrieve
     )
 
 
-def _similarities(ranked: Ranked) -> list[float]:
+def _similarities(ranked: RankedMemories) -> list[float]:
     """How near each is in itself, 0 to 1; never less than what comes after it."""
     near = 0.6 * ranked.coverage.clip(0, 1) + 0.4 * ranked.cosine.clip(0, 1)
     falling = near[::-1].copy()

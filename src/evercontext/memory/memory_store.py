@@ -1,4 +1,4 @@
-"""``MemoryStore``: memories kept, listed, replaced and forgotten, without asking any model."""
+"""Store, list, replace and forget memories without a model (``MemoryStore``)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from evercontext.errors import StoreClash, StoreGone, UsageError
 from evercontext.events.redaction import Clean, cleaned, unchanged
 from evercontext.memory.memory_table import (
     COLUMNS,
-    DIGEST,
     INSERT,
     NEXT_CHANGE,
     VISIBLE,
     Memory,
-    Scope,
+    MemoryScope,
     digest_of,
     memory_of,
     new_memory_id,
@@ -40,7 +39,7 @@ Rows = list[list[Any]]
 
 
 @dataclass(slots=True)
-class _Draft:
+class _MemoryDraft:
     """A memory on its way."""
 
     memory: Memory
@@ -97,7 +96,7 @@ class MemoryStore:
             origin=origin or {},
             expires_at=stamp(expires_at) if expires_at else None,
         )
-        draft = _Draft(memory, await self._rows([memory]), supersedes)
+        draft = _MemoryDraft(memory, await self._rows([memory]), supersedes)
         try:
             await self.deliver()
             return await unless_clashing(lambda: self._write(draft))
@@ -108,18 +107,14 @@ class MemoryStore:
             await self._queue.put([(stored, supersedes)], sent=draft.sent)
             return replace(stored, queued=True)
 
-    async def _write(self, draft: _Draft) -> Memory:
+    async def _write(self, draft: _MemoryDraft) -> Memory:
         memory = draft.memory
-        async with self._store.transaction() as writing:
+        # The rows themselves keep two of the same words apart: nobody else has to wait.
+        async with self._store.transaction("") as writing:
             draft.sent = True
             if draft.supersedes:
                 await supersede(writing, draft.supersedes, memory)
-            await writing.execute_many(INSERT, draft.rows)
-            stored = await writing.fetch_one(
-                f"SELECT {COLUMNS} FROM memories WHERE project = ? AND user_id = ?"  # noqa: S608 - made of fixed words
-                " AND digest = ? AND state = 'active'",
-                (memory.project or "", memory.user_id or "", draft.rows[0][DIGEST]),
-            )
+            stored = await writing.fetch_one(f"{INSERT} RETURNING {COLUMNS}", draft.rows[0])
         assert stored is not None
         return memory_of(stored)
 
@@ -141,10 +136,13 @@ class MemoryStore:
     async def save_many(self, memories: Sequence[Memory]) -> int:
         """Keep many memories, such as the turns of a conversation; return how many were new."""
         await self.deliver()
-        before = await self._count()
+        stored = 0
         for at in range(0, len(memories), _BATCH):
-            await self._store.execute_many(INSERT, await self._rows(memories[at : at + _BATCH]))
-        return await self._count() - before
+            part = memories[at : at + _BATCH]
+            before = await self._count(part)
+            await self._store.execute_many(INSERT, await self._rows(part))
+            stored += await self._count(part) - before
+        return stored
 
     async def take_in(self, memories: Sequence[Memory]) -> int:
         """Keep those whose ids are new to their user and project; return how many that was."""
@@ -166,12 +164,14 @@ class MemoryStore:
         self, beginning: str, *, user_id: str | None = None, project: str | None = None
     ) -> str | None:
         """Return the one id that is this or begins so; ``UsageError`` if several do."""
-        if self._queue and await self._queue.holds(beginning, Scope(project or "", user_id or "")):
+        if self._queue and await self._queue.holds(
+            beginning, MemoryScope(project or "", user_id or "")
+        ):
             return beginning
         rows = await self._store.fetch_all(
             f"SELECT id FROM memories WHERE substr(id, 1, ?) = ? AND state <> 'forgotten'"  # noqa: S608 - made of fixed words
             f" AND {VISIBLE} ORDER BY number LIMIT 50",
-            (len(beginning), beginning, *seen_by(Scope(project or "", user_id or ""))),
+            (len(beginning), beginning, *seen_by(MemoryScope(project or "", user_id or ""))),
         )
         ids = [str(row["id"]) for row in rows]
         if beginning in ids or len(ids) < 2:
@@ -185,7 +185,7 @@ class MemoryStore:
         row = await self._store.fetch_one(
             f"SELECT {COLUMNS} FROM memories WHERE id = ? AND state <> 'forgotten'"  # noqa: S608 - made of fixed words
             f" AND {VISIBLE} ORDER BY number DESC",
-            (id, *seen_by(Scope(project or "", user_id or ""))),
+            (id, *seen_by(MemoryScope(project or "", user_id or ""))),
         )
         return memory_of(row) if row else None
 
@@ -206,7 +206,7 @@ class MemoryStore:
         go on after.
         """
         conditions, values = _conditions(memory_type, state, valid_at)
-        scope = seen_by(Scope(project or "", user_id or ""))
+        scope = seen_by(MemoryScope(project or "", user_id or ""))
         paging = " AND number < (SELECT max(number) FROM memories WHERE id = ?)" if before else ""
         rows = await self._store.fetch_all(
             f"SELECT {COLUMNS} FROM memories WHERE {VISIBLE} AND {conditions}{paging}"  # noqa: S608 - made of fixed words
@@ -219,7 +219,7 @@ class MemoryStore:
         self, id: str, *, user_id: str | None = None, project: str | None = None
     ) -> bool:
         """Wipe one memory's words for good; ``False`` if there is none such to be seen."""
-        scope = Scope(project or "", user_id or "")
+        scope = MemoryScope(project or "", user_id or "")
         if self._queue and await self._queue.take_back(id, scope):
             return True
         await self.deliver()
@@ -243,7 +243,7 @@ class MemoryStore:
         changed = await self._store.execute(
             f"UPDATE memories SET state = 'archived', change = {NEXT_CHANGE}"  # noqa: S608 - made of fixed words
             f" WHERE id = ? AND state = 'active' AND {VISIBLE}",
-            (id, *seen_by(Scope(project or "", user_id or ""))),
+            (id, *seen_by(MemoryScope(project or "", user_id or ""))),
         )
         return changed > 0
 
@@ -259,7 +259,7 @@ class MemoryStore:
         self, *, user_id: str | None = None, project: str | None = None
     ) -> AsyncIterator[dict[str, Any]]:
         """Yield every active memory that may be seen, oldest first, as plain JSON."""
-        scope, after = seen_by(Scope(project or "", user_id or "")), 0
+        scope, after = seen_by(MemoryScope(project or "", user_id or "")), 0
         while True:
             rows = await self._store.fetch_all(
                 f"SELECT {COLUMNS} FROM memories WHERE {VISIBLE} AND state = 'active'"  # noqa: S608 - made of fixed words
@@ -288,9 +288,21 @@ class MemoryStore:
             origin=cleaned(memory.origin, self._clean),
         )
 
-    async def _count(self) -> int:
-        row = await self._store.fetch_one("SELECT count(*) AS n FROM memories")
-        return int(row["n"]) if row else 0
+    async def _count(self, memories: Sequence[Memory]) -> int:
+        """Return how many of these are stored under their own ids."""
+        ids: dict[tuple[str, str], list[str]] = {}
+        for memory in memories:
+            ids.setdefault((memory.project or "", memory.user_id or ""), []).append(memory.id)
+        stored = 0
+        for owner, own in ids.items():
+            marks = ", ".join("?" * len(own))
+            row = await self._store.fetch_one(
+                f"SELECT count(*) AS n FROM memories WHERE project = ? AND user_id = ?"  # noqa: S608 - made of fixed words
+                f" AND id IN ({marks})",
+                (*owner, *own),
+            )
+            stored += int(row["n"]) if row else 0
+        return stored
 
 
 def _check(memory: Memory) -> None:

@@ -1,11 +1,11 @@
-"""The last look at a context before it is sent."""
+"""Check a context right before it is sent."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evercontext.context.config import ContextConfig, ContextOverflowError
+from evercontext.context.context_request import ContextConfig, ContextOverflowError
 
 
 class ContextValidator:

@@ -11,12 +11,12 @@ import evercontext
 from evercontext.domain.memory import MemoryType, RetrievalOptions, SourceType
 from evercontext.domain.message import user
 from evercontext.errors import UsageError
+from evercontext.memory.memory_store import MemoryStore
 from evercontext.memory.memory_table import Memory, digest_of, stamp
 from evercontext.memory.messages import MessageRepository
-from evercontext.memory.orchestrator import RetrievalOrchestrator
+from evercontext.memory.recall import RetrievalOrchestrator
 from evercontext.memory.session_search import search
 from evercontext.memory.sessions import SessionRepository
-from evercontext.memory.store import MemoryStore
 from evercontext.storage.sqlite import SqliteStore
 from evercontext.storage.store import Store
 
@@ -26,15 +26,24 @@ NOW = datetime(2026, 5, 20, 12, tzinfo=UTC)
 @pytest.mark.contract("R54")
 async def test_a_memory_is_kept_with_all_that_is_said_of_it(memories: MemoryStore) -> None:
     kept = await memories.save_memory(
-        "Deploy on Fridays", MemoryType.WORKING, SourceType.DECISION, user_id="ana",
-        project="/p", speaker="Ana", session_id="s1", created_at=NOW, importance=0.9,
+        "Deploy on Fridays",
+        MemoryType.WORKING,
+        SourceType.DECISION,
+        user_id="ana",
+        project="/p",
+        speaker="Ana",
+        session_id="s1",
+        created_at=NOW,
+        importance=0.9,
         origin={"trace_id": "t"},
-    )  # fmt: skip
+    )
     [found] = await memories.list(user_id="ana", project="/p")
     assert found == kept
     assert (found.content, found.memory_type, found.source_type) == (
-        "Deploy on Fridays", MemoryType.WORKING, SourceType.DECISION,
-    )  # fmt: skip
+        "Deploy on Fridays",
+        MemoryType.WORKING,
+        SourceType.DECISION,
+    )
     assert (found.speaker, found.session_id, found.importance) == ("Ana", "s1", 0.9)
     assert found.created_at == "2026-05-20T12:00:00.000+00:00"
     assert found.origin == {"trace_id": "t"}
@@ -121,10 +130,11 @@ async def test_an_export_comes_back_whole(memories: MemoryStore) -> None:
     for i in range(1200):
         await memories.save_memory(f"fact number {i}", project="/p") if i < 3 else None
     many = [
-        Memory(f"t{i}", f"turn {i}", MemoryType.LONGTERM, SourceType.MESSAGE, stamp(NOW),
-               project="/p")
+        Memory(
+            f"t{i}", f"turn {i}", MemoryType.LONGTERM, SourceType.MESSAGE, stamp(NOW), project="/p"
+        )
         for i in range(1200)
-    ]  # fmt: skip
+    ]
     await memories.save_many(many)
     lines = [one async for one in memories.export(project="/p")]
     assert len(lines) == 1203
@@ -175,7 +185,7 @@ async def test_a_flipped_byte_in_a_memory_is_noticed_and_the_others_are_saved(
 _WRITER = """
 import asyncio, sys
 from pathlib import Path
-from evercontext.memory.store import MemoryStore
+from evercontext.memory.memory_store import MemoryStore
 from evercontext.storage.opener import open_store
 async def main():
     store = await open_store(Path(sys.argv[1]), sys.argv[3])

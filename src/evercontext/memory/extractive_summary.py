@@ -1,4 +1,4 @@
-"""A session in a few sentences, by extraction: what was asked, what came of it. No model is asked.
+"""Summarise a session in a few of its own sentences, without a model.
 
 Sentences that share the most words with the rest of the session stand for it; the first request and
 the last answer are always among them.
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evercontext.domain.message import Message
-from evercontext.retrieval.tokens import STOP_WORDS, count_terms, fold
+from evercontext.retrieval.terms import STOP_WORDS, count_terms, fold
 
 LONGEST = 1_200
 _LONGEST_SENTENCE = 240
@@ -38,14 +38,14 @@ def summarise(messages: Sequence[Message], longest: int = LONGEST) -> str:
     common: Counter[str] = Counter()
     for sentence in sentences:
         common.update(sentence.terms.keys())
-    ranked = sorted(sentences, key=lambda one: (-_worth(one, common), one.place))
+    ranked = sorted(sentences, key=lambda sentence: (-_worth(sentence, common), sentence.place))
     chosen: list[_Sentence] = []
     for sentence in [*_edges(sentences), *ranked]:
-        used = sum(len(_line(one)) + 1 for one in chosen)
-        told = any(one.text == sentence.text for one in chosen)
-        if not told and used + len(_line(sentence)) <= longest:
+        used = sum(len(_line(other)) + 1 for other in chosen)
+        repeated = any(other.text == sentence.text for other in chosen)
+        if not repeated and used + len(_line(sentence)) <= longest:
             chosen.append(sentence)
-    return "\n".join(_line(one) for one in sorted(chosen, key=lambda one: one.place))
+    return "\n".join(_line(other) for other in sorted(chosen, key=lambda other: other.place))
 
 
 def _sentences(messages: Sequence[Message]) -> list[_Sentence]:
@@ -64,17 +64,17 @@ def _sentences(messages: Sequence[Message]) -> list[_Sentence]:
 
 
 def _edges(sentences: Sequence[_Sentence]) -> list[_Sentence]:
-    asked = next((sentence for sentence in sentences if sentence.speaker == "user"), None)
-    answered = next(
+    question = next((sentence for sentence in sentences if sentence.speaker == "user"), None)
+    answer = next(
         (sentence for sentence in reversed(sentences) if sentence.speaker == "assistant"), None
     )
-    return [sentence for sentence in (asked, answered) if sentence]
+    return [sentence for sentence in (question, answer) if sentence]
 
 
 def _worth(sentence: _Sentence, common: Counter[str]) -> float:
     shared = sum(math.log(common[term]) for term in sentence.terms if common[term] > 1)
-    wanted = 1.3 if sentence.speaker == "user" else 1.0
-    return wanted * shared / math.sqrt(len(sentence.terms) + 1)
+    weight = 1.3 if sentence.speaker == "user" else 1.0
+    return weight * shared / math.sqrt(len(sentence.terms) + 1)
 
 
 def _line(sentence: _Sentence) -> str:
