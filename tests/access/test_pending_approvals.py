@@ -44,8 +44,9 @@ async def test_another_users_question_is_neither_seen_nor_answered(store: Sqlite
     assert [one.id for one in await ann.pending(PROJECT)] == [asked.id]
     assert await ann.answer(asked.id, asked.nonce, allowed=False, by="ann")
     assert ([one.id for one in await ann.settled(PROJECT)], await bob.settled(PROJECT)) == (
-        [asked.id], [],
-    )  # fmt: skip
+        [asked.id],
+        [],
+    )
     shared = await Approvals(store).ask("t2", PROJECT, "write_file", {})
     assert [one.id for one in await bob.pending(PROJECT)] == [shared.id]
 
@@ -73,8 +74,12 @@ async def test_other_projects_and_dead_processes_are_not_asked_for(store: Sqlite
     approvals = Approvals(store)
     asked = await approvals.ask("t1", PROJECT, "write_file", {})
     assert await approvals.pending("/another") == []
-    done = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"],
-                          capture_output=True, text=True, check=True)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     gone = json.dumps({"pid": int(done.stdout), "born": "1"})
     await store.execute("UPDATE approvals SET owner = ? WHERE id = ?", (gone, asked.id))
     assert await approvals.pending(PROJECT) == []

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from evercontext.access.permissions import Permissions, StoredRules
-from evercontext.access.rules import Rule, judge, parse, reason_for_no_rules, rules_for
+from evercontext.access.rules import AccessRule, judge, parse, reason_for_no_rules, rules_for
 from evercontext.domain.tool import Arguments, Caller, Door, Effect, FileChange, Tool, ToolResult
 from evercontext.errors import UsageError
 from evercontext.testing import memory_store
@@ -102,16 +102,18 @@ def test_what_is_no_rule_is_said(text: str) -> None:
     [
         (WRITE, {"path": "src/app/a.py"}, ["edit(src/app/**)"]),
         (WRITE, {"path": "a.py"}, ["edit(*)"]),
-        (COMMAND, {"command": "git log --oneline | head"},
-         ["run_command(git log *)", "run_command(head *)"]),
+        (
+            COMMAND,
+            {"command": "git log --oneline | head"},
+            ["run_command(git log *)", "run_command(head *)"],
+        ),
         (COMMAND, {"command": "echo hi > f"}, ["run_command(echo hi > f)"]),
-        (COMMAND, {"command": "echo 2>err hi >>'a b'"},
-         ["run_command(echo hi 2> err >> 'a b')"]),
+        (COMMAND, {"command": "echo 2>err hi >>'a b'"}, ["run_command(echo hi 2> err >> 'a b')"]),
         (COMMAND, {"command": "ls x 2>/dev/null >&2"}, ["run_command(ls *)"]),
         (COMMAND, {"command": "git log; > f"}, ["run_command(git log *)", "run_command(> f)"]),
         (READ, {"path": "x"}, ["read_file"]),
     ],
-)  # fmt: skip
+)
 def test_always_stores_a_rule_that_covers_the_call(
     called: Tool, arguments: dict[str, str], expected: list[str]
 ) -> None:
@@ -125,16 +127,44 @@ def test_always_stores_a_rule_that_covers_the_call(
 @pytest.mark.parametrize(
     "command",
     [
-        "env FOO=1 ls", "timeout 5 ls", "sed -n 1p f", "xargs rm", "find . -exec ls {} +",
-        "sh x.sh", "/bin/bash -c ls", "python3.11 x.py", "python -c 'x'", "node x.js", "npx jest",
-        "sudo ls", "ssh host ls", "git -c core.pager=x log", "git grep -Ovi x", "awk 1 f",
-        "make test", "npm run build", "uv run x", "nice ls", "X=1 ls", "l? x", "ls $X", "ls `x`",
-        "ls $(x)", "tar -xf a --to-command=sh", "tar xf a --to-com=sh", "rsync -e sh a b",
+        "env FOO=1 ls",
+        "timeout 5 ls",
+        "sed -n 1p f",
+        "xargs rm",
+        "find . -exec ls {} +",
+        "sh x.sh",
+        "/bin/bash -c ls",
+        "python3.11 x.py",
+        "python -c 'x'",
+        "node x.js",
+        "npx jest",
+        "sudo ls",
+        "ssh host ls",
+        "git -c core.pager=x log",
+        "git grep -Ovi x",
+        "awk 1 f",
+        "make test",
+        "npm run build",
+        "uv run x",
+        "nice ls",
+        "X=1 ls",
+        "l? x",
+        "ls $X",
+        "ls `x`",
+        "ls $(x)",
+        "tar -xf a --to-command=sh",
+        "tar xf a --to-com=sh",
+        "rsync -e sh a b",
         "tar xIf sh a",
         "curl -sO x",
-        "ls && env x", "ls\npython x", "pytest -p evil", "nohup ls", "docker run x", "time ls",
+        "ls && env x",
+        "ls\npython x",
+        "pytest -p evil",
+        "nohup ls",
+        "docker run x",
+        "time ls",
     ],
-)  # fmt: skip
+)
 def test_no_rule_is_stored_for_programs_that_run_others(command: str) -> None:
     """X21: one consent would be a consent to everything."""
     assert rules_for(COMMAND, {"command": command}) == ()
@@ -200,7 +230,7 @@ def test_the_order_of_powers() -> None:
     assert yes(WRITE, {"path": "keys/x"}, CALLER) == "deny"
     assert yes(COMMAND, {"command": "make"}, CALLER) == "allow"
     assert yes(COMMAND, {"command": "git push"}, CALLER) == "ask"
-    yes.session.append(Rule("allow", "run_command"))
+    yes.session.append(AccessRule("allow", "run_command"))
     assert yes(COMMAND, {"command": "git push"}, CALLER) == "ask"
     check = tool("run.test", Effect.EXECUTE, path=False)
     assert yes(check, {"command": "git push"}, CALLER) == "ask"
@@ -211,7 +241,7 @@ async def test_stored_rules_belong_to_one_project() -> None:
         here, there = StoredRules(store, "/here"), StoredRules(store, "/there")
         await here.add(parse("allow", "edit(src/**)"))
         await here.add(parse("deny", "edit(src/**)"))
-        assert await here.all() == [Rule("deny", "edit", "src/**")]
+        assert await here.all() == [AccessRule("deny", "edit", "src/**")]
         assert await there.all() == []
         assert not await there.remove("edit(src/**)")
         assert await here.remove("edit(src/**)")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from evercontext.files.contained_paths import Root
 from evercontext.files.open_beneath import Openat2, Walk
-from evercontext.files.paths import Root
 
 
 @pytest.fixture

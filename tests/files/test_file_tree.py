@@ -19,8 +19,8 @@ from evercontext.errors import (
     ReadOnlyTree,
     TooLarge,
 )
+from evercontext.files.file_io import digest
 from evercontext.files.file_tree import Tree, WriteMode
-from evercontext.files.io import digest
 from evercontext.files.policy import gateway_policy
 
 T = "11111111-1111-4111-8111-111111111111"

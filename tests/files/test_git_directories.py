@@ -31,8 +31,10 @@ def test_settings_are_read_as_git_reads_them(tmp_path: Path) -> None:
     (tmp_path / "config").write_text(TRICKY)
     listed = subprocess.run(
         ["git", "config", "--file", str(tmp_path / "config"), "--list", "-z"],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     expected = [tuple([*line.split("\n", 1), ""][:2]) for line in listed.split("\0") if line]
     assert list(parse_config(TRICKY)) == expected
 
@@ -45,8 +47,12 @@ def test_the_hooks_are_where_git_looks_for_them(tmp_path: Path, value: str) -> N
     environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
     said = subprocess.run(
         ["git", "rev-parse", "--git-path", "hooks"],
-        cwd=top, env=environment, capture_output=True, text=True, check=True,
-    ).stdout.strip()  # fmt: skip
+        cwd=top,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
     found = resolve(top, environment)
     assert found is not None
     assert Path(os.path.normpath(top / said)) in found.places
@@ -87,6 +93,9 @@ def test_a_work_tree_inside_a_bare_repository_is_no_git_directory(tmp_path: Path
 
 def test_settings_from_the_environment_count(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
-    environment = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.hooksPath",
-                   "GIT_CONFIG_VALUE_0": "tools"}  # fmt: skip
+    environment = {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "core.hooksPath",
+        "GIT_CONFIG_VALUE_0": "tools",
+    }
     assert GitGuard(tmp_path, environment).check(("tools", "pre-push"))

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from evercontext.files import journal_recovery
+from evercontext.files.contained_paths import Root, SafePath
 from evercontext.files.file_tree import Tree
 from evercontext.files.journal_recovery import open_journal
-from evercontext.files.paths import Root, SafePath
 from evercontext.files.policy import agent_policy
 from evercontext.files.system_calls import Kernel
 from evercontext.files.undo import undo
@@ -72,7 +72,7 @@ def test_what_the_user_changed_since_the_crash_stays(place: Path, home: Path) ->
     die_while(place, home, half_a_step)
     (place / "a.txt").write_text("the user's")
     tree = open_tree(place, home)
-    assert tree.recovery.kept == ("a.txt",)
+    assert tree.recovery.left_alone == ("a.txt",)
     assert (place / "a.txt").read_text() == "the user's"
     assert not (place / "d").exists()
     tree.close()

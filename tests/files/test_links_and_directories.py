@@ -7,7 +7,7 @@ import pytest
 
 from evercontext.domain.tool import Caller, Door, FileChange
 from evercontext.errors import NotFound
-from evercontext.files.links_and_directories import Made, remove, standing
+from evercontext.files.links_and_directories import Creations, remove, standing
 from evercontext.files.policy import agent_policy, gateway_policy
 from evercontext.workspace.checkpoints import list_traces, undo
 from evercontext.workspace.workspace import LocalWorkspace
@@ -81,7 +81,7 @@ async def test_a_dry_run_only_says_it(workspace: LocalWorkspace, place: Path) ->
         (place / "link").symlink_to("a")
     assert (await undo(workspace.journal, dry_run=True)).removed == ("link",)
     assert (place / "link").is_symlink()
-    made = Made(CALLER.trace_id, 0, (("link", "a"), ("gone", "x")), ("nowhere",))
+    made = Creations(CALLER.trace_id, 0, (("link", "a"), ("gone", "x")), ("nowhere",))
     assert standing(workspace.tree.root, made) == ["link"]
     workspace.close()
 
@@ -99,7 +99,7 @@ async def test_an_edit_by_hand_during_a_check_is_kept_and_said(
     done = await undo(workspace.journal)
     assert (place / "mine.py").read_text() == "by hand\n"
     assert not (place / "report.txt").exists()
-    (kept,) = done.kept
+    (kept,) = done.skipped
     assert kept.path == "mine.py"
     assert kept.reason.startswith("changed while pytest -q ran, by it or by you")
     done = await undo(workspace.journal, CALLER.trace_id, everything=True)
@@ -162,7 +162,7 @@ def test_what_is_moved_inside_the_tree_is_closed_and_none_of_gits_business(
     (place / ".venv").mkdir()
     there = (place / ".venv").stat()
     (tmp_path / "file").touch()
-    made = Made(CALLER.trace_id, 0, folders=((".venv", there.st_dev, there.st_ino),))
+    made = Creations(CALLER.trace_id, 0, folders=((".venv", there.st_dev, there.st_ino),))
     before = os.umask(0)
     try:
         gone = remove(workspace.tree.root, made, tmp_path / "file/no-place")

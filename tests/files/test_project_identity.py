@@ -25,12 +25,37 @@ def repository(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     "url",
-    [URL, "git.example:team/app", "ssh://git@git.example:2222/team/app.git",
-     "https://git.example/team/app.git/", "https://ana:hunter2@Git.Example//team/app",
-     "git://git.example/team%2Fapp.git", " https://git.example:8443/team/app "],
-)  # fmt: skip
+    [
+        URL,
+        "git.example:team/app",
+        "ssh://git@git.example:2222/team/app.git",
+        "https://git.example/team/app.git/",
+        "https://ana:hunter2@Git.Example//team/app",
+        "git://git.example/team%2Fapp.git",
+        " https://git.example:8443/team/app ",
+    ],
+)
 def test_every_way_to_write_an_address_is_one(tmp_path: Path, url: str) -> None:
     assert address_of(url, tmp_path) == "git.example/team/app"
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://localhost:3000/team/app", "localhost:3000/team/app"),
+        ("ssh://git@127.0.0.1:2222/team/app.git", "127.0.0.1:2222/team/app"),
+        ("http://[::1]:8080/team/app", "::1:8080/team/app"),
+        ("http://forge.localhost:81/team/app", "forge.localhost:81/team/app"),
+        ("http://localhost/team/app", "localhost/team/app"),
+        ("https://localhost.example:8443/team/app", "localhost.example/team/app"),
+        ("https://git.example:99999999/team/app", ""),
+    ],
+)
+def test_a_port_counts_where_every_port_is_another_server(
+    tmp_path: Path, url: str, expected: str
+) -> None:
+    """F4: two tunnels of one machine are two projects; SSH and HTTPS of one forge are one."""
+    assert address_of(url, tmp_path) == expected
 
 
 def test_a_folder_is_an_address_too(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from evercontext.files import tree_snapshot
+from evercontext.files.contained_paths import Root
 from evercontext.files.journal import Journal
-from evercontext.files.paths import Root
 from evercontext.files.undo import undo
 
 
@@ -34,7 +34,7 @@ def test_what_the_first_look_did_not_reach_is_not_new(
 ) -> None:
     """An undo would take away what the user had before."""
     journal = Journal(root, tmp_path / "home")
-    bounds = tree_snapshot.Bounds(files=1)
+    bounds = tree_snapshot.SnapshotBounds(files=1)
     (place / "a.py").write_text("x = 1\n")
     before = tree_snapshot.take(root, bounds=bounds)
     assert not before.complete

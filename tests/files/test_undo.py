@@ -11,8 +11,8 @@ from evercontext.errors import AlreadyExists, FileProblem
 from evercontext.files.file_tree import Tree, WriteMode
 from evercontext.files.journal import Journal
 from evercontext.files.policy import agent_policy
-from evercontext.files.traces import list_traces
-from evercontext.files.undo import Kept, undo
+from evercontext.files.task_changes import list_traces
+from evercontext.files.undo import SkippedFile, undo
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_undo_restores_exactly(tree: Tree, journal: Journal, place: Path) -> Non
     assert state(place) == before
     assert set(report.restored) == {"kept.sh", "raw.txt", "gone.txt"}
     assert set(report.removed) == {"new/deep/file.py", "new/moved.sh"}
-    assert report.kept == ()
+    assert report.skipped == ()
 
     again = undo(journal, [report.trace_id])
     assert state(place) == after
@@ -75,7 +75,10 @@ def test_undo_never_touches_what_the_user_changed(
     (place / "dir" / "mine.txt").write_text("the user's")
     (place / "dir/c.txt").unlink()
     report = undo(journal, ["t"])
-    assert set(report.kept) == {Kept("a.txt", "changed since"), Kept("dir/c.txt", "changed since")}
+    assert set(report.skipped) == {
+        SkippedFile("a.txt", "changed since"),
+        SkippedFile("dir/c.txt", "changed since"),
+    }
     assert report.removed == ("b.txt",)
     assert (place / "a.txt").read_text() == "the user's"
     assert (place / "dir" / "mine.txt").exists()
@@ -186,7 +189,7 @@ def test_any_sequence_can_be_taken_back(
     for step in second:
         act(tree, *step, trace="second")
     report = undo(tree.journal, ["second"])
-    assert report.kept == ()
+    assert report.skipped == ()
     assert {path: kept for path, kept in state(place).items() if kept} == files
     undo(tree.journal, ["first"])
     assert not any(state(place).values())

@@ -1,4 +1,4 @@
-"""Tokens of the tool router: each has a name, and opens only what it was made for.
+"""Create and check the tokens of the tool router, each with a name and a scope.
 
 The secret is shown once, when it is made; the store holds its digest.
 """
@@ -70,6 +70,14 @@ class Tokens:
     async def check(self, secret: str) -> AccessToken | None:
         """The token behind a secret, unless it was revoked, by whatever process."""
         return (await self._open.get()).get(_digest(secret))
+
+    async def revoked_name(self, secret: str) -> str | None:
+        """Return the name of the token behind a secret if it was revoked."""
+        row = await self._store.fetch_one(
+            "SELECT name FROM tokens WHERE digest = ? AND revoked_at IS NOT NULL",
+            (_digest(secret),),
+        )
+        return None if row is None else str(row["name"])
 
     async def _read_open(self) -> dict[str, AccessToken]:
         rows = await self._store.fetch_all("SELECT * FROM tokens WHERE revoked_at IS NULL")

@@ -1,4 +1,4 @@
-"""The web console that is open, and the links that let a person into it, each used once."""
+"""Record the open web console, and the single-use links that sign a person in."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Consoles:
 
     async def announce(self, url: str, project: str, user: str | None = None) -> None:
         """Say that this process shows a user's console of a project at ``url``."""
-        told = {"url": url, "project": project, "user": user, "owner": owner_of(os.getpid())}
-        await put_value(self._store, _own_key(), json.dumps(told))
+        console = {"url": url, "project": project, "user": user, "owner": owner_of(os.getpid())}
+        await put_value(self._store, _own_key(), json.dumps(console))
 
     async def retire(self) -> None:
         """Say that it does not any more."""
@@ -40,10 +40,10 @@ class Consoles:
         """
         rows = await values_below(self._store, _OPEN)
         for row in sorted(rows, key=lambda row: str(row["key"]) != _own_key()):
-            found = json.loads(row["value"])
-            wanted = (found.get("project"), found.get("user")) == (project, user)
-            if wanted and is_alive(found.get("owner")):
-                return str(found["url"])
+            console = json.loads(row["value"])
+            matches = (console.get("project"), console.get("user")) == (project, user)
+            if matches and is_alive(console.get("owner")):
+                return str(console["url"])
         return None
 
     async def new_ticket(self, url: str) -> str:

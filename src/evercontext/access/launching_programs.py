@@ -1,4 +1,4 @@
-"""Programs that run other programs: consent to one call is no consent to the next.
+"""List programs that run other programs: approving one call approves no other.
 
 ``env *`` would allow everything, and a rule for one script allows whatever the script becomes. So
 "always" stores no rule for these, and a rule for ``find *`` does not cover ``find -exec``.
@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
-from evercontext.access.shell_parser import Part
+from evercontext.access.shell_parser import CommandPart
 
 WRAPPERS: Mapping[str, int] = {
     "env": 0,
@@ -259,7 +259,7 @@ OPTIONS: Mapping[str, Sequence[str]] = {
 """Options by which a program runs another one, or writes where it is told."""
 
 
-def reason_for_no_rule(part: Part) -> str | None:
+def reason_for_no_rule(part: CommandPart) -> str | None:
     """Say why consent to this command cannot be given for others like it, or ``None``."""
     if part.unclear:
         return "part of it is only known when it runs"
@@ -278,7 +278,7 @@ def reason_for_no_rule(part: Part) -> str | None:
     return f"{name} {option} can run other programs or write elsewhere" if option else None
 
 
-def launching_option(part: Part) -> str | None:
+def launching_option(part: CommandPart) -> str | None:
     """The option by which this command runs another program, or ``None``."""
     if not part.words:
         return None

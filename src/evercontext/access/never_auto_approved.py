@@ -1,4 +1,4 @@
-"""Commands that are asked for every time, whatever was allowed before.
+"""List commands that need approval every time, whatever was allowed before.
 
 What they destroy cannot be brought back by undo, or leaves this machine.
 """
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from evercontext.access.launching_programs import SHELLS, WRAPPERS
-from evercontext.access.shell_parser import Part, parts_of
+from evercontext.access.shell_parser import CommandPart, parts_of
 
 _ALWAYS = {
     "sudo": "runs as another user",
@@ -61,7 +61,7 @@ def reason_to_ask(line: str, root: str = "") -> str | None:
     return None
 
 
-def _reason(part: Part, words: Sequence[str], root: str) -> str | None:
+def _reason(part: CommandPart, words: Sequence[str], root: str) -> str | None:
     words = _unwrapped(words)
     if not words:
         return None
@@ -105,7 +105,7 @@ def _unwrapped(words: Sequence[str]) -> Sequence[str]:
 
 def _inner_script(words: Sequence[str], root: str) -> str | None:
     if PurePosixPath(words[0]).name == "busybox":
-        return _reason(Part(tuple(words[1:])), words[1:], root)
+        return _reason(CommandPart(tuple(words[1:])), words[1:], root)
     for index, word in enumerate(words[1:], start=1):
         if word.startswith("-") and not word.startswith("--") and "c" in word:
             script = words[index + 1] if index + 1 < len(words) else ""
@@ -123,11 +123,11 @@ def _git(words: Sequence[str]) -> str | None:
             rest.pop(0)
     if not rest:
         return None
-    verb, given = rest[0], rest[1:]
+    verb, arguments = rest[0], rest[1:]
     if verb in _GIT:
         return f"git {verb} {_GIT[verb]}"
     flags, meaning = _GIT_WITH.get(verb, ((), ""))
-    for word in given:
+    for word in arguments:
         bundled = word.startswith("-") and not word.startswith("--") and len(word) > 2
         short = [f"-{letter}" for letter in word[1:]] if bundled else []
         if word in flags or any(letter in flags for letter in short):
@@ -135,7 +135,7 @@ def _git(words: Sequence[str]) -> str | None:
     return None
 
 
-def _deletes(name: str, part: Part, words: Sequence[str], root: str) -> str | None:
+def _deletes(name: str, part: CommandPart, words: Sequence[str], root: str) -> str | None:
     """Files named one by one inside the tree can be brought back; everything else is asked for."""
     for word in words:
         if word.startswith("-"):
@@ -145,7 +145,7 @@ def _deletes(name: str, part: Part, words: Sequence[str], root: str) -> str | No
     return f"{name} takes names that are only known when it runs" if part.unclear else None
 
 
-def _find(words: Sequence[str], part: Part, root: str) -> str | None:
+def _find(words: Sequence[str], part: CommandPart, root: str) -> str | None:
     if "-delete" in words:
         return "find -delete deletes files"
     for flag in ("-exec", "-execdir", "-ok", "-okdir"):

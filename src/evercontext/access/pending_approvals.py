@@ -1,4 +1,4 @@
-"""Questions that wait for a person: asked by one process, answered in any, the first answer wins.
+"""Store approvals that wait: asked by one process, answered in any, first answer wins.
 
 Each has a nonce that only those who were shown the question know, so that an answer to an older
 question, or a second one, changes nothing.
@@ -63,7 +63,7 @@ class Approvals:
         id: str | None = None,
     ) -> PendingQuestion:
         """Publish a question of this process; an ``id`` known before can always be withdrawn."""
-        asked = PendingQuestion(
+        pending = PendingQuestion(
             id=id or new_question_id(),
             nonce=secrets.token_urlsafe(24),
             trace_id=trace_id,
@@ -76,18 +76,18 @@ class Approvals:
             "INSERT INTO approvals (id, nonce, trace_id, project_path, tool, question, owner,"
             " asked_at, user_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                asked.id,
-                asked.nonce,
+                pending.id,
+                pending.nonce,
                 trace_id,
                 project_path,
                 tool,
                 json.dumps(question, ensure_ascii=False),
                 json.dumps(owner_of(os.getpid())),
-                asked.asked_at,
+                pending.asked_at,
                 self._user,
             ),
         )
-        return asked
+        return pending
 
     async def get(self, id: str) -> PendingQuestion | None:
         """One question."""
@@ -122,8 +122,8 @@ class Approvals:
         self, id: str, nonce: str, *, allowed: bool, by: str, feedback: str | None = None
     ) -> bool:
         """Answer a question; ``False`` if it is not this one that waits, or does not wait."""
-        asked = await self.get(id)
-        if asked is None or not secrets.compare_digest(asked.nonce.encode(), nonce.encode()):
+        pending = await self.get(id)
+        if pending is None or not secrets.compare_digest(pending.nonce.encode(), nonce.encode()):
             return False
         changed = await self._store.execute(
             "UPDATE approvals SET state = ?, answered_by = ?, feedback = ?, answered_at = ?"

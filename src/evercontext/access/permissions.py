@@ -1,4 +1,4 @@
-"""What a conversation may do: its rules, those stored for its project, and the floor below."""
+"""Decide what a conversation may do: its rules, the project's, and the fixed limits."""
 
 from __future__ import annotations
 
@@ -9,10 +9,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from evercontext.access.never_auto_approved import reason_to_ask
-from evercontext.access.rules import Rule, Ruling, Verdict, has_command, judge, parse
-from evercontext.domain.tool import Arguments, Caller, Tool
+from evercontext.access.rules import (
+    AccessRule,
+    Ruling,
+    Verdict,
+    granted_access,
+    has_command,
+    judge,
+    parse,
+    requested_access,
+)
+from evercontext.domain.tool import Arguments, Caller, CommandAccess, Tool
 from evercontext.errors import EverContextError, StoreGone
-from evercontext.storage.outbox import Outbox
+from evercontext.settings import Settings
+from evercontext.storage.outbox_file import Outbox
 from evercontext.storage.store import Store
 
 UNREAD = "the rules of this project cannot be read now: every change is asked for"
@@ -24,7 +34,7 @@ class StoredRules:
     def __init__(self, store: Store, project_path: str) -> None:
         self._store, self._project = store, project_path
 
-    async def all(self) -> list[Rule]:
+    async def all(self) -> list[AccessRule]:
         """Every rule of this project, oldest first.
 
         A server that is away is answered for by what it said last; ``StoreGone`` if it never did.
@@ -51,7 +61,7 @@ class StoredRules:
     def _copy(self) -> str:
         return f"rules:{self._project}"
 
-    async def add(self, rule: Rule) -> None:
+    async def add(self, rule: AccessRule) -> None:
         """Keep a rule; one with the same text is replaced."""
         await self._store.execute(
             "INSERT INTO permission_rules (project_path, verdict, rule) VALUES (?, ?, ?)"
@@ -82,8 +92,8 @@ class Permissions:
     root: str = ""
     yes: bool = False
     """The user allowed beforehand whatever is not denied and not below the floor."""
-    stored: Sequence[Rule] = ()
-    session: list[Rule] = field(default_factory=list)
+    stored: Sequence[AccessRule] = ()
+    session: list[AccessRule] = field(default_factory=list)
     unread: bool = False
     """The stored rules cannot be read; one may deny or ask, so every change is asked for."""
 
@@ -93,15 +103,24 @@ class Permissions:
 
     def ruling(self, tool: Tool, arguments: Arguments) -> Ruling:
         """The verdict, and the rule behind it if there is one."""
-        found = judge([*self.stored, *self.session], tool, arguments)
-        if found and found.verdict == "deny":
-            return found
+        ruling = judge([*self.stored, *self.session], tool, arguments)
+        if ruling and ruling.verdict == "deny":
+            return ruling
         if self.floor(tool, arguments):
             return Ruling("ask")
-        if found:
-            return found
+        if ruling:
+            return ruling
+        if requested_access(tool, arguments) is not CommandAccess.SANDBOX:
+            # Whatever was allowed beforehand was allowed in the sandbox.
+            return Ruling("ask")
         free = self.yes and not self.unread
         return Ruling("ask" if tool.writes and not free else "allow")
+
+    def granted(self, tool: Tool, arguments: Arguments) -> CommandAccess:
+        """Return what the rules open to the command of a call."""
+        if self.unread:
+            return CommandAccess.SANDBOX
+        return granted_access([*self.stored, *self.session], tool, arguments)
 
     def floor(self, tool: Tool, arguments: Arguments) -> str | None:
         """Why this call is asked for every time, or ``None``."""
@@ -112,9 +131,16 @@ class Permissions:
         return reason_to_ask(str(arguments.get("command", "")), self.root)
 
 
-async def open_permissions(stored: StoredRules, root: str, *, yes: bool = False) -> Permissions:
+async def open_permissions(
+    stored: StoredRules, settings: Settings, *, yes: bool = False
+) -> Permissions:
     """The permissions of a project, with its stored rules as far as they can be known."""
+    root = str(settings.root.resolve())
+    opened = [
+        *(AccessRule("allow", "network", line) for line in settings.allow_network),
+        *(AccessRule("allow", "outside", line) for line in settings.allow_outside),
+    ]
     try:
-        return Permissions(root, yes, await stored.all())
+        return Permissions(root, yes, await stored.all(), opened)
     except StoreGone:
-        return Permissions(root, yes, unread=True)
+        return Permissions(root, yes, session=opened, unread=True)

@@ -1,4 +1,4 @@
-"""Projects of the tool router: which servers belong together, and how tools are looked for."""
+"""Store projects of the tool router: their servers, and how their tools are searched."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from evercontext.storage.version_cache import VersionCache
 
 UNASSIGNED = "__unassigned__"
 """What a client says to see only the servers that belong to no project."""
+OWN_SEARCHES = ("hybrid", "bm25", "cloud")
+"""Ways of looking for tools that are ours; every other name is an installed package's."""
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -53,10 +55,23 @@ class Projects:
             fix = "Use 1 to 64 letters, digits, _ . -"
             raise ConfigError(f"{project.id[:80]!r} cannot be a project's name", fix=fix)
         await self._store.execute(
-            "INSERT INTO projects (id, path, optimization) VALUES (?, ?, ?) ON CONFLICT (id)"
-            " DO UPDATE SET path = excluded.path, optimization = excluded.optimization",
-            (project.id, project.path, project.optimization),
+            "INSERT INTO projects (id, path, optimization, provider) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (id) DO UPDATE SET path = excluded.path,"
+            " optimization = excluded.optimization, provider = excluded.provider",
+            (project.id, project.path, *_columns(project.optimization)),
         )
+
+    async def remove(self, id: str) -> None:
+        """Forget a project that no server belongs to; raise ``ConfigError`` if some do."""
+        await self.get(id)
+        rows = await self._store.fetch_all(
+            "SELECT id FROM servers WHERE project = ? ORDER BY id", (id,)
+        )
+        if rows:
+            names = ", ".join(row["id"] for row in rows)
+            fix = "Remove them first: evercontext servers remove NAME"
+            raise ConfigError(f"project {id} still has servers: {names}", fix=fix)
+        await self._store.execute("DELETE FROM projects WHERE id = ?", (id,))
 
     async def of_directory(self, directory: Path) -> RouterProject | None:
         """The project bound to a directory, or to the nearest one above it."""
@@ -65,5 +80,12 @@ class Projects:
         return next((bound[place] for place in places if place in bound), None)
 
 
+def _columns(optimization: str | None) -> tuple[str | None, str | None]:
+    """Return the columns ``optimization`` and ``provider``; the first has our own names only."""
+    if optimization is None or optimization in OWN_SEARCHES:
+        return optimization, None
+    return OWN_SEARCHES[0], optimization
+
+
 def _project(row: Row) -> RouterProject:
-    return RouterProject(row["id"], row["path"], row["optimization"])
+    return RouterProject(row["id"], row["path"], row["provider"] or row["optimization"])

@@ -1,8 +1,9 @@
-"""Rules: ``write_file(src/**)``, ``run_command(git status*)``, ``edit``, ``*``.
+"""Parse and match rules: ``write_file(src/**)``, ``run_command(git status*)``, ``edit``, ``*``.
 
 A path's ``*`` stays within one directory, ``**`` crosses them; in a command ``*`` stands for
-anything, a last `` *`` for nothing too. ``edit`` means every tool that changes files. Deny beats
-ask, ask beats allow.
+anything, a last `` *`` for nothing too. ``edit`` means every tool that changes files.
+``network(npm install *)`` lets such commands use the network, ``outside(docker *)`` lets them run
+outside the sandbox; no other rule opens either. Deny beats ask, ask beats allow.
 """
 
 from __future__ import annotations
@@ -15,14 +16,20 @@ from pathlib import PurePosixPath
 from typing import Any, Literal, get_args
 
 from evercontext.access.launching_programs import launching_option, reason_for_no_rule
-from evercontext.access.shell_parser import Part, parts_of
-from evercontext.domain.tool import Arguments, Tool
+from evercontext.access.shell_parser import CommandPart, parts_of
+from evercontext.domain.tool import Arguments, CommandAccess, Tool
 from evercontext.errors import UsageError
 
 Verdict = Literal["allow", "ask", "deny"]
 EDIT = "edit"
 """The name for every tool that changes files by their path."""
 COMMANDS = ("run_command",)
+ACCESS = "access"
+"""The argument by which a command asks for more than the sandbox allows."""
+FETCH = "web_fetch"
+"""Reads the web: an address can carry something away, so only a rule of its own allows it."""
+_OPENING = {level.value: level for level in (CommandAccess.NETWORK, CommandAccess.OUTSIDE)}
+"""Names of rules that open something to commands."""
 _SHAPE = re.compile(r"([\w.*-]+)(?:\((.*)\))?", re.DOTALL)
 _WITH_VERBS = frozenset(
     ("git", "npm", "pnpm", "yarn", "cargo", "go", "uv", "pip", "poetry", "dotnet", "bundle")
@@ -36,7 +43,7 @@ _PATH_KEYS = ("path", "to", "directory")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AccessRule:
     """One rule: a verdict, a tool, and what of it."""
 
     verdict: Verdict
@@ -49,16 +56,16 @@ class Rule:
         return self.tool if self.pattern is None else f"{self.tool}({self.pattern})"
 
 
-def parse(verdict: str, text: str) -> Rule:
+def parse(verdict: str, text: str) -> AccessRule:
     """Read a rule as a user writes it."""
     if verdict not in get_args(Verdict):
         raise UsageError(f"not a verdict: {verdict[:40]!r}", fix="Use allow, ask or deny")
-    found = _SHAPE.fullmatch(text.strip())
-    if not found:
+    match = _SHAPE.fullmatch(text.strip())
+    if not match:
         raise UsageError(
             f"not a rule: {text[:80]!r}", fix="Write it like write_file(src/**) or run_command(ls*)"
         )
-    return Rule(verdict, found[1], found[2])  # type: ignore[arg-type]
+    return AccessRule(verdict, match[1], match[2])  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +73,10 @@ class Ruling:
     """What the rules say of a call, and the rule that decided."""
 
     verdict: Verdict
-    rule: Rule | None = None
+    rule: AccessRule | None = None
 
 
-def judge(rules: Iterable[Rule], tool: Tool, arguments: Arguments) -> Ruling | None:
+def judge(rules: Iterable[AccessRule], tool: Tool, arguments: Arguments) -> Ruling | None:
     """Let the strictest fitting rule decide; ``None`` if none fits."""
     known = list(rules)
     for verdict in ("deny", "ask"):
@@ -79,23 +86,59 @@ def judge(rules: Iterable[Rule], tool: Tool, arguments: Arguments) -> Ruling | N
     return _allowed([rule for rule in known if rule.verdict == "allow"], tool, arguments)
 
 
-def rules_for(tool: Tool, arguments: Arguments) -> tuple[Rule, ...]:
+def requested_access(tool: Tool, arguments: Arguments) -> CommandAccess:
+    """Return what a call asks to open to its command."""
+    if is_fetch(tool):
+        return CommandAccess.NETWORK
+    if not has_command(tool, arguments):
+        return CommandAccess.SANDBOX
+    return _OPENING.get(str(arguments.get(ACCESS)), CommandAccess.SANDBOX)
+
+
+def granted_access(rules: Iterable[AccessRule], tool: Tool, arguments: Arguments) -> CommandAccess:
+    """Return what the rules open to the command of a call, whether it asks for that or not."""
+    known = list(rules)
+    if is_fetch(tool):
+        ruling = judge(known, tool, arguments)
+        allowed = ruling is not None and ruling.verdict == "allow"
+        return CommandAccess.NETWORK if allowed else CommandAccess.SANDBOX
+    if not has_command(tool, arguments) or not any(rule.tool in _OPENING for rule in known):
+        return CommandAccess.SANDBOX
+    for level in (CommandAccess.OUTSIDE, CommandAccess.NETWORK):
+        ruling = judge(known, tool, {**arguments, ACCESS: level.value})
+        if ruling and ruling.verdict == "allow":
+            return level
+    return CommandAccess.SANDBOX
+
+
+def rules_for(
+    tool: Tool, arguments: Arguments, access: CommandAccess | None = None
+) -> tuple[AccessRule, ...]:
     """The rules that would allow calls like this one: what "always" stores.
 
-    None where a rule would allow more than was seen; ``reason_for_no_rules`` says why.
+    With ``access`` they open that to the command, too. None where a rule would allow more than was
+    seen; ``reason_for_no_rules`` says why.
     """
     if has_command(tool, arguments):
         if reason_for_no_rules(tool, arguments):
             return ()
+        level = access or requested_access(tool, arguments)
+        opened = level is not CommandAccess.SANDBOX
         parts = parts_of(_command(arguments))
-        return tuple(dict.fromkeys(_command_rule(tool, part) for part in parts))
+        needed = [part for part in parts if not (opened and _only_moves(part))]
+        name = level.value if opened else tool.name
+        return tuple(dict.fromkeys(_command_rule(name, part) for part in needed))
+    if is_fetch(tool):
+        site = re.match(r"https?://[^/?#]+", str(arguments.get("url", "")))
+        return (AccessRule("allow", FETCH, f"{site[0]}/*"),) if site else ()
     paths = paths_of(arguments)
     if is_edit(tool) and paths:
         folders = dict.fromkeys(PurePosixPath(path).parent.as_posix() for path in paths)
         return tuple(
-            Rule("allow", EDIT, "*" if folder == "." else f"{folder}/**") for folder in folders
+            AccessRule("allow", EDIT, "*" if folder == "." else f"{folder}/**")
+            for folder in folders
         )
-    return (Rule("allow", tool.name),)
+    return (AccessRule("allow", tool.name),)
 
 
 def reason_for_no_rules(tool: Tool, arguments: Arguments) -> str | None:
@@ -112,6 +155,11 @@ def has_command(tool: Tool, arguments: Arguments) -> bool:
     return tool.name in COMMANDS or own
 
 
+def is_fetch(tool: Tool) -> bool:
+    """True for our own tool that reads the web."""
+    return tool.name == FETCH and tool.origin == "evercontext"
+
+
 def is_edit(tool: Tool) -> bool:
     """True for our own tools that change files by their path."""
     properties = tool.arguments.get("properties", {})
@@ -121,8 +169,8 @@ def is_edit(tool: Tool) -> bool:
 
 def paths_of(arguments: Arguments) -> list[str]:
     """The paths that a call names, without a leading ``./``."""
-    given = [arguments[key] for key in _PATH_KEYS if isinstance(arguments.get(key), str)]
-    return [_plain(path) for path in given]
+    paths = [arguments[key] for key in _PATH_KEYS if isinstance(arguments.get(key), str)]
+    return [_plain(path) for path in paths]
 
 
 def _plain(path: str) -> str:
@@ -133,17 +181,27 @@ def _command(arguments: Arguments) -> str:
     return str(arguments.get("command", ""))
 
 
-def _command_rule(tool: Tool, part: Part) -> Rule:
+def _only_moves(part: CommandPart) -> bool:
+    """Tell whether a part of a line is a plain ``cd``, which needs no rule to be opened."""
+    return part.words[:1] == ("cd",) and not part.unclear and not part.redirections
+
+
+def _command_rule(name: str, part: CommandPart) -> AccessRule:
     if part.redirects or not part.words:
-        return Rule("allow", tool.name, part.text)
+        return AccessRule("allow", name, part.text)
     verbs = part.words[0] in _WITH_VERBS
     start = part.spelled[:2] if verbs else part.spelled[:1]
-    return Rule("allow", tool.name, f"{' '.join(start)} *")
+    return AccessRule("allow", name, f"{' '.join(start)} *")
 
 
-def _touches(rule: Rule, tool: Tool, arguments: Arguments) -> bool:
+def _touches(rule: AccessRule, tool: Tool, arguments: Arguments) -> bool:
     """True if any part of the call falls under a rule that forbids or asks."""
-    if not _names(rule, tool):
+    if rule.tool in _OPENING:
+        # What forbids the network forbids the way out of the sandbox, which has it.
+        access = requested_access(tool, arguments)
+        if access is CommandAccess.SANDBOX or not access.covers(_OPENING[rule.tool]):
+            return False
+    elif not _names(rule, tool):
         return False
     if rule.pattern is None:
         return True
@@ -155,26 +213,38 @@ def _touches(rule: Rule, tool: Tool, arguments: Arguments) -> bool:
     return any(_fits(rule.pattern, value) for value in _values(arguments))
 
 
-def _allowed(rules: Sequence[Rule], tool: Tool, arguments: Arguments) -> Ruling | None:
+def _allowed(rules: Sequence[AccessRule], tool: Tool, arguments: Arguments) -> Ruling | None:
     """Allow only if every part of the call is allowed by some rule."""
-    rules = [rule for rule in rules if _names(rule, tool)]
-    brings_command = has_command(tool, arguments)
+    if is_fetch(tool):
+        own = (rule for rule in rules if rule.tool == FETCH)
+        url = str(arguments.get("url", ""))
+        return next((Ruling("allow", rule) for rule in own if _fits_url(rule.pattern, url)), None)
+    brings_command, access = has_command(tool, arguments), requested_access(tool, arguments)
+    rules = [
+        rule
+        for rule in rules
+        if _opens(rule, access, brings_command)
+        or (access is CommandAccess.SANDBOX and _names(rule, tool))
+    ]
     for rule in rules:
         # A rule for the project's own tests is no consent to another command in their place.
         replaced = brings_command and rule.tool == tool.name and tool.name not in COMMANDS
         if rule.pattern is None and not replaced:
             return Ruling("allow", rule)
     if brings_command:
-        found = [_allows_part(rules, part) for part in parts_of(_command(arguments))]
+        parts = parts_of(_command(arguments))
+        if access is not CommandAccess.SANDBOX:
+            parts = [part for part in parts if not _only_moves(part)]
+        allowing = [_allows_part(rules, part) for part in parts]
     else:
-        found = [
+        allowing = [
             next((rule for rule in rules if _fits(rule.pattern or "", path)), None)
             for path in paths_of(arguments)
         ]
-    return Ruling("allow", found[0]) if found and all(found) else None
+    return Ruling("allow", allowing[0]) if allowing and all(allowing) else None
 
 
-def _allows_part(rules: Sequence[Rule], part: Part) -> Rule | None:
+def _allows_part(rules: Sequence[AccessRule], part: CommandPart) -> AccessRule | None:
     for rule in rules:
         pattern = rule.pattern or ""
         same = parts_of(pattern) == [part] and not part.unclear
@@ -189,7 +259,12 @@ def _allows_part(rules: Sequence[Rule], part: Part) -> Rule | None:
     return None
 
 
-def _names(rule: Rule, tool: Tool) -> bool:
+def _opens(rule: AccessRule, access: CommandAccess, brings_command: bool) -> bool:
+    """Tell whether a rule opens as much to commands as a call asks for."""
+    return brings_command and rule.tool in _OPENING and _OPENING[rule.tool].covers(access)
+
+
+def _names(rule: AccessRule, tool: Tool) -> bool:
     if rule.tool == EDIT:
         return is_edit(tool)
     spelled = _pattern(_family(rule.tool), crossing=True)
@@ -211,6 +286,10 @@ def _fits(pattern: str, path: str) -> bool:
     return bool(_pattern(pattern, crossing=False).fullmatch(path))
 
 
+def _fits_url(pattern: str | None, url: str) -> bool:
+    return pattern is None or bool(_pattern(pattern, crossing=True).fullmatch(url))
+
+
 def _command_fits(pattern: str, text: str) -> bool:
     # `pytest *` is meant for `pytest` alone, too.
     bare = pattern.endswith(" *") and text == pattern[:-2]
@@ -219,7 +298,7 @@ def _command_fits(pattern: str, text: str) -> bool:
 
 @cache
 def _pattern(glob: str, *, crossing: bool) -> re.Pattern[str]:
-    one = "." if crossing else "[^/]"
+    character = "." if crossing else "[^/]"
     pieces = re.split(r"(\*\*/|\*\*|\*|\?)", glob)
-    made = {"**/": "(?:.*/)?", "**": ".*", "*": f"{one}*", "?": one}
-    return re.compile("".join(made.get(p) or re.escape(p) for p in pieces), re.DOTALL)
+    meanings = {"**/": "(?:.*/)?", "**": ".*", "*": f"{character}*", "?": character}
+    return re.compile("".join(meanings.get(p) or re.escape(p) for p in pieces), re.DOTALL)

@@ -1,4 +1,4 @@
-"""A shell command line taken apart into the commands it would run.
+"""Split a shell command line into the commands it would run.
 
 Not a shell: it only has to see every command that could be one. What cannot be read for certain
 is said to be unclear, and the caller asks a person.
@@ -21,7 +21,7 @@ _HARMLESS = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr"))
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CommandPart:
     """One simple command."""
 
     words: tuple[str, ...]
@@ -56,9 +56,9 @@ class Part:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _CommandReading:
     line: str
-    parts: list[Part] = field(default_factory=list)
+    parts: list[CommandPart] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     spelled: list[str] = field(default_factory=list)
     redirections: list[str] = field(default_factory=list)
@@ -93,7 +93,7 @@ class _Reading:
         if words or self.redirections:
             source = self.line[self.start : at].strip(_BLANKS)
             redirections = tuple(self.redirections)
-            self.parts.append(Part(words, self.unclear, redirections, source, spelled))
+            self.parts.append(CommandPart(words, self.unclear, redirections, source, spelled))
         self.words, self.spelled, self.redirections = [], [], []
         self.unclear, self.start = False, at + 1
 
@@ -102,18 +102,18 @@ class _Reading:
         self.quoted = self.quoted or quoted
 
 
-def parts_of(line: str, depth: int = 0) -> list[Part]:
+def parts_of(line: str, depth: int = 0) -> list[CommandPart]:
     """Every simple command in a line, those inside substitutions too."""
     if depth > _DEEPEST:
-        return [Part((line,), unclear=True, source=line, spelled=(line,))]
-    reading, inner, at = _Reading(line), list[str](), 0
+        return [CommandPart((line,), unclear=True, source=line, spelled=(line,))]
+    reading, inner, at = _CommandReading(line), list[str](), 0
     while at < len(line):
         at = _step(line, at, reading, inner)
     reading.end_part(len(line))
     return reading.parts + [part for script in inner for part in parts_of(script, depth + 1)]
 
 
-def _step(line: str, at: int, reading: _Reading, inner: list[str]) -> int:
+def _step(line: str, at: int, reading: _CommandReading, inner: list[str]) -> int:
     """Take in what begins at ``at``; return where the next thing begins."""
     character = line[at]
     if character == "'":
@@ -144,7 +144,7 @@ def _step(line: str, at: int, reading: _Reading, inner: list[str]) -> int:
     return at + 1
 
 
-def _redirection(line: str, at: int, reading: _Reading, inner: list[str]) -> int:
+def _redirection(line: str, at: int, reading: _CommandReading, inner: list[str]) -> int:
     if line[at : at + 2] in ("<(", ">("):
         end = _closing(line, at + 2)
         inner.append(line[at + 2 : end])
@@ -171,7 +171,7 @@ def _is_number(word: str) -> bool:
     return word.isascii() and word.isdigit()
 
 
-def _double_quoted(line: str, at: int, reading: _Reading, inner: list[str]) -> int:
+def _double_quoted(line: str, at: int, reading: _CommandReading, inner: list[str]) -> int:
     reading.add("", quoted=True)
     while at < len(line) and line[at] != '"':
         if line[at] == "\\":
@@ -190,7 +190,7 @@ def _double_quoted(line: str, at: int, reading: _Reading, inner: list[str]) -> i
     return at + 1
 
 
-def _expansion(line: str, at: int, reading: _Reading, inner: list[str]) -> int:
+def _expansion(line: str, at: int, reading: _CommandReading, inner: list[str]) -> int:
     if line[at] == "`":
         end = line.find("`", at + 1)
         end = len(line) if end < 0 else end

@@ -1,1 +1,1 @@
-"""The user's tree: the only room that opens a file of it."""
+"""Open files of the user's tree; no other package does."""

@@ -1,4 +1,4 @@
-"""The clock of the journal."""
+"""Read the clock of the journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in a directory, within limits."""
+"""List a directory, within limits."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from evercontext.errors import FileProblem, PolicyError
+from evercontext.files.contained_paths import Parts, Root
 from evercontext.files.generated_directories import GENERATED
 from evercontext.files.os_errors import explained
 from evercontext.files.path_names import TEMPORARY, printable_name
-from evercontext.files.paths import Parts, Root
 from evercontext.files.policy import FilePolicy, extension
 
 MAX_ITEMS = 1000
@@ -30,7 +30,7 @@ def go_on() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DirectoryEntry:
     """One line of a listing. ``name`` is relative to the directory that was listed."""
 
     name: str
@@ -43,7 +43,7 @@ class Listing:
     """A directory's entries in order; ``truncated`` says that there are more."""
 
     path: str
-    entries: tuple[Entry, ...]
+    entries: tuple[DirectoryEntry, ...]
     truncated: bool
 
 
@@ -63,19 +63,19 @@ def list_directory(
     parts, fd = root.directory(path, policy)
     with explained():
         entries = _walk(root, parts, fd, policy, kinds, recursive, check)
-        kept: list[Entry] = []
+        listed: list[DirectoryEntry] = []
         truncated = False
         for entry in entries:
-            if len(kept) == limit:
+            if len(listed) == limit:
                 truncated = True
                 break
-            kept.append(entry)
+            listed.append(entry)
         entries.close()
-    return Listing("/".join(parts) or ".", tuple(kept), truncated)
+    return Listing("/".join(parts) or ".", tuple(listed), truncated)
 
 
 def walk_files(root: Root, path: str, policy: FilePolicy, check: Check = go_on) -> Iterator[str]:
-    """Yield the path of every file below a directory that this door would open."""
+    """Yield the path of every file below a directory that the policy allows."""
     parts, fd = root.directory(path, policy)
     prefix = "".join(f"{part}/" for part in parts)
     for entry in _walk(root, parts, fd, policy, None, True, check, prefix):
@@ -92,15 +92,15 @@ def _walk(
     recursive: bool,
     check: Check,
     prefix: str = "",
-) -> Generator[Entry, None, None]:
+) -> Generator[DirectoryEntry, None, None]:
     below: list[str] = []
     try:
         for name in sorted(root.kernel.names(fd)):
             check()
             entry, is_link = _describe(root, parts, fd, name, policy)
-            if entry is None or not _wanted(entry, name, policy, kinds):
+            if entry is None or not _is_listed(entry, name, policy, kinds):
                 continue
-            yield Entry(prefix + entry.name, entry.is_dir, entry.size)
+            yield DirectoryEntry(prefix + entry.name, entry.is_dir, entry.size)
             if recursive and entry.is_dir and not is_link and name not in GENERATED:
                 below.append(name)
     finally:
@@ -114,7 +114,9 @@ def _walk(
             yield from _walk(root, (*parts, name), inner, policy, kinds, recursive, check, into)
 
 
-def _wanted(entry: Entry, name: str, policy: FilePolicy, kinds: frozenset[str] | None) -> bool:
+def _is_listed(
+    entry: DirectoryEntry, name: str, policy: FilePolicy, kinds: frozenset[str] | None
+) -> bool:
     if entry.is_dir:
         return True
     return policy.allows_kind(name) and (kinds is None or extension(name) in kinds)
@@ -122,26 +124,26 @@ def _wanted(entry: Entry, name: str, policy: FilePolicy, kinds: frozenset[str] |
 
 def _describe(
     root: Root, parts: Parts, fd: int, name: str, policy: FilePolicy
-) -> tuple[Entry | None, bool]:
+) -> tuple[DirectoryEntry | None, bool]:
     if TEMPORARY.fullmatch(name) or policy.protects(name):
         return None, False
     try:
-        found = root.kernel.lstat(name, fd)
+        status = root.kernel.lstat(name, fd)
     except FileNotFoundError:
         return None, False
-    if stat.S_ISLNK(found.st_mode):
+    if stat.S_ISLNK(status.st_mode):
         return _describe_link(root, (*parts, name), policy), True
-    is_dir = stat.S_ISDIR(found.st_mode)
-    return Entry(printable_name(name), is_dir, None if is_dir else found.st_size), False
+    is_dir = stat.S_ISDIR(status.st_mode)
+    return DirectoryEntry(printable_name(name), is_dir, None if is_dir else status.st_size), False
 
 
-def _describe_link(root: Root, parts: Parts, policy: FilePolicy) -> Entry:
+def _describe_link(root: Root, parts: Parts, policy: FilePolicy) -> DirectoryEntry:
     """Describe what a link leads to; of one that leads out only the name is told."""
     name = printable_name(parts[-1])
     try:
         with root.follow(parts, policy.check_directory) as safe:
-            found = root.kernel.lstat(safe.name, safe.dir_fd)
+            status = root.kernel.lstat(safe.name, safe.dir_fd)
     except (OSError, PolicyError, FileProblem):
-        return Entry(name, False)
-    is_dir = stat.S_ISDIR(found.st_mode)
-    return Entry(name, is_dir, None if is_dir else found.st_size)
+        return DirectoryEntry(name, False)
+    is_dir = stat.S_ISDIR(status.st_mode)
+    return DirectoryEntry(name, is_dir, None if is_dir else status.st_size)

@@ -1,4 +1,4 @@
-"""A look at every directory of a tree, however deep it is and whatever modes it has.
+"""Visit every directory of a tree, however deep, whatever its modes.
 
 A command may leave a tree deeper than the interpreter's stack, paths longer than the kernel takes,
 and folders that it forbade us to read. So this walk holds one descriptor at a time, goes by names
@@ -39,8 +39,8 @@ class Folder:
     def identity_of(self, name: str) -> Identity | None:
         """Return what tells an entry from another of its name."""
         with suppress(OSError):
-            found = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
-            return found.st_dev, found.st_ino
+            status = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+            return status.st_dev, status.st_ino
         return None
 
 
@@ -80,7 +80,7 @@ def walk(root: Path, look: Look, leave_open: Collection[Identity] | None = None)
         while levels:
             level = levels[-1]
             if level.pending:
-                parts = (*(one.name for one in levels[1:]), level.pending.pop())
+                parts = (*(outer.name for outer in levels[1:]), level.pending.pop())
                 below = _enter(fd, parts, walked)
                 if below is None:
                     continue
@@ -100,9 +100,9 @@ def walk(root: Path, look: Look, leave_open: Collection[Identity] | None = None)
 
 def make_usable(name: str, dir_fd: int) -> None:
     """Give the owner of a directory the right to list, enter and change it."""
-    found = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
-    if stat.S_ISDIR(found.st_mode) and found.st_mode & _USE != _USE:
-        _unlock(name, dir_fd, found)
+    status = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
+    if stat.S_ISDIR(status.st_mode) and status.st_mode & _USE != _USE:
+        _unlock(name, dir_fd, status)
 
 
 def _entered(name: str, parts: tuple[str, ...], fd: int, look: Look, mode: int | None) -> _Level:
@@ -120,10 +120,10 @@ def _enter(fd: int, parts: tuple[str, ...], walked: Walked) -> tuple[int, int | 
     """Open a directory; return it with its mode where that had to be changed."""
     name = parts[-1]
     try:
-        found = os.stat(name, dir_fd=fd, follow_symlinks=False)
-        locked = found.st_mode & 0o500 != 0o500 and os.geteuid() in (found.st_uid, 0)
+        status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        locked = status.st_mode & 0o500 != 0o500 and os.geteuid() in (status.st_uid, 0)
         if locked and os.geteuid() != 0:
-            _unlock(name, fd, found)
+            _unlock(name, fd, status)
         below = os.open(name, _OPEN, dir_fd=fd)
     except (FileNotFoundError, NotADirectoryError):
         return None  # gone or replaced by something that holds nothing
@@ -134,16 +134,16 @@ def _enter(fd: int, parts: tuple[str, ...], walked: Walked) -> tuple[int, int | 
         return None
     if not locked:
         return below, None
-    walked.opened.append((found.st_dev, found.st_ino))
-    return below, stat.S_IMODE(found.st_mode)
+    walked.opened.append((status.st_dev, status.st_ino))
+    return below, stat.S_IMODE(status.st_mode)
 
 
-def _unlock(name: str, fd: int, found: os.stat_result) -> None:
+def _unlock(name: str, fd: int, status: os.stat_result) -> None:
     """Change the mode of exactly this directory: a link in its place is not followed."""
     pinned = os.open(name, O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=fd)
     try:
-        if _identity(pinned) == (found.st_dev, found.st_ino):
-            os.chmod(f"/proc/self/fd/{pinned}", stat.S_IMODE(found.st_mode) | _USE)  # noqa: PTH101
+        if _identity(pinned) == (status.st_dev, status.st_ino):
+            os.chmod(f"/proc/self/fd/{pinned}", stat.S_IMODE(status.st_mode) | _USE)  # noqa: PTH101
     finally:
         os.close(pinned)
 
@@ -158,7 +158,7 @@ def _leave(fd: int, root: Path, levels: list[_Level], left: _Level, walked: Walk
         os.close(fd)
         return above
     os.close(above)
-    walked.unseen.append("/".join((*(one.name for one in levels[1:]), left.name)))
+    walked.unseen.append("/".join((*(outer.name for outer in levels[1:]), left.name)))
     return _again(fd, root, levels)
 
 
@@ -178,5 +178,5 @@ def _again(fd: int, root: Path, levels: list[_Level]) -> int:
 
 
 def _identity(fd: int) -> Identity:
-    found = os.fstat(fd)
-    return found.st_dev, found.st_ino
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino

@@ -1,4 +1,4 @@
-"""A tree of files under one policy: what every door and every room works with.
+"""Read and change a tree of files under one policy; every tool uses it.
 
 Blocking; asynchronous callers go through a thread. Paths are strings relative to the root, checked
 here; errors are those of ``evercontext.errors``.
@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Self
 
 from evercontext.errors import AlreadyExists, Changed, NotFound, ReadOnlyTree
-from evercontext.files import io
+from evercontext.files import file_io
+from evercontext.files.contained_paths import Root, SafePath
 from evercontext.files.directory_listing import Check, Listing, go_on, list_directory
-from evercontext.files.io import Content
-from evercontext.files.journal import Change, Journal, Step
+from evercontext.files.file_io import Content
+from evercontext.files.journal import Change, Journal, JournalStep
 from evercontext.files.journal_recovery import Recovery, open_journal
 from evercontext.files.os_errors import explained
 from evercontext.files.path_names import parse
-from evercontext.files.paths import Root, SafePath
 from evercontext.files.policy import FilePolicy
-from evercontext.files.text_search import Found, search
+from evercontext.files.text_search import TextMatches, search
 
 Renew = Callable[[Content | None], bytes | None]
 _MAX_RACES = 16
@@ -63,7 +63,7 @@ class Written:
 
 @dataclass(slots=True)
 class Tree:
-    """The files below a root, as one door may see them. Without a journal it is read-only."""
+    """The files below a root, as one policy allows. Without a journal it is read-only."""
 
     root: Root
     policy: FilePolicy
@@ -86,7 +86,7 @@ class Tree:
     def read(self, path: str) -> FileText:
         """Read a whole UTF-8 file within the size limit."""
         with explained(), self.root.file(path, self.policy) as safe:
-            content = io.read(safe, self.policy)
+            content = file_io.read(safe, self.policy)
             return FileText(safe.relative, content.text(), content.sha256, len(content.data))
 
     def list(
@@ -98,7 +98,7 @@ class Tree:
         recursive: bool = False,
         check: Check = go_on,
     ) -> Listing:
-        """List a directory, leaving out what this door would not open."""
+        """List a directory, leaving out what the policy refuses."""
         return list_directory(
             self.root,
             path,
@@ -117,7 +117,7 @@ class Tree:
         *,
         trace_id: str,
         if_match: str | None = None,
-        step: Step | None = None,
+        step: JournalStep | None = None,
     ) -> Written:
         """Create, replace or extend a text file, durably and whole; parents are made.
 
@@ -132,25 +132,30 @@ class Tree:
         """Return what a write, or for no content a delete, would do; the same errors are raised."""
         renew = _remove if content is None else self._renewal(content, mode)
         with explained(writing=True), self.root.target(path, self.policy) as safe:
-            if mode is WriteMode.CREATE and io.is_link(safe):
+            if mode is WriteMode.CREATE and file_io.is_link(safe):
                 raise AlreadyExists("file exists")
-            before = io.read_if_there(safe, self._replaceable())
+            before = file_io.read_if_there(safe, self._replaceable())
             after = renew(before)
-            sha256 = None if after is None else io.digest(after)
+            sha256 = None if after is None else file_io.digest(after)
             return _written(safe, before, after, sha256)
 
-    def search(self, directory: str, keyword: str, check: Check = go_on) -> Found:
+    def search(self, directory: str, keyword: str, check: Check = go_on) -> TextMatches:
         """Return the files below a directory that contain a text."""
         return search(self.root, directory, keyword, self.policy, check)
 
     def delete(
-        self, path: str, *, trace_id: str, if_match: str | None = None, step: Step | None = None
+        self,
+        path: str,
+        *,
+        trace_id: str,
+        if_match: str | None = None,
+        step: JournalStep | None = None,
     ) -> Written:
         """Remove a file; its content stays in the journal."""
         return self._change(path, _remove, trace_id, if_match, step)
 
     def move(
-        self, old: str, new: str, *, trace_id: str, step: Step | None = None
+        self, old: str, new: str, *, trace_id: str, step: JournalStep | None = None
     ) -> tuple[Written, Written]:
         """Give a file another name that is free; both names change together."""
         journal = self.writable()
@@ -161,15 +166,15 @@ class Tree:
             self.root.target(old, self.policy) as source,
             self.root.target(new, self.policy) as target,
         ):
-            before = io.read(source, self.policy)
-            if io.exists(target):
+            before = file_io.read(source, self.policy)
+            if file_io.exists(target):
                 raise AlreadyExists("file exists", fix="Choose a free name")
             changes = [Change(target, None, before.data, before.mode), Change(source, before, None)]
-            made, gone = journal.apply(changes, trace_id, step)
+            created, gone = journal.apply(changes, trace_id, step)
             text = _text(before)
             return (
                 Written(gone.path, text, None, None),
-                Written(made.path, None, text, before.sha256, created=True),
+                Written(created.path, None, text, before.sha256, created=True),
             )
 
     def writable(self) -> Journal:
@@ -190,7 +195,7 @@ class Tree:
         renew: Renew,
         trace_id: str,
         if_match: str | None,
-        step: Step | None,
+        step: JournalStep | None,
         *,
         create: bool = False,
     ) -> Written:
@@ -199,7 +204,7 @@ class Tree:
             for attempt in range(_MAX_RACES):
                 try:
                     with self.root.target(path, self.policy) as safe, explained(writing=True):
-                        if create and io.is_link(safe):
+                        if create and file_io.is_link(safe):
                             raise AlreadyExists("file exists")
                         return self._change_once(journal, safe, renew, trace_id, if_match, step)
                 except (AlreadyExists, Changed):
@@ -215,9 +220,9 @@ class Tree:
         renew: Renew,
         trace_id: str,
         if_match: str | None,
-        step: Step | None,
+        step: JournalStep | None,
     ) -> Written:
-        before = io.read_if_there(safe, self._replaceable())
+        before = file_io.read_if_there(safe, self._replaceable())
         if if_match is not None and if_match != (before.sha256 if before else None):
             raise Changed("changed", fix="Read the file again")
         after = renew(before)
@@ -226,7 +231,7 @@ class Tree:
         return _written(safe, before, after, entry.after)
 
     def _renewal(self, content: str, mode: WriteMode) -> Renew:
-        data = io.encode(content)
+        data = file_io.encode(content)
         self.policy.check_size(len(data))
 
         def renew(before: Content | None) -> bytes:
@@ -253,7 +258,7 @@ def _remove(before: Content | None) -> None:
 def _written(
     safe: SafePath, before: Content | None, after: bytes | None, sha256: str | None
 ) -> Written:
-    text = None if after is None else io.decode(after)
+    text = None if after is None else file_io.decode(after)
     return Written(safe.relative, _text(before), text, sha256, created=before is None)
 
 

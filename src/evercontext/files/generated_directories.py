@@ -1,4 +1,4 @@
-"""Names of directories that programs fill: what walks over a tree names them and stays outside."""
+"""Name directories that programs generate; walks over a tree skip them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What git resolves: its directories, and the files that it reads settings from or runs.
+"""Find the directories of git, and the files it reads settings from or runs.
 
 A git directory need not be called ``.git``: a ``gitdir:`` line, a common directory, a separate or
 bare repository lead elsewhere. So a directory is taken for git's as git does it, by its shape, and
@@ -98,13 +98,13 @@ def remotes(top: Path) -> dict[str, str]:
     if directory is None:
         return {}
     common = _pointed_at(directory / COMMON, "", directory) or directory
-    found: dict[str, str] = {}
+    addresses: dict[str, str] = {}
     for key, value in parse_config(_text(common / "config")):
         section, _, rest = key.partition(".")
         name, _, setting = rest.rpartition(".")
         if section == "remote" and setting == "url" and value:
-            found.setdefault(name, value)
-    return found
+            addresses.setdefault(name, value)
+    return addresses
 
 
 class GitGuard:
@@ -251,9 +251,9 @@ def parse_config(text: str) -> Iterator[tuple[str, str]]:
     section = ""
     for line in _logical_lines(text):
         rest = line.strip()
-        while found := _SECTION.match(rest):
-            section = found[1].lower() + (f".{found[2]}" if found[2] is not None else "")
-            rest = rest[found.end() :].strip()
+        while header := _SECTION.match(rest):
+            section = header[1].lower() + (f".{header[2]}" if header[2] is not None else "")
+            rest = rest[header.end() :].strip()
         setting = _KEY.match(rest)
         if setting and section:
             yield f"{section}.{setting[1].lower()}", _value(setting[2] or "")
@@ -348,7 +348,7 @@ def _text(file: Path) -> str:
 
 def _stamp(file: Path) -> Stamp:
     try:
-        found = file.stat()
+        status = file.stat()
     except (OSError, ValueError):
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns

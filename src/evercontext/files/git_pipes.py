@@ -1,4 +1,4 @@
-"""Pipes where git reads a file: it would wait there until somebody writes."""
+"""Find pipes among the files git reads: git would wait there forever."""
 
 from __future__ import annotations
 

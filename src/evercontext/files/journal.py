@@ -1,4 +1,4 @@
-"""Every change is written down before it is made, so that it can be taken back.
+"""Record every change before it is made, so that it can be undone.
 
 The order of a change: the old content and the intention go to the segment; the new content is
 staged and flushed beside its target; one rename makes it true; segment and directory are flushed;
@@ -19,15 +19,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evercontext.errors import DiskFull, EverContextError, IoFailed
-from evercontext.files import io
+from evercontext.files import file_io
 from evercontext.files.clock import instant
-from evercontext.files.io import Content
-from evercontext.files.journal_records import Entry, History
+from evercontext.files.contained_paths import Root, SafePath
+from evercontext.files.file_io import Content
+from evercontext.files.journal_records import History, JournalEntry
 from evercontext.files.journal_segments import CLOSED, LIVE, Segment, encode
-from evercontext.files.links_and_directories import Made, Unmade
+from evercontext.files.links_and_directories import Creations, RemovedCreations
 from evercontext.files.os_errors import explained
 from evercontext.files.path_locks import PathLocks
-from evercontext.files.paths import Root, SafePath
 from evercontext.files.policy import UNRESTRICTED
 from evercontext.files.private_folders import make_private
 from evercontext.files.system_calls import Kernel
@@ -42,10 +42,10 @@ class Change:
     after: bytes | None
     mode: int | None = None
 
-    def entry(self, trace_id: str, step: str | None) -> Entry:
+    def entry(self, trace_id: str, step: str | None) -> JournalEntry:
         """Return what the journal says about it."""
         before = self.before
-        return Entry(
+        return JournalEntry(
             id=secrets.token_hex(8),
             trace_id=trace_id,
             step=step,
@@ -54,20 +54,20 @@ class Change:
             before=before.sha256 if before else None,
             before_mode=before.mode if before else None,
             owner=before.owner if before else None,
-            after=None if self.after is None else io.digest(self.after),
+            after=None if self.after is None else file_io.digest(self.after),
             after_mode=self.mode,
             directories=self.path.missing_directories,
-            temporary=io.temporary_name(),
+            temporary=file_io.temporary_name(),
         )
 
 
 @dataclass(slots=True)
-class Step:
+class JournalStep:
     """Changes that become true together or not at all, even through a crash."""
 
     id: str
     trace_id: str
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[JournalEntry] = field(default_factory=list)
 
 
 class Journal:
@@ -87,8 +87,8 @@ class Journal:
         self._segment: Segment | None = None
 
     def apply(
-        self, changes: Sequence[Change], trace_id: str, step: Step | None = None
-    ) -> tuple[Entry, ...]:
+        self, changes: Sequence[Change], trace_id: str, step: JournalStep | None = None
+    ) -> tuple[JournalEntry, ...]:
         """Make the changes, all or none; return when they are durable. The paths are locked."""
         if step is None and len(changes) > 1:
             with self.step(trace_id) as own:
@@ -96,7 +96,7 @@ class Journal:
         entries = tuple(change.entry(trace_id, step.id if step else None) for change in changes)
         with explained(writing=True):
             segment, end = self._write_down(changes, entries)
-            placed: list[Entry] = []
+            placed: list[JournalEntry] = []
             try:
                 for change, entry in zip(changes, entries, strict=True):
                     _stage(change, entry)
@@ -120,12 +120,14 @@ class Journal:
         return entries
 
     @contextmanager
-    def step(self, trace_id: str, undoes: Sequence[str] = (), during: str = "") -> Iterator[Step]:
+    def step(
+        self, trace_id: str, undoes: Sequence[str] = (), during: str = ""
+    ) -> Iterator[JournalStep]:
         """Group changes: an exception inside, or a crash, takes all of them back.
 
         ``undoes``: the entries that they take back. ``during``: the task that takes back its own.
         """
-        step = Step(secrets.token_hex(8), trace_id)
+        step = JournalStep(secrets.token_hex(8), trace_id)
         begin = {"kind": "begin", "step": step.id, "trace_id": trace_id, "at": instant()}
         self._live_segment().append(encode({**begin, "undoes": list(undoes), "during": during}))
         try:
@@ -137,17 +139,19 @@ class Journal:
             raise
 
     def record(
-        self, changes: Sequence[tuple[Entry, bytes | None]], made: Made | None = None
+        self,
+        changes: Sequence[tuple[JournalEntry, bytes | None]],
+        creations: Creations | None = None,
     ) -> None:
         """Write down changes that something else has made already, with the old contents."""
-        pieces = [encode(made.record())] if made else []
-        pieces += [_blob(io.digest(old), old) for _, old in changes if old is not None]
+        pieces = [encode(creations.record())] if creations else []
+        pieces += [_blob(file_io.digest(old), old) for _, old in changes if old is not None]
         pieces += [encode(entry.record()) for entry, _ in changes]
         pieces.append(encode({"kind": "done", "ids": [entry.id for entry, _ in changes]}))
         segment = self._live_segment()
         segment.sync(segment.append(b"".join(pieces)))
 
-    def record_removal(self, unmade: Unmade) -> None:
+    def record_removal(self, unmade: RemovedCreations) -> None:
         """Write down what an undo removed beside files."""
         segment = self._live_segment()
         segment.sync(segment.append(encode(unmade.record())))
@@ -168,7 +172,7 @@ class Journal:
         """The segment files, oldest first."""
         return _segments(self.directory)
 
-    def roll_back(self, entries: Sequence[Entry], history: History) -> list[Entry]:
+    def roll_back(self, entries: Sequence[JournalEntry], history: History) -> list[JournalEntry]:
         """Take back entries, newest first, where the file is still as they left it.
 
         Returns those taken back; IoFailed or DiskFull if the disk does not let us.
@@ -179,7 +183,7 @@ class Journal:
         """Return a content that was kept; ``None`` if it is gone or damaged."""
         place = history.blobs.get(sha256)
         data = place.load() if place else b""
-        return data if io.digest(data) == sha256 else None
+        return data if file_io.digest(data) == sha256 else None
 
     def close(self) -> None:
         """End the segment cleanly and release the locks."""
@@ -196,7 +200,7 @@ class Journal:
                 if not safe.missing:
                     self._kernel.rmdir(safe.name, safe.dir_fd)
 
-    def _abandon(self, step: Step) -> None:
+    def _abandon(self, step: JournalStep) -> None:
         try:
             self.roll_back(step.entries, self.history())
         except EverContextError:
@@ -204,7 +208,7 @@ class Journal:
         else:
             self._note({"kind": "abort", "step": step.id})
 
-    def _take_back(self, entry: Entry, history: History) -> bool:
+    def _take_back(self, entry: JournalEntry, history: History) -> bool:
         old = None if entry.before is None else self.blob(entry.before, history)
         if entry.after == entry.before or (entry.before is not None and old is None):
             return False
@@ -216,12 +220,12 @@ class Journal:
         except EverContextError:
             return False  # something else is there now
 
-    def _restore(self, safe: SafePath, entry: Entry, old: bytes | None) -> bool:
-        now = io.read_if_there(safe, UNRESTRICTED)
+    def _restore(self, safe: SafePath, entry: JournalEntry, old: bytes | None) -> bool:
+        now = file_io.read_if_there(safe, UNRESTRICTED)
         if (now.sha256 if now else None) != entry.after:
             return False
         swap = Change(safe, now, old, entry.before_mode)
-        fresh = replace(entry, temporary=io.temporary_name())
+        fresh = replace(entry, temporary=file_io.temporary_name())
         _stage(swap, fresh)
         _put(swap, fresh)
         self.root.sync_directory(safe.dir_fd)
@@ -229,7 +233,7 @@ class Journal:
         return True
 
     def _write_down(
-        self, changes: Sequence[Change], entries: Sequence[Entry]
+        self, changes: Sequence[Change], entries: Sequence[JournalEntry]
     ) -> tuple[Segment, int]:
         held = [change.before for change in changes if change.before]
         pieces = [_blob(before.sha256, before.data) for before in held]
@@ -238,13 +242,16 @@ class Journal:
         return segment, segment.append(b"".join(pieces))
 
     def _clear(
-        self, changes: Sequence[Change], entries: Sequence[Entry], placed: Sequence[Entry]
+        self,
+        changes: Sequence[Change],
+        entries: Sequence[JournalEntry],
+        placed: Sequence[JournalEntry],
     ) -> None:
         """Leave nothing behind of what was staged and not put in place."""
         failed = [entry for entry in entries if entry not in placed]
         for change, entry in zip(changes, entries, strict=True):
             if entry in failed and not change.path.missing and change.after is not None:
-                io.discard(change.path, entry.temporary)
+                file_io.discard(change.path, entry.temporary)
         for entry in failed:
             self.remove_directories(entry.directories)
         self._note({"kind": "void", "ids": [entry.id for entry in failed]})
@@ -274,12 +281,12 @@ def written(home: Path, root: Path) -> dict[str, set[str]]:
     """Return the files that each trace changed below a root, without opening the root."""
     history = read_history(home, root)
     open_steps = {entry.id for entry in history.unfinished()}
-    found: dict[str, set[str]] = {}
+    paths_by_task: dict[str, set[str]] = {}
     for entry in history.entries:
         # A step cut off in the middle is taken back whole at the next opening.
         if entry.changes and not entry.unsure and entry.id not in open_steps:
-            found.setdefault(entry.trace_id, set()).add(entry.path)
-    return found
+            paths_by_task.setdefault(entry.trace_id, set()).add(entry.path)
+    return paths_by_task
 
 
 def parts_of(path: str) -> tuple[str, ...]:
@@ -293,25 +300,25 @@ def _blob(sha256: str, data: bytes) -> bytes:
     return encode({"blob": sha256, "size": len(data)}, data)
 
 
-def _stage(change: Change, entry: Entry) -> None:
+def _stage(change: Change, entry: JournalEntry) -> None:
     if change.after is None:
         return
     change.path.make_parents()
     owner = change.before.owner if change.before else entry.owner
-    io.stage(change.path, entry.temporary, change.after, change.mode, owner)
+    file_io.stage(change.path, entry.temporary, change.after, change.mode, owner)
 
 
-def _put(change: Change, entry: Entry) -> None:
+def _put(change: Change, entry: JournalEntry) -> None:
     seen = change.before.stamp if change.before else None
     if change.after is not None:
-        io.put(change.path, entry.temporary, seen)
+        file_io.put(change.path, entry.temporary, seen)
     elif seen is not None:
-        io.take(change.path, entry.temporary, seen)
+        file_io.take(change.path, entry.temporary, seen)
 
 
 def _segments(directory: Path) -> list[Path]:
-    found = [path for path in directory.iterdir() if path.suffix in (LIVE, CLOSED)]
-    return sorted(found, key=lambda file: file.stem)
+    segments = [path for path in directory.iterdir() if path.suffix in (LIVE, CLOSED)]
+    return sorted(segments, key=lambda file: file.stem)
 
 
 def _key(root: Path) -> str:

@@ -1,4 +1,4 @@
-"""What the journal remembers of a change."""
+"""Define the records of the journal."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evercontext.files.journal_segments import Place, scan
-from evercontext.files.links_and_directories import Made, Unmade
+from evercontext.files.journal_segments import SegmentPlace, scan
+from evercontext.files.links_and_directories import Creations, RemovedCreations
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     """One file before and after one change. A hash of ``None``: it did not or does not exist."""
 
     id: str
@@ -41,7 +41,7 @@ class Entry:
         return {"kind": "intent", **{name: getattr(self, name) for name in self.__slots__}}
 
     @classmethod
-    def of(cls, record: dict[str, Any]) -> Entry:
+    def of(cls, record: dict[str, Any]) -> JournalEntry:
         """Read an entry back."""
         fields = {name: record[name] for name in cls.__slots__ if name in record}
         owner = fields.pop("owner")
@@ -66,12 +66,12 @@ class History:
 
     def __init__(self, files: Iterable[Path]) -> None:
         self.steps: dict[str, StepInfo] = {}
-        self.blobs: dict[str, Place] = {}
+        self.blobs: dict[str, SegmentPlace] = {}
         self.marks: dict[str, int] = {}
         self.done: set[str] = set()
-        self.intents: list[Entry] = []
-        self.made: list[Made] = []
-        self.unmade: list[Unmade] = []
+        self.intents: list[JournalEntry] = []
+        self.creations: list[Creations] = []
+        self.unmade: list[RemovedCreations] = []
         self._void: set[str] = set()
         self._aborted: set[str] = set()
         self.committed: set[str] = set()
@@ -81,7 +81,7 @@ class History:
         self.intents.sort(key=lambda entry: entry.at)
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[JournalEntry]:
         """The changes that were made, or may have been made when something broke."""
         return [
             entry
@@ -89,7 +89,7 @@ class History:
             if entry.id not in self._void and entry.step not in self._aborted
         ]
 
-    def unfinished(self) -> list[Entry]:
+    def unfinished(self) -> list[JournalEntry]:
         """Return the entries of steps that were begun and neither committed nor taken back."""
         open_steps = self.steps.keys() - self.committed - self._aborted
         return [entry for entry in self.entries if entry.step in open_steps]
@@ -109,20 +109,20 @@ class History:
                         gone.pop(earlier, None)
         return gone
 
-    def _take(self, record: dict[str, Any], place: Place | None) -> None:
+    def _take(self, record: dict[str, Any], place: SegmentPlace | None) -> None:
         kind = record.get("kind")
         if place is not None:
             self.blobs[record["blob"]] = place
         elif kind == "intent":
-            self.intents.append(Entry.of(record))
+            self.intents.append(JournalEntry.of(record))
         elif kind == "begin":
             undoes, during = tuple(record["undoes"]), record.get("during", "")
             info = StepInfo(record["step"], record["trace_id"], record["at"], undoes, during)
             self.steps[info.step] = info
         elif kind == "made":
-            self.made.append(Made.of(record))
+            self.creations.append(Creations.of(record))
         elif kind == "unmade":
-            self.unmade.append(Unmade.of(record))
+            self.unmade.append(RemovedCreations.of(record))
         elif kind == "mark":
             self.marks[record["mark"]] = record["at"]
         elif kind == "commit":

@@ -1,4 +1,4 @@
-"""What happens at opening, when somebody before us was killed."""
+"""Recover at opening from a process that was killed."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evercontext.errors import DiskFull, EverContextError, IoFailed
-from evercontext.files import io
+from evercontext.files import file_io
+from evercontext.files.contained_paths import Parts, Root, SafePath
+from evercontext.files.file_io import Content
 from evercontext.files.generated_directories import GENERATED
-from evercontext.files.io import Content
 from evercontext.files.journal import Journal, parts_of
-from evercontext.files.journal_records import Entry, History
+from evercontext.files.journal_records import History, JournalEntry
 from evercontext.files.journal_segments import CLOSED, LIVE, claim
 from evercontext.files.path_names import TEMPORARY
-from evercontext.files.paths import Parts, Root, SafePath
 from evercontext.files.policy import UNRESTRICTED
 
 KEPT_BYTES = 1 << 30
@@ -33,7 +33,7 @@ class Recovery:
 
     rolled_back: tuple[str, ...] = ()
     """Files of steps that were cut in the middle, now as they were before."""
-    kept: tuple[str, ...] = ()
+    left_alone: tuple[str, ...] = ()
     """Files of such steps that somebody has changed since: left alone."""
     swept: int = 0
     """Temporary files removed."""
@@ -50,7 +50,7 @@ def open_journal(root: Root, home: Path) -> tuple[Journal, Recovery]:
 def recover(journal: Journal) -> Recovery:
     """Settle every segment whose owner is gone."""
     rolled_back: list[str] = []
-    kept: list[str] = []
+    untouched: list[str] = []
     swept = settled = 0
     for path in journal.segments():
         fd = claim(path) if path.suffix == LIVE else None
@@ -64,7 +64,7 @@ def recover(journal: Journal) -> Recovery:
             continue  # reading still works; the next opening tries again
         else:
             rolled_back += back
-            kept += left
+            untouched += left
             path.rename(path.with_suffix(CLOSED))
             settled += 1
         finally:
@@ -72,7 +72,7 @@ def recover(journal: Journal) -> Recovery:
     if settled:
         alone = not any(path.suffix == LIVE for path in journal.segments())
         swept += sweep(journal.root, 0.0 if alone else _STALE_SECONDS)
-    return Recovery(tuple(rolled_back), tuple(kept), swept)
+    return Recovery(tuple(rolled_back), tuple(untouched), swept)
 
 
 def prune(journal: Journal) -> None:
@@ -80,9 +80,9 @@ def prune(journal: Journal) -> None:
     total, oldest = 0, time.time() - KEPT_SECONDS
     for path in reversed(journal.segments()):
         with suppress(FileNotFoundError):
-            found = path.stat()
-            total += found.st_size
-            if path.suffix == CLOSED and (total > KEPT_BYTES or found.st_mtime < oldest):
+            status = path.stat()
+            total += status.st_size
+            if path.suffix == CLOSED and (total > KEPT_BYTES or status.st_mtime < oldest):
                 path.unlink()
 
 
@@ -108,10 +108,10 @@ def _sweep_one(
     swept = 0
     for name in root.kernel.names(fd):
         with suppress(OSError):
-            found = root.kernel.lstat(name, fd)
-            if stat.S_ISDIR(found.st_mode) and name not in GENERATED and name != ".git":
+            status = root.kernel.lstat(name, fd)
+            if stat.S_ISDIR(status.st_mode) and name not in GENERATED and name != ".git":
                 enter((*parts, name))
-            elif TEMPORARY.fullmatch(name) and found.st_mtime <= limit:
+            elif TEMPORARY.fullmatch(name) and status.st_mtime <= limit:
                 root.kernel.unlink(name, fd)
                 swept += 1
     return swept
@@ -126,7 +126,7 @@ def _settle_steps(journal: Journal, history: History) -> tuple[list[str], list[s
     return rolled_back, sorted(applied - set(rolled_back))
 
 
-def _clear(journal: Journal, entry: Entry) -> bool:
+def _clear(journal: Journal, entry: JournalEntry) -> bool:
     """Remove what was staged for a change; return True if there was something."""
     with (
         suppress(OSError, EverContextError),
@@ -135,8 +135,8 @@ def _clear(journal: Journal, entry: Entry) -> bool:
     ):
         if target.missing:
             return False
-        held = io.read_if_there(target.sibling(entry.temporary), UNRESTRICTED)
-        now = io.read_if_there(target, UNRESTRICTED)
+        held = file_io.read_if_there(target.sibling(entry.temporary), UNRESTRICTED)
+        now = file_io.read_if_there(target, UNRESTRICTED)
         if now is None:
             journal.remove_directories(entry.directories)
         if held is None:
@@ -144,12 +144,12 @@ def _clear(journal: Journal, entry: Entry) -> bool:
         if _is_somebodys(held, now, entry):
             _bring_back(target, entry, now)
         else:
-            io.discard(target, entry.temporary)
+            file_io.discard(target, entry.temporary)
         return True
     return False
 
 
-def _is_somebodys(held: Content, now: Content | None, entry: Entry) -> bool:
+def _is_somebodys(held: Content, now: Content | None, entry: JournalEntry) -> bool:
     """Tell whether the temporary name holds what an editor saved in the very last moment.
 
     That is so if the change took place and what it displaced is neither the old content nor a
@@ -160,7 +160,7 @@ def _is_somebodys(held: Content, now: Content | None, entry: Entry) -> bool:
     return now is None or not now.data.startswith(held.data)
 
 
-def _bring_back(target: SafePath, entry: Entry, now: Content | None) -> None:
+def _bring_back(target: SafePath, entry: JournalEntry, now: Content | None) -> None:
     kernel = target.root.kernel
     if now is None:
         kernel.rename_new(entry.temporary, target.name, target.dir_fd)

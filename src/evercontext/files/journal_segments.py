@@ -1,4 +1,4 @@
-"""Append-only files of records and contents: what the journal is written on.
+"""Append records and contents to the files of the journal.
 
 Each process writes its own segment and holds a lock on it while it lives, so that a segment
 without a lock is one whose owner is gone. A record is a line ``crc32 json``; a content follows its
@@ -28,7 +28,7 @@ LIVE, CLOSED = ".seg", ".done"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SegmentPlace:
     """Where a content lies."""
 
     file: Path
@@ -49,7 +49,7 @@ def encode(record: dict[str, Any], blob: bytes | None = None) -> bytes:
     return line if blob is None else line + blob + b"\n"
 
 
-def scan(path: Path) -> Iterator[tuple[dict[str, Any], Place | None]]:
+def scan(path: Path) -> Iterator[tuple[dict[str, Any], SegmentPlace | None]]:
     """Yield every whole record of a segment with the place of its content, if it has one."""
     try:
         segment = path.open("rb")
@@ -64,7 +64,7 @@ def scan(path: Path) -> Iterator[tuple[dict[str, Any], Place | None]]:
             if "blob" not in record:
                 yield record, None
                 continue
-            place = Place(path, segment.tell(), record["size"])
+            place = SegmentPlace(path, segment.tell(), record["size"])
             if place.offset + place.size + 1 > length:
                 return
             segment.seek(place.size + 1, os.SEEK_CUR)

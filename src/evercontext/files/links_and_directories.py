@@ -1,4 +1,4 @@
-"""What a command made beside files: links, empty directories, folders of installed programs.
+"""Record and remove links, empty directories and installed folders a command created.
 
 Installed programs are too many to be journalled one by one. A new folder of them is known by its
 identity, and an undo moves it away whole.
@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.errors import EverContextError
-from evercontext.files.paths import Root
+from evercontext.files.contained_paths import Root
 from evercontext.files.private_folders import make_private, prepare_folder
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Creations:
     """What one command made beside files."""
 
     trace_id: str
@@ -37,7 +37,7 @@ class Made:
         return {"kind": "made", **{name: getattr(self, name) for name in self.__slots__}}
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Made:
+    def of(cls, record: Mapping[str, Any]) -> Creations:
         """Read it back."""
         links = tuple((path, target) for path, target in record["links"])
         folders = tuple((path, dev, ino) for path, dev, ino in record.get("folders", ()))
@@ -51,7 +51,7 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class Unmade:
+class RemovedCreations:
     """What an undo removed of it."""
 
     trace_id: str
@@ -66,36 +66,36 @@ class Unmade:
         return {"kind": "unmade", **{name: getattr(self, name) for name in self.__slots__}}
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Unmade:
+    def of(cls, record: Mapping[str, Any]) -> RemovedCreations:
         """Read it back."""
         return cls(record["trace_id"], record["at"], tuple(record["paths"]), record["during"])
 
 
-def standing(root: Root, made: Made) -> list[str]:
+def standing(root: Root, creations: Creations) -> list[str]:
     """Return what is still as the command left it: the same link, the directory still empty.
 
     A folder of installed programs is still the same, whatever was installed there since.
     """
-    links = [path for path, target in made.links if _target(root, path) == target]
-    folders = [f"{path}/" for path, *known in made.folders if _identity(root, path) == known]
-    return links + [f"{path}/" for path in made.directories if _is_empty(root, path)] + folders
+    links = [path for path, target in creations.links if _target(root, path) == target]
+    folders = [f"{path}/" for path, *known in creations.folders if _identity(root, path) == known]
+    return links + [f"{path}/" for path in creations.directories if _is_empty(root, path)] + folders
 
 
-def remove(root: Root, made: Made, away: Path) -> dict[str, Path | None]:
+def remove(root: Root, creations: Creations, away: Path) -> dict[str, Path | None]:
     """Remove what still stands, innermost first; return what is gone, and where to.
 
     Folders of installed programs are moved to ``away``, or into our folder of the tree if that is
     on another disk: somebody may have put something into them since.
     """
     gone: dict[str, Path | None] = {}
-    for path, *known in made.folders:
+    for path, *known in creations.folders:
         if _identity(root, path) == known and (place := _moved(root, path, away)):
             gone[f"{path}/"] = place
-    for path in standing(root, made):
+    for path in standing(root, creations):
         if not path.endswith("/") and _do(root, path, root.kernel.unlink):
             gone[path] = None
     # A directory may hold nothing but others, which go before it.
-    for path in sorted(made.directories, reverse=True):
+    for path in sorted(creations.directories, reverse=True):
         if _do(root, path, root.kernel.rmdir):
             gone[f"{path}/"] = None
     return gone

@@ -1,4 +1,4 @@
-"""Where a directory really is: a local disk answers at once, a network may not answer at all."""
+"""Tell a directory on a local disk from one on a network, which may not answer."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _MOUNTS = Path("/proc/self/mountinfo")
 def is_local(descriptor: int) -> bool:
     """True if an open directory is on a disk of this machine; False where that is not known."""
     device = os.fstat(descriptor).st_dev
-    wanted = f"{os.major(device)}:{os.minor(device)}"
+    number = f"{os.major(device)}:{os.minor(device)}"
     try:
         mounts = _MOUNTS.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return False
     return any(
         kind in LOCAL_KINDS
-        for found, kind in map(_device_and_kind, mounts.splitlines())
-        if found == wanted
+        for mounted, kind in map(_device_and_kind, mounts.splitlines())
+        if mounted == number
     )
 
 

@@ -1,4 +1,4 @@
-"""Two ways to open a directory below a root without ever following a link."""
+"""Open a directory below a root without following a link, in two ways."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernel's errors mean here."""
+"""Translate errors of the operating system."""
 
 from __future__ import annotations
 

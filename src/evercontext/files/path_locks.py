@@ -1,4 +1,4 @@
-"""One writer per path at a time, across threads and processes."""
+"""Lock a path for one writer at a time, across threads and processes."""
 
 from __future__ import annotations
 

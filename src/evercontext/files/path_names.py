@@ -1,4 +1,4 @@
-"""Which names a path may be made of: the same answer on every operating system.
+"""Check the names in a path by the same rules on every operating system.
 
 A name that means one thing here and another on a colleague's machine is how a check is passed and
 then walked around. So everything ambiguous is refused before the kernel hears of it.

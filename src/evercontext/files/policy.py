@@ -1,4 +1,4 @@
-"""What a door lets through: kinds of file, sizes, protected places."""
+"""Define file policies: kinds of file, sizes, protected paths."""
 
 from __future__ import annotations
 
@@ -98,8 +98,15 @@ class FilePolicy:
     def fingerprint(self) -> str:
         """A short text that is another one for every other policy."""
         kinds = None if self.extensions is None else sorted(self.extensions)
-        told = kinds, self.max_bytes, self.protected, self.exempt, self.hard_links, self.ignore_case
-        return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+        rules = (
+            kinds,
+            self.max_bytes,
+            self.protected,
+            self.exempt,
+            self.hard_links,
+            self.ignore_case,
+        )
+        return hashlib.sha256(repr(rules).encode()).hexdigest()[:16]
 
     def _allowed(self) -> str | None:
         kinds = sorted(self.extensions or ())

@@ -1,4 +1,4 @@
-"""Folders of ours: those that nobody else may look into, and the one inside a tree."""
+"""Create folders of ours: private ones, and the one inside a project."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def prepare_folder(root: Path) -> Path:
     # Created or left alone: whatever has this name already, a link above all, is never written.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with suppress(FileExistsError):
-        made = os.open(folder / ".gitignore", flags, 0o644)
-        os.write(made, b"*\n")
-        os.close(made)
+        ignore_file = os.open(folder / ".gitignore", flags, 0o644)
+        os.write(ignore_file, b"*\n")
+        os.close(ignore_file)
     return folder
 
 

@@ -1,4 +1,4 @@
-"""What a project is called, wherever it lies and whichever way in was taken.
+"""Identify a project by one name, wherever it lies and however it was opened.
 
 The address of its git remote and its place inside the repository; without a remote, its path. Two
 clones, two machines and two work trees of one repository are one project.
@@ -17,6 +17,7 @@ LONGEST = 500
 _USUAL = "origin"
 _SHORT = re.compile(r"(?:[^@/\s]+@)?([^:/\s\[\]]+):(?!//)(.+)")
 """The short form of an address: ``git@host:owner/name``."""
+_LOOPBACK = re.compile(r"127(?:\.\d+){3}|::1")
 
 
 def identity_of(root: Path) -> str:
@@ -28,15 +29,19 @@ def identity_of(root: Path) -> str:
         place = address_of(known[name], top) if name else ""
         if place:
             inside = real.relative_to(os.path.realpath(top)).as_posix()
-            whole = f"git:{place}" + ("" if inside == "." else f"//{inside}")
-            return whole if len(whole) <= LONGEST and whole.isprintable() else str(real)
+            identity = f"git:{place}" + ("" if inside == "." else f"//{inside}")
+            return identity if len(identity) <= LONGEST and identity.isprintable() else str(real)
         # The nearest repository is the project's, with a remote or without.
         return str(real)
     return str(real)
 
 
 def address_of(url: str, top: Path) -> str:
-    """Return host and path of a remote: the same for every protocol, port, user and password."""
+    """Return host and path of a remote: the same for every protocol, user and password.
+
+    A host serves one forge at several ports, one of each protocol, so the port does not count;
+    at a loopback address each port is another server, or a tunnel to one, so there it does.
+    """
     url = url.strip()
     if not url.isprintable():
         return ""
@@ -44,6 +49,8 @@ def address_of(url: str, top: Path) -> str:
         try:
             parts = urlsplit(url)
             host, path = (parts.hostname or "").lower(), unquote(parts.path)
+            if parts.port and _is_loopback(host):
+                host = f"{host}:{parts.port}"
         except ValueError:
             return ""
         if parts.scheme == "file" or not host:
@@ -52,6 +59,10 @@ def address_of(url: str, top: Path) -> str:
     if short := _SHORT.fullmatch(url):
         return _joined(short[1].lower(), short[2])
     return f"file{_bare(os.path.realpath(top / url))}" if url else ""
+
+
+def _is_loopback(host: str) -> bool:
+    return host == "localhost" or host.endswith(".localhost") or bool(_LOOPBACK.fullmatch(host))
 
 
 def _joined(host: str, path: str) -> str:

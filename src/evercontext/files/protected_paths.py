@@ -1,4 +1,4 @@
-"""Files that another program runs or obeys without being asked, and files that hold secrets.
+"""List files that other programs run or obey unasked, and files that hold secrets.
 
 One list for every way to write: REST, MCP, the agent's edits and commands. A *closed* place is
 neither read nor written by any of them. A place that *asks* may be read; the agent writes it once a

@@ -1,4 +1,4 @@
-"""Small files of a folder that we obey: bounded, plain, and never something to wait for.
+"""Read small files that configure us: bounded, plain files, never waiting.
 
 Anybody may have written them. A pipe, a device, a directory or what may not be read counts as not
 there; a link is followed as long as it stays in the folder.
@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 
 from evercontext.errors import EverContextError
-from evercontext.files.io import check_kind
-from evercontext.files.paths import Root
+from evercontext.files.contained_paths import Root
+from evercontext.files.file_io import check_kind
 from evercontext.files.policy import FilePolicy
 
 MOST_BYTES = 1 << 20

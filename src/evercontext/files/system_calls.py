@@ -1,4 +1,4 @@
-"""The system calls that files are made of, behind one object.
+"""Wrap the system calls for files in one object.
 
 Python offers neither ``openat2`` nor ``renameat2``, and a test that wants the seventh ``fsync`` to
 fail needs a place to say so. Both are reasons for this seam.
@@ -37,7 +37,7 @@ def _load_libc() -> Any:
 
 
 class Kernel:
-    """Every system call that this room makes. Subclass it to inject failures."""
+    """Every system call that this package makes. Subclass it to inject failures."""
 
     def __init__(self) -> None:
         self._libc = _load_libc()
@@ -51,11 +51,11 @@ class Kernel:
             raise OSError(errno.ENOSYS, "openat2 is Linux only")
         how = _OpenHow(flags, 0, resolve)
         while True:
-            found: int = self._libc.syscall(
+            fd: int = self._libc.syscall(
                 _SYS_OPENAT2, dir_fd, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how)
             )
-            if found >= 0:
-                return found
+            if fd >= 0:
+                return fd
             code = ctypes.get_errno()
             if code != errno.EINTR:
                 raise OSError(code, os.strerror(code), path)
@@ -138,9 +138,9 @@ class Kernel:
             os.link(old, new, src_dir_fd=dir_fd, dst_dir_fd=dir_fd, follow_symlinks=False)
             os.unlink(old, dir_fd=dir_fd)
 
-    def exchange(self, one: str, other: str, dir_fd: int) -> None:
+    def exchange(self, name: str, other: str, dir_fd: int) -> None:
         """Swap two entries of one directory in a single step; OSError where that is unknown."""
-        self._rename_flags(one, other, dir_fd, _EXCHANGE)
+        self._rename_flags(name, other, dir_fd, _EXCHANGE)
 
     def _rename_flags(self, old: str, new: str, dir_fd: int, flags: int) -> None:
         if self._renameat2 is None:

@@ -1,4 +1,4 @@
-"""The tree as it was before a task, laid out in a folder of its own."""
+"""Lay out the tree as it was before a task in a folder of its own."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def _copied(
                 (target / name).symlink_to(entry.path)
             elif entry.is_dir() and entry.name not in GENERATED:
                 waiting.append(name)
-            elif S_ISREG(found := entry.stat(follow_symlinks=False).st_mode):
+            elif S_ISREG(mode := entry.stat(follow_symlinks=False).st_mode):
                 files, size = files + 1, size + entry.stat(follow_symlinks=False).st_size
                 if files > MOST_FILES or size > MOST_BYTES:
                     raise TooLarge("the tree is too large to be copied")
                 shutil.copyfile(entry.path, target / name, follow_symlinks=False)
-                (target / name).chmod(found & 0o777 | 0o200)
+                (target / name).chmod(mode & 0o777 | 0o200)
                 yield name

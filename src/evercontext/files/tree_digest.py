@@ -1,4 +1,4 @@
-"""One hash for the state of a tree: the same files with the same contents, the same hash."""
+"""Hash the state of a tree: same files and contents, same hash."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from evercontext.errors import EverContextError
-from evercontext.files import io
+from evercontext.files import file_io
+from evercontext.files.contained_paths import Parts, Root
 from evercontext.files.path_names import parse
-from evercontext.files.paths import Parts, Root
 from evercontext.files.policy import FilePolicy
 
 MOST_BYTES = 64 << 20
@@ -22,13 +22,13 @@ def tree_digest(root: Path, names: Iterable[str], most: int = MOST_BYTES) -> str
     digest, left = hashlib.sha256(), most
     with Root.open(root) as tree:
         for name in sorted(names):
-            told, size = _told(tree, name, left)
+            state, size = _state(tree, name, left)
             left -= size
-            digest.update(f"{name}\0{told}\n".encode("utf-8", "surrogatepass"))
+            digest.update(f"{name}\0{state}\n".encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
 
 
-def _told(tree: Root, name: str, left: int) -> tuple[str, int]:
+def _state(tree: Root, name: str, left: int) -> tuple[str, int]:
     with suppress(EverContextError, OSError):
         return _read(tree, parse(name.rstrip("/")), left)
     return "", 0
@@ -38,8 +38,8 @@ def _read(tree: Root, parts: Parts, left: int) -> tuple[str, int]:
     if not parts:
         return "", 0
     with tree.place(parts) as safe:
-        found = tree.kernel.lstat(safe.name, safe.dir_fd)
-        if found.st_size > left:
-            return f"{found.st_size} {found.st_mtime_ns}", 0
+        status = tree.kernel.lstat(safe.name, safe.dir_fd)
+        if status.st_size > left:
+            return f"{status.st_size} {status.st_mtime_ns}", 0
         policy = FilePolicy(max_bytes=left, protected=(), hard_links=True)
-        return io.read(safe, policy).sha256, found.st_size
+        return file_io.read(safe, policy).sha256, status.st_size

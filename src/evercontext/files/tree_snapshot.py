@@ -1,4 +1,4 @@
-"""What a command did to the tree: one look before, one look after.
+"""Find what a command changed in the tree, by a snapshot before and after.
 
 A formatter or a test run writes without asking us. Both looks are bounded; what was too large to
 be kept is said, so that nobody takes an undo for complete when it is not.
@@ -15,14 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from evercontext.errors import EverContextError
-from evercontext.files import io
+from evercontext.files import file_io
 from evercontext.files.clock import instant
+from evercontext.files.contained_paths import Parts, Root, SafePath
 from evercontext.files.generated_directories import BUILD_RESULTS, ENVIRONMENTS, GENERATED
 from evercontext.files.journal import Journal
-from evercontext.files.journal_records import Entry
-from evercontext.files.links_and_directories import Made, target_of
+from evercontext.files.journal_records import JournalEntry
+from evercontext.files.links_and_directories import Creations, target_of
 from evercontext.files.path_names import TEMPORARY, printable_name
-from evercontext.files.paths import Parts, Root, SafePath
 from evercontext.files.policy import FilePolicy
 
 _STORES = frozenset({".git", ".hg", ".svn", ".jj", ".evercontext", ".nebula"})
@@ -33,7 +33,7 @@ _TICK = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class SnapshotBounds:
     """How much of a tree is kept in memory while a command runs."""
 
     files: int = 50_000
@@ -97,9 +97,11 @@ class CommandChanges:
     """Files that changed meanwhile, and more likely by somebody else."""
 
 
-def take(root: Root, previous: Snapshot | None = None, bounds: Bounds | None = None) -> Snapshot:
+def take(
+    root: Root, previous: Snapshot | None = None, bounds: SnapshotBounds | None = None
+) -> Snapshot:
     """Look at the whole tree; files whose stamp is in ``previous`` are not read again."""
-    limits, shot = bounds or Bounds(), Snapshot()
+    limits, shot = bounds or SnapshotBounds(), Snapshot()
     pending: list[Parts] = [()]
     while pending:
         parts = pending.pop()
@@ -124,9 +126,11 @@ def record(
     is kept apart, because an undo must not take back what the user did meanwhile. What the first
     look did not reach may have been there: nothing counts as new then.
     """
-    entries: list[tuple[Entry, bytes | None]] = []
+    entries: list[tuple[JournalEntry, bytes | None]] = []
     lost = _lost_links(before, after)
-    made = tuple(sorted(after.directories - before.directories)) if before.complete else ()
+    new_directories = (
+        tuple(sorted(after.directories - before.directories)) if before.complete else ()
+    )
     for path in sorted(before.files.keys() | after.files.keys()):
         old, new = before.files.get(path), after.files.get(path)
         if _same(old, new) or (old is None and not before.complete):
@@ -134,10 +138,12 @@ def record(
         if (old and old.data is None) or (new and new.sha256 is None):
             lost.append(printable_name(path))
             continue
-        mine = tuple(name for name in made if path.startswith(name + "/"))
+        mine = tuple(name for name in new_directories if path.startswith(name + "/"))
         doubt = unsure if old else ""
         entries.append((_entry(path, old, new, mine, trace_id, doubt), old.data if old else None))
-    beside = _made(before, after, made, [entry.path for entry, _ in entries], trace_id)
+    beside = _creations(
+        before, after, new_directories, [entry.path for entry, _ in entries], trace_id
+    )
     if entries or beside:
         journal.record(entries, beside)
     changes = [
@@ -154,8 +160,8 @@ def record(
             CommandChange(printable_name(path), None, f"link to {printable_name(target)}\n")
         )
     doubts = tuple(printable_name(entry.path) for entry, _ in entries if entry.unsure)
-    whole = before.complete and after.complete
-    return CommandChanges(tuple(changes), tuple(lost), whole, doubts)
+    complete = before.complete and after.complete
+    return CommandChanges(tuple(changes), tuple(lost), complete, doubts)
 
 
 def _lost_links(before: Snapshot, after: Snapshot) -> list[str]:
@@ -163,9 +169,9 @@ def _lost_links(before: Snapshot, after: Snapshot) -> list[str]:
     return [printable_name(path) for path in sorted(changed)]
 
 
-def _made(
+def _creations(
     before: Snapshot, after: Snapshot, directories: Sequence[str], files: Sequence[str], trace: str
-) -> Made | None:
+) -> Creations | None:
     """The links and directories that are new, and that no file of the journal accounts for.
 
     A folder of installed programs that came along with a renamed directory is not new.
@@ -180,7 +186,7 @@ def _made(
     new = [
         (path, *at) for path, at in sorted(there) if path not in before.folders and at not in old
     ]
-    return Made(trace, instant(), links, empty, tuple(new)) if links or empty or new else None
+    return Creations(trace, instant(), links, empty, tuple(new)) if links or empty or new else None
 
 
 def _parents(path: str) -> Iterator[str]:
@@ -194,56 +200,56 @@ def _look(
     fd: int,
     shot: Snapshot,
     previous: Snapshot | None,
-    limits: Bounds,
+    limits: SnapshotBounds,
 ) -> list[Parts]:
     below: list[Parts] = []
     for name in root.kernel.names(fd):
         if len(shot.files) >= limits.files:
             break
         with suppress(OSError):
-            found = root.kernel.lstat(name, fd)
+            status = root.kernel.lstat(name, fd)
             here = (*parts, name)
-            if stat.S_ISDIR(found.st_mode):
+            if stat.S_ISDIR(status.st_mode):
                 if name in ENVIRONMENTS or name in BUILD_RESULTS:
-                    shot.folders["/".join(here)] = (found.st_dev, found.st_ino)
+                    shot.folders["/".join(here)] = (status.st_dev, status.st_ino)
                 if name not in GENERATED and name not in _STORES:
                     shot.directories.add("/".join(here))
                     below.append(here)
-            elif stat.S_ISLNK(found.st_mode):
+            elif stat.S_ISLNK(status.st_mode):
                 shot.links["/".join(here)] = target_of(root, name, fd)
-            elif stat.S_ISREG(found.st_mode) and not TEMPORARY.fullmatch(name):
+            elif stat.S_ISREG(status.st_mode) and not TEMPORARY.fullmatch(name):
                 safe = SafePath(root, here, fd, (), False)
-                _keep(shot, safe, found, previous, limits)
+                _keep(shot, safe, status, previous, limits)
     return below
 
 
 def _keep(
     shot: Snapshot,
     safe: SafePath,
-    found: os.stat_result,
+    status: os.stat_result,
     previous: Snapshot | None,
-    limits: Bounds,
+    limits: SnapshotBounds,
 ) -> None:
-    stamp = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    stamp = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     path = safe.relative
     known = previous.known(path, stamp) if previous else None
     if known is None:
-        known = _read(safe, found, stamp, limits, limits.total_bytes - shot.kept_bytes)
+        known = _read(safe, status, stamp, limits, limits.total_bytes - shot.kept_bytes)
     shot.kept_bytes += len(known.data or b"")
     shot.files[path] = known
 
 
 def _read(
     safe: SafePath,
-    found: os.stat_result,
+    status: os.stat_result,
     stamp: tuple[int, int, int, int],
-    limits: Bounds,
+    limits: SnapshotBounds,
     room: int,
 ) -> Shot:
-    mode, owner = stat.S_IMODE(found.st_mode), (found.st_uid, found.st_gid)
+    mode, owner = stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid)
     policy = FilePolicy(max_bytes=min(limits.file_bytes, room), protected=(), hard_links=True)
     try:
-        content = io.read(safe, policy)
+        content = file_io.read(safe, policy)
     except EverContextError:
         return Shot(stamp, mode, owner, None, None)
     return Shot(stamp, mode, owner, content.sha256, content.data)
@@ -261,11 +267,11 @@ def _entry(
     path: str,
     old: Shot | None,
     new: Shot | None,
-    made: tuple[str, ...],
+    new_directories: tuple[str, ...],
     trace_id: str,
     unsure: str,
-) -> Entry:
-    return Entry(
+) -> JournalEntry:
+    return JournalEntry(
         id=secrets.token_hex(8),
         trace_id=trace_id,
         step=None,
@@ -276,13 +282,13 @@ def _entry(
         owner=old.owner if old else None,
         after=new.sha256 if new else None,
         after_mode=new.mode if new else None,
-        directories=made,
-        temporary=io.temporary_name(),
+        directories=new_directories,
+        temporary=file_io.temporary_name(),
         unsure=unsure,
     )
 
 
-def _modes(entry: Entry) -> tuple[int, int] | None:
+def _modes(entry: JournalEntry) -> tuple[int, int] | None:
     old, new = entry.before_mode, entry.after_mode
     return None if old is None or new is None or old == new else (old, new)
 

@@ -1,30 +1,31 @@
-"""Taking back what a task did, and nothing that anybody did since."""
+"""Undo the file changes of a task, and nothing that was changed since."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from evercontext.errors import DiskFull, EverContextError, IoFailed
-from evercontext.files import io
+from evercontext.files import file_io
 from evercontext.files.clock import instant
-from evercontext.files.io import Content
+from evercontext.files.contained_paths import SafePath
+from evercontext.files.file_io import Content
 from evercontext.files.journal import Change, Journal, parts_of
-from evercontext.files.journal_records import Entry, History
-from evercontext.files.links_and_directories import Made, Unmade, remove, standing
+from evercontext.files.journal_records import History, JournalEntry
+from evercontext.files.links_and_directories import Creations, RemovedCreations, remove, standing
 from evercontext.files.os_errors import explained
-from evercontext.files.paths import SafePath
 from evercontext.files.policy import UNRESTRICTED
-from evercontext.files.traces import changes_of
+from evercontext.files.task_changes import changes_of
 
 _CHANGED = "changed since"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SkippedFile:
     """A file that was left as it is, and why."""
 
     path: str
@@ -40,7 +41,7 @@ class Undone:
     """Files that have their old content again."""
     removed: tuple[str, ...] = ()
     """Files that the task had made and that are gone again."""
-    kept: tuple[Kept, ...] = ()
+    skipped: tuple[SkippedFile, ...] = ()
     partly: tuple[str, ...] = ()
     """Files taken back only to somebody else's edit in between."""
     memories: int = 0
@@ -50,11 +51,16 @@ class Undone:
     reversible: bool = False
     """There are files among it: links, empty directories and folders come back by hand alone."""
 
+    def as_json(self) -> dict[str, Any]:
+        """Return it as programs have always read it: what was skipped is called ``kept``."""
+        fields = asdict(self)
+        return {"kept" if name == "skipped" else name: value for name, value in fields.items()}
+
 
 @dataclass(slots=True)
-class _Plan:
+class _UndoPlan:
     change: Change
-    entries: list[Entry]
+    entries: list[JournalEntry]
     partly: bool
 
 
@@ -75,22 +81,26 @@ def undo(
     would happen. A file that changed while a command ran that is not expected to change it is kept,
     unless ``everything`` is wanted. ``during`` names the task that takes back its own work.
     """
-    own, wanted = trace_id or str(uuid.uuid4()), set(traces)
+    own, tasks = trace_id or str(uuid.uuid4()), set(traces)
     history = journal.history()
     gone = history.undone()
-    chains: dict[str, list[Entry]] = {}
+    chains: dict[str, list[JournalEntry]] = {}
     doubts: dict[str, str] = {}
     for entry in changes_of(history):
-        if entry.trace_id not in wanted or entry.at <= since or entry.id in gone:
+        if entry.trace_id not in tasks or entry.at <= since or entry.id in gone:
             continue
         if entry.unsure and not everything:
             doubts[entry.path] = entry.unsure
         else:
             chains.setdefault(entry.path, []).append(entry)
-    made = [one for one in history.made if one.trace_id in wanted and one.at > since]
+    created = [
+        creations
+        for creations in history.creations
+        if creations.trace_id in tasks and creations.at > since
+    ]
     with ExitStack() as held, explained(writing=True):
         held.enter_context(journal.locks.hold(chains))
-        plans, kept = _plan(journal, history, chains, held)
+        plans, skipped = _plan(journal, history, chains, held)
         if plans and not dry_run:
             taken = [entry for plan in plans for entry in plan.entries]
             with journal.step(own, [entry.id for entry in taken], during) as step:
@@ -98,30 +108,34 @@ def undo(
             for entry in sorted(taken, key=lambda entry: -entry.at):
                 journal.remove_directories(entry.directories)
         beside: dict[str, Path | None] = {}
-        for one in made:
-            beside |= _unmade(journal, one, dry_run, during)
-    return _report(own, plans, [*_in_doubt(kept, doubts, chains)], beside)
+        for creations in created:
+            beside |= _unmade(journal, creations, dry_run, during)
+    return _report(own, plans, [*_in_doubt(skipped, doubts, chains)], beside)
 
 
-def _unmade(journal: Journal, made: Made, dry_run: bool, during: str) -> dict[str, Path | None]:
+def _unmade(
+    journal: Journal, creations: Creations, dry_run: bool, during: str
+) -> dict[str, Path | None]:
     if dry_run:
-        return dict.fromkeys(standing(journal.root, made))
-    removed = remove(journal.root, made, journal.quarantine)
+        return dict.fromkeys(standing(journal.root, creations))
+    removed = remove(journal.root, creations, journal.quarantine)
     if removed:
-        journal.record_removal(Unmade(made.trace_id, instant(), tuple(removed), during))
+        journal.record_removal(
+            RemovedCreations(creations.trace_id, instant(), tuple(removed), during)
+        )
     return removed
 
 
 def _in_doubt(
-    kept: Sequence[Kept], doubts: dict[str, str], chains: Mapping[str, object]
-) -> Iterator[Kept]:
+    skipped: Sequence[SkippedFile], doubts: dict[str, str], chains: Mapping[str, object]
+) -> Iterator[SkippedFile]:
     """What was kept, with the likelier reason where a command ran meanwhile."""
-    for one in kept:
-        doubt = one.path in doubts and one.reason == _CHANGED
-        yield Kept(one.path, _meanwhile(doubts[one.path])) if doubt else one
+    for file in skipped:
+        doubt = file.path in doubts and file.reason == _CHANGED
+        yield SkippedFile(file.path, _meanwhile(doubts[file.path])) if doubt else file
     for path, command in doubts.items():
         if path not in chains:
-            yield Kept(path, _meanwhile(command))
+            yield SkippedFile(path, _meanwhile(command))
 
 
 def _meanwhile(command: str) -> str:
@@ -129,10 +143,10 @@ def _meanwhile(command: str) -> str:
 
 
 def _plan(
-    journal: Journal, history: History, chains: dict[str, list[Entry]], held: ExitStack
-) -> tuple[list[_Plan], list[Kept]]:
-    plans: list[_Plan] = []
-    kept: list[Kept] = []
+    journal: Journal, history: History, chains: dict[str, list[JournalEntry]], held: ExitStack
+) -> tuple[list[_UndoPlan], list[SkippedFile]]:
+    plans: list[_UndoPlan] = []
+    skipped: list[SkippedFile] = []
     for path, chain in chains.items():
         try:
             with explained():
@@ -141,19 +155,19 @@ def _plan(
         except (DiskFull, IoFailed):
             raise
         except EverContextError as error:
-            kept.append(Kept(path, str(error)))
+            skipped.append(SkippedFile(path, str(error)))
             continue
-        if isinstance(plan, _Plan):
+        if isinstance(plan, _UndoPlan):
             plans.append(plan)
         elif plan:
-            kept.append(Kept(path, plan))
-    return plans, kept
+            skipped.append(SkippedFile(path, plan))
+    return plans, skipped
 
 
 def _plan_one(
-    journal: Journal, history: History, safe: SafePath, chain: list[Entry]
-) -> _Plan | str | None:
-    now = io.read_if_there(safe, UNRESTRICTED)
+    journal: Journal, history: History, safe: SafePath, chain: list[JournalEntry]
+) -> _UndoPlan | str | None:
+    now = file_io.read_if_there(safe, UNRESTRICTED)
     taken, broken = _walk_back(_hash(now), chain, history.done)
     if not taken:
         return _CHANGED if broken else None
@@ -161,12 +175,14 @@ def _plan_one(
     old = None if target.before is None else journal.blob(target.before, history)
     if target.before is not None and old is None:
         return "its old content is no longer kept"
-    return _Plan(Change(safe, now, old, target.before_mode), taken, broken)
+    return _UndoPlan(Change(safe, now, old, target.before_mode), taken, broken)
 
 
-def _walk_back(now: str | None, chain: Sequence[Entry], done: set[str]) -> tuple[list[Entry], bool]:
+def _walk_back(
+    now: str | None, chain: Sequence[JournalEntry], done: set[str]
+) -> tuple[list[JournalEntry], bool]:
     """Follow the chain of hashes from the present; return how far it holds, and if it broke."""
-    taken: list[Entry] = []
+    taken: list[JournalEntry] = []
     for entry in reversed(chain):
         if entry.after == now:
             taken.append(entry)
@@ -182,13 +198,13 @@ def _hash(content: Content | None) -> str | None:
 
 
 def _report(
-    own: str, plans: list[_Plan], kept: list[Kept], beside: Mapping[str, Path | None]
+    own: str, plans: list[_UndoPlan], skipped: list[SkippedFile], beside: Mapping[str, Path | None]
 ) -> Undone:
     return Undone(
         own,
         restored=tuple(p.change.path.relative for p in plans if p.change.after is not None),
         removed=(*(p.change.path.relative for p in plans if p.change.after is None), *beside),
-        kept=tuple(kept),
+        skipped=tuple(skipped),
         partly=tuple(p.change.path.relative for p in plans if p.partly),
         moved=tuple(str(place) for place in beside.values() if place),
         reversible=bool(plans),

@@ -1,1 +1,1 @@
-"""Child processes: the only room that starts one."""
+"""Start child processes; no other package does."""

@@ -1,4 +1,4 @@
-"""bubblewrap: a command in namespaces of its own, with a file system made of what it may see."""
+"""Build the bubblewrap command line: own namespaces, a limited view of the file system."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def program() -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class FilesystemView:
     """The file system and the namespaces of one command."""
 
     readable: tuple[Path, ...]

@@ -1,4 +1,4 @@
-"""The certificates that this machine trusts: read once, and never on the event loop."""
+"""Load the certificates this machine trusts, once, off the event loop."""
 
 from __future__ import annotations
 

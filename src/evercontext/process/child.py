@@ -1,4 +1,4 @@
-"""A running child process: its pipes, its end, and the end of everything it started."""
+"""Manage a running child process: its pipes, its exit, and its descendants."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DEATH = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How to start a command: as it is, or through the supervisor of a cage."""
+    """How to start a command: as it is, or through the supervisor of a sandbox."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -40,17 +40,17 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class SupervisorReport:
     """What a supervisor says at the end."""
 
     exit_code: int
     reached: str | None
     """The ceiling that ended the command."""
     failed: str | None
-    """Why the cage could not be closed; the command never ran."""
+    """Why the sandbox could not be closed; the command never ran."""
 
 
-class Cage(Protocol):
+class Confinement(Protocol):
     """Whatever can turn a command into one that runs with limits."""
 
     def enter(
@@ -62,7 +62,7 @@ class Cage(Protocol):
 
 @contextlib.contextmanager
 def bare(argv: Sequence[str], env: Mapping[str, str]) -> Iterator[Launch]:
-    """Yield a launch without any cage."""
+    """Yield a launch without any sandbox."""
     yield Launch(tuple(argv), {**env, MARK: secrets.token_hex(8)})
 
 
@@ -80,7 +80,7 @@ class Child:
         self._transports: list[asyncio.BaseTransport] = []
         self._pidfd = _open_pidfd(popen.pid)
         self._closing: asyncio.Task[None] | None = None
-        self.report: Report | None = None
+        self.report: SupervisorReport | None = None
         self.finished = False
         """Set by who saw the child and its output end: nothing needs to be searched for then."""
 
@@ -164,7 +164,7 @@ class Child:
         loop = asyncio.get_running_loop()
         for reader, pipe in ((self.stdout, self._popen.stdout), (self.stderr, self._popen.stderr)):
             protocol = partial(asyncio.StreamReaderProtocol, reader)
-            transport, _ = await loop.connect_read_pipe(protocol, _given(pipe))
+            transport, _ = await loop.connect_read_pipe(protocol, _required(pipe))
             self._transports.append(transport)
         if self._popen.stdin is not None:
             flow = partial(asyncio.StreamReaderProtocol, StreamReader())
@@ -185,15 +185,15 @@ async def start(
     cwd: Path,
     env: Mapping[str, str] | None = None,
     stdin: bool = True,
-    sandbox: Cage | None = None,
+    sandbox: Confinement | None = None,
 ) -> Child:
     """Start ``argv`` (a list, never a shell line) with pipes; the caller closes the child.
 
     ``env`` is the child's whole environment: see ``environment.filtered``.
     """
-    given = BARE if env is None else env
+    environment = BARE if env is None else env
     with ExitStack() as opening:
-        entered = sandbox.enter(argv, cwd, given) if sandbox else bare(argv, given)
+        entered = sandbox.enter(argv, cwd, environment) if sandbox else bare(argv, environment)
         launch = opening.enter_context(entered)
         popen = _spawn(launch, cwd, stdin)
         if launch.theirs is not None:
@@ -240,14 +240,14 @@ def _open_pidfd(pid: int) -> int | None:
         return None  # macOS, or a kernel before 5.3
 
 
-def _read_report(control: socket | None) -> Report | None:
+def _read_report(control: socket | None) -> SupervisorReport | None:
     """Read what the supervisor left; nothing if it was killed, or there was none."""
     if control is None:
         return None
     with contextlib.suppress(OSError, ValueError):
         control.setblocking(False)
         code, reached, failed = control.recv(65536).decode("utf-8", "replace").split("\n", 2)
-        return Report(int(code), reached or None, failed or None)
+        return SupervisorReport(int(code), reached or None, failed or None)
     return None
 
 
@@ -260,6 +260,6 @@ def _marked(mark: str) -> Iterator[int]:
                 yield int(entry.parent.name)
 
 
-def _given(pipe: IO[bytes] | None) -> IO[bytes]:
+def _required(pipe: IO[bytes] | None) -> IO[bytes]:
     assert pipe is not None
     return pipe

@@ -1,6 +1,6 @@
 """Turn a forked process into the command: groups, limits, rights, filter, and then the program.
 
-Part of the supervisor: standard library only, and an unfinished cage never runs anything.
+Part of the supervisor: standard library only, and an unfinished sandbox never runs anything.
 """
 
 # pathlib would cost a third of the supervisor's start
@@ -39,7 +39,7 @@ class NotStarted(Exception):
 
 
 def check(result: int, what: str) -> int:
-    """Return what a system call returned, or raise: an unfinished cage must not run anything."""
+    """Return what a system call returned, or raise: an unfinished sandbox must not run anything."""
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, f"{what}: {os.strerror(code)}")
@@ -70,8 +70,8 @@ def limit(plan: Plan) -> None:
         resource.setrlimit(kind, (value, value))
     _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
     # far above the ceiling, which the supervisor holds: other commands of the user count here too
-    wanted = tasks_of_user() + 4 * plan["processes"]
-    value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    ceiling = tasks_of_user() + 4 * plan["processes"]
+    value = ceiling if hard == resource.RLIM_INFINITY else min(ceiling, hard)
     resource.setrlimit(resource.RLIMIT_NPROC, (value, value))
 
 
@@ -153,17 +153,17 @@ def become(plan: Plan, to_parent: socket.socket) -> None:
 
 def make_groups(plan: Plan) -> None:
     """Make the control groups; one that cannot be made is left out."""
-    made = []
+    groups = []
     for directory, values in plan["cgroups"]:
         try:
             os.mkdir(directory)
-            made.append([directory, values])
+            groups.append([directory, values])
             for name, value in values:
                 with open(f"{directory}/{name}", "w") as file:
                     file.write(value)
         except OSError:
             continue
-    plan["cgroups"] = made
+    plan["cgroups"] = groups
 
 
 def remove_groups(plan: Plan) -> None:

@@ -1,4 +1,4 @@
-"""What a child may know of our environment: an allow-list, and never a secret by default."""
+"""Filter the environment of a child by an allow-list, without secrets."""
 
 from __future__ import annotations
 
@@ -54,6 +54,6 @@ def filtered(environment: Mapping[str, str], *, extra: Iterable[str] = ()) -> di
     ``extra`` names variables that this child needs and that the caller hands over on purpose,
     such as a vendor CLI's own key.
     """
-    kept = {name: value for name, value in environment.items() if allowed(name)}
+    passed_on = {name: value for name, value in environment.items() if allowed(name)}
     named = {name: environment[name] for name in extra if name in environment}
-    return {**BARE, **kept, **named}
+    return {**BARE, **passed_on, **named}

@@ -1,4 +1,4 @@
-"""The last step of a process; it needs nothing that is slow to load."""
+"""End the process without loading anything slow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Landlock: what a command may touch, as rights on subtrees.
+"""Restrict a command by Landlock: rights on subtrees.
 
 Rights only ever add up going down a tree: a subtree cannot be taken back from a right on its
 parent. So a directory that holds something protected gets no right itself; its other children do.

@@ -1,4 +1,4 @@
-"""How much of the machine one command may take."""
+"""Define the resource limits of one command."""
 
 from __future__ import annotations
 

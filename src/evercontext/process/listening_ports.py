@@ -1,4 +1,4 @@
-"""The ports on which EverContext listens, for whoever must not talk to it.
+"""Record the ports EverContext listens on, which commands may not reach.
 
 Each serving process leaves a note in the home folder, with the process that it belongs to; a note
 of one that ended counts for nothing.

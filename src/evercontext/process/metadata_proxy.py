@@ -1,4 +1,4 @@
-"""Modes and times of files, changed by the supervisor in a caged command's place.
+"""Change modes and times of files for a sandboxed command, in the supervisor.
 
 Landlock knows no right for chmod, utimensat and chown: the filter asks us instead. The file is
 pinned first and judged by where it really is, so a link swapped meanwhile changes nothing.
@@ -33,7 +33,7 @@ SHAPES: dict[str, tuple[int | None, int | None, int, int | None]] = {
 }
 
 
-class Question:
+class MetadataCall:
     """One call that waits for our answer."""
 
     def __init__(self, id: int, thread: int, call: str, arguments: tuple[int, ...]) -> None:
@@ -46,10 +46,10 @@ class Question:
 class Answers:
     """Answers the filter's questions for the subtrees that the command may write."""
 
-    def __init__(self, listener: int, writable: list[str], asked: dict[int, str]) -> None:
+    def __init__(self, listener: int, writable: list[str], calls: dict[int, str]) -> None:
         self.listener = listener
         self.writable = writable
-        self.asked = asked
+        self.calls = calls
         """The names of the calls, by number."""
 
     def answer(self) -> None:
@@ -60,35 +60,35 @@ class Answers:
             response = ANSWER.pack(question.id, 0, -code, 0)
             fcntl.ioctl(self.listener, SEND, response)
 
-    def _receive(self) -> Question:
+    def _receive(self) -> MetadataCall:
         data = fcntl.ioctl(self.listener, RECEIVE, bytes(NOTIFICATION.size))
         number, thread, _, call, _, _, *arguments = NOTIFICATION.unpack(data)
-        return Question(number, thread, self.asked[call], tuple(arguments))
+        return MetadataCall(number, thread, self.calls[call], tuple(arguments))
 
-    def _error_of(self, question: Question) -> int:
+    def _error_of(self, question: MetadataCall) -> int:
         try:
             self._do(question)
         except OSError as error:
             return error.errno or errno.EPERM
         return 0
 
-    def _do(self, question: Question) -> None:
+    def _do(self, question: MetadataCall) -> None:
         directory, path, value, flags = SHAPES[question.call]
-        given = question.arguments
-        follow = question.call != "lchown" and not _flags(given, flags) & AT_SYMLINK_NOFOLLOW
-        base = AT_FDCWD if directory is None else _signed(given[directory])
-        address = 0 if path is None else given[path]
+        arguments = question.arguments
+        follow = question.call != "lchown" and not _flags(arguments, flags) & AT_SYMLINK_NOFOLLOW
+        base = AT_FDCWD if directory is None else _signed(arguments[directory])
+        address = 0 if path is None else arguments[path]
         name = _located(question.thread, base, _string(question.thread, address))
-        times = _times(question, given[value])
+        times = _times(question, arguments[value])
         target = os.open(name, os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
         try:
             fcntl.ioctl(self.listener, STILL_VALID, struct.pack("=Q", question.id))
             pinned = f"/proc/self/fd/{target}"
             self._check(pinned)
             if "chown" in question.call:
-                _refuse_new_owner(target, given[value], given[value + 1])
+                _refuse_new_owner(target, arguments[value], arguments[value + 1])
             else:
-                _set(pinned, given[value], times)
+                _set(pinned, arguments[value], times)
         finally:
             os.close(target)
 
@@ -114,8 +114,8 @@ def _set(pinned: str, mode: int, times: Times | None) -> None:
 
 def _refuse_new_owner(target: int, user: int, group: int) -> None:
     """Let a copy keep the owner that it has; nothing is changed."""
-    found = os.fstat(target)
-    if _signed(user) not in (-1, found.st_uid) or _signed(group) not in (-1, found.st_gid):
+    status = os.fstat(target)
+    if _signed(user) not in (-1, status.st_uid) or _signed(group) not in (-1, status.st_gid):
         raise PermissionError(errno.EPERM, "chown")
 
 
@@ -137,7 +137,7 @@ def _located(thread: int, directory: int, path: str) -> str:
     return f"/proc/{thread}/{stand}/{path}" if path else f"/proc/{thread}/{stand}"
 
 
-def _times(question: Question, address: int) -> Times | None:
+def _times(question: MetadataCall, address: int) -> Times | None:
     if question.call != "utimensat":
         return None
     return Times(_memory(question.thread, address, 32) if address else None)
@@ -151,8 +151,8 @@ def _string(thread: int, address: int) -> str:
     data = _memory(thread, address, first)
     if b"\0" not in data:
         data += _memory(thread, address + first, 4096)
-    text, found, _ = data.partition(b"\0")
-    if not found:
+    text, end, _ = data.partition(b"\0")
+    if not end:
         raise OSError(errno.ENAMETOOLONG, "path too long")
     return os.fsdecode(text)
 

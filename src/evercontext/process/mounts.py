@@ -1,4 +1,4 @@
-"""A view of the file system in which protected places cannot be written, for the Landlock layer.
+"""Mount protected paths read-only for the Landlock layer.
 
 Landlock cannot take a subtree back from a right on its parent. A mount can: where the kernel lets
 us have a mount namespace of our own, each protected place is covered by a read-only mount of

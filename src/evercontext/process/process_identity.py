@@ -1,4 +1,4 @@
-"""Which process something belongs to, told so that a later one of the same number is not meant.
+"""Identify a process so that a reused PID is not mistaken for it.
 
 A store may be shared by several machines, and nobody can tell here whether a process of another one
 lives: whoever asks says what to take it for.

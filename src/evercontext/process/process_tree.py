@@ -1,4 +1,4 @@
-"""The tree of processes below a supervisor: how large it is, and its end."""
+"""Count and end the tree of processes below a supervisor."""
 
 # pathlib would cost a third of the supervisor's start
 # ruff: noqa: PTH123, PTH208
@@ -19,17 +19,17 @@ if TYPE_CHECKING:  # typing costs as much as the interpreter
 
 def descendants(limit: int = 1 << 30) -> list[int]:
     """Return the living tree below us, orphans included: they are handed to us."""
-    found: list[int] = []
+    numbers: list[int] = []
     open_ends = [os.getpid()]
-    while open_ends and len(found) <= limit:
+    while open_ends and len(numbers) <= limit:
         pid = open_ends.pop()
         with contextlib.suppress(OSError):
             for task in os.listdir(f"/proc/{pid}/task"):
                 with open(f"/proc/{pid}/task/{task}/children") as file:
                     children = [int(child) for child in file.read().split()]
-                found += children
+                numbers += children
                 open_ends += children
-    return found
+    return numbers
 
 
 def memory_of(pids: list[int], ceiling: int) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evercontext.errors import NoSandbox, ProcessProblem, ProcessTimeout
-from evercontext.process.child import Cage, Child, start
+from evercontext.process.child import Child, Confinement, start
 from evercontext.process.system_paths import READ_FIX
 
 MAX_OUTPUT = 1024 * 1024
@@ -61,8 +61,8 @@ class Completed:
         if self.timed_out:
             raise ProcessTimeout(f"{program} did not finish in {self.duration:.0f} s")
         if not self.ok:
-            said = self.error_text.strip().splitlines()[-1:] or ["no error output"]
-            raise ProcessProblem(f"{program} ended with {self.exit_code}: {said[0][:300]}")
+            last_line = self.error_text.strip().splitlines()[-1:] or ["no error output"]
+            raise ProcessProblem(f"{program} ended with {self.exit_code}: {last_line[0][:300]}")
         return self
 
 
@@ -74,18 +74,20 @@ async def run(
     env: Mapping[str, str] | None = None,
     stdin: bytes = b"",
     max_output: int = MAX_OUTPUT,
-    sandbox: Cage | None = None,
+    sandbox: Confinement | None = None,
     on_output: OnOutput | None = None,
+    keep_output: bool = True,
 ) -> Completed:
     """Run ``argv`` (a list, never a shell line) and return how it ended.
 
     Whatever happens, timeout and cancellation included, the whole tree is gone afterwards.
-    Output beyond ``max_output`` bytes (both streams together) ends the command.
+    Output beyond ``max_output`` bytes (both streams together) ends the command, unless
+    ``keep_output`` is false: ``on_output`` then gets it all, and none of it is kept here.
     ``env`` is the child's whole environment: see ``environment.filtered``.
     Raises ProgramMissing or ProcessProblem if the command could not be started.
     """
     started = time.monotonic()
-    caught = _Output(max_output, on_output)
+    caught = _Output(max_output if keep_output else None, on_output)
     timed_out = False
     child = await start(argv, cwd=cwd, env=env, stdin=bool(stdin), sandbox=sandbox)
     try:
@@ -118,9 +120,10 @@ async def run(
 class _Output:
     """Both output streams, kept up to a cap that they share."""
 
-    limit: int
+    limit: int | None
+    """``None``: nothing is kept, and there is no end to it."""
     listener: OnOutput | None
-    kept: dict[str, bytearray] = field(default_factory=dict)
+    buffers: dict[str, bytearray] = field(default_factory=dict)
     full: asyncio.Event = field(default_factory=asyncio.Event)
     size: int = 0
 
@@ -137,15 +140,19 @@ class _Output:
             self.full.set()
 
     def bytes_of(self, name: str) -> bytes:
-        return bytes(self.kept.get(name, b""))
+        return bytes(self.buffers.get(name, b""))
 
     def _keep(self, name: str, data: bytes) -> None:
+        if self.limit is None:
+            if self.listener is not None:
+                self.listener(name, data)
+            return
         taken = data[: self.limit - self.size]
         self.size += len(taken)
         if len(taken) < len(data):
             self.full.set()
             taken += f"\n[output cut at {self.limit} bytes; the command was stopped]\n".encode()
-        self.kept.setdefault(name, bytearray()).extend(taken)
+        self.buffers.setdefault(name, bytearray()).extend(taken)
         if self.listener is not None:
             self.listener(name, taken)
 

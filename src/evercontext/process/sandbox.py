@@ -1,4 +1,4 @@
-"""The cage a command runs in: what it may see, write and use, and by which means it is held.
+"""Choose and set up the sandbox of a command: what it may see, write and use.
 
 Two layers, each enough alone: bubblewrap (namespaces) with seccomp, or Landlock with seccomp.
 """
@@ -91,7 +91,7 @@ class Sandbox:
 
     @contextlib.contextmanager
     def enter(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Iterator[Launch]:
-        """Yield how to start ``argv`` in this cage; what it needs lives until the end."""
+        """Yield how to start ``argv`` in this sandbox; what it needs lives until the end."""
         self._check_seen(_find(argv[0], cwd, env))
         with contextlib.ExitStack() as stack:
             scratch = stack.enter_context(_scratch())
@@ -109,7 +109,7 @@ class Sandbox:
             yield Launch(tuple(command), self._environment(env, scratch), fds, ours, theirs)
 
     def present(self) -> Sandbox:
-        """Return the same cage with real paths, and only those that exist."""
+        """Return the same sandbox with real paths, and only those that exist."""
         return replace(
             self,
             root=self.root.resolve(),
@@ -125,15 +125,15 @@ class Sandbox:
     def _plan(
         self, argv: Sequence[str], cwd: Path, scratch: Path, filter_fd: int
     ) -> dict[str, Any]:
-        cage = self.present()
+        present = self.present()
         plan: dict[str, Any] = {**self.limits.plan(), "argv": list(argv), "landlock": None}
         plan["mounts"] = None
         plan["scratch"] = str(scratch)
         if self.layer is Layer.BUBBLEWRAP:
-            plan["argv"] = [*cage.bubblewrap_arguments(cwd, scratch, filter_fd), *argv]
+            plan["argv"] = [*present.bubblewrap_arguments(cwd, scratch, filter_fd), *argv]
         if self.layer is Layer.LANDLOCK:
-            rules = cage.landlock_rules(scratch)
-            plan["mounts"] = cage.mounts()
+            rules = present.landlock_rules(scratch)
+            plan["mounts"] = present.mounts()
             plan["landlock"] = rules.plan()
             plan["writable"] = [str(path) for path in rules.writable]
             plan["asked"] = seccomp.numbers(seccomp.METADATA)
@@ -141,12 +141,12 @@ class Sandbox:
         return plan
 
     def bubblewrap_arguments(self, cwd: Path, scratch: Path, filter_fd: int) -> list[str]:
-        """Return bubblewrap's command line for this cage."""
+        """Return bubblewrap's command line for this sandbox."""
         program = bubblewrap.program()
         if program is None:
             raise NoSandbox("bubblewrap is not installed", fix=bubblewrap.FIX)
         own = () if self.read_only else (self.root,)
-        view = bubblewrap.View(
+        view = bubblewrap.FilesystemView(
             readable=(*self._seen(), *((self.root,) if self.read_only else ())),
             writable=(*own, *self.writable),
             protected=() if self.read_only else self.protected,
@@ -159,7 +159,7 @@ class Sandbox:
         return view.arguments(program, cwd.resolve(), filter_fd)
 
     def landlock_rules(self, scratch: Path) -> landlock.Ruleset:
-        """Return Landlock's rules for this cage.
+        """Return Landlock's rules for this sandbox.
 
         Where no mount can hold the protected places, what lies beside them gets the rights, each
         alone: nothing new can be made there.
@@ -244,18 +244,18 @@ class Sandbox:
         return {**env, **system_paths.private_places(temporary, self.home)}
 
 
-def choose(wanted: str = "auto") -> Layer:
+def choose(setting: str = "auto") -> Layer:
     """Return the layer to use: the one wanted, or the best that works. Raises NoSandbox."""
-    if wanted == Layer.NONE:
+    if setting == Layer.NONE:
         return Layer.NONE
     failed: list[Finding] = []
     for layer, examine in _EXAMINED.items():
-        if wanted in ("auto", layer):
+        if setting in ("auto", layer):
             finding = examine()
             if finding.works:
                 return layer
             failed.append(finding)
-    why = "; ".join(f"{finding.layer}: {finding.why}" for finding in failed) or wanted
+    why = "; ".join(f"{finding.layer}: {finding.why}" for finding in failed) or setting
     fix = next((finding.fix for finding in failed if finding.fix), ELSEWHERE_FIX)
     raise NoSandbox(f"no sandbox for commands works here ({why})", fix=fix)
 
@@ -337,8 +337,8 @@ def limitation(layer: Layer) -> str | None:
 
 def _find(program: str, cwd: Path, env: Mapping[str, str]) -> Path:
     where = str(cwd / program) if "/" in program else program
-    if found := shutil.which(where, path=env.get("PATH")):
-        return Path(found)
+    if path := shutil.which(where, path=env.get("PATH")):
+        return Path(path)
     raise ProgramMissing(f"program not found: {program}", fix="Install it or add it to PATH")
 
 

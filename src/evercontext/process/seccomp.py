@@ -1,7 +1,7 @@
-"""The system calls a caged command may not make, as a classic BPF program.
+"""Filter the system calls of a sandboxed command by a classic BPF program.
 
 A deny-list on top of namespaces or Landlock: it closes what those leave open (kernel surface that
-no test needs, sockets, set-id bits) and works the same in both cages.
+no test needs, sockets, set-id bits) and works the same in both sandboxes.
 """
 
 from __future__ import annotations
@@ -279,10 +279,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which sockets a command may open, and what the file system cage leaves to the filter."""
+    """Which sockets a command may open, and what the file system sandbox leaves to the filter."""
 
     internet: bool
-    """TCP and UDP: the cage has a private loopback, or the network was allowed."""
+    """TCP and UDP: the sandbox has a private loopback, or the network was allowed."""
     watch_metadata: bool = False
     """Landlock knows no rights for chmod, chown, utime, extended attributes and System V IPC."""
 
@@ -322,8 +322,8 @@ class Filter:
 def numbers(names: Iterable[str]) -> dict[int, str]:
     """Return the numbers that these calls have on this machine."""
     column = COLUMN[platform.machine()]
-    found = ((CALLS[name][column], name) for name in names)
-    return {number: name for number, name in found if number is not None}
+    numbered = ((CALLS[name][column], name) for name in names)
+    return {number: name for number, name in numbered if number is not None}
 
 
 def supported(machine: str | None = None) -> bool:

@@ -1,4 +1,4 @@
-"""The end of this process: in order if that is quick, and soon in any case."""
+"""End this process: in order if that is quick, and soon in any case."""
 
 from __future__ import annotations
 

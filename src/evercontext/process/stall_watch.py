@@ -1,4 +1,4 @@
-"""A program that may wait for ever: after a moment somebody looks whether it does."""
+"""Watch a program that may wait forever, and look after a moment whether it does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standard input as a stream that a signal can end."""
+"""Read standard input as a stream that a signal can end."""
 
 from __future__ import annotations
 

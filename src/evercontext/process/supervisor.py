@@ -1,4 +1,4 @@
-"""The supervisor of one command: limits it, cages it, and ends everything it started.
+"""Supervise one command: limit it, sandbox it, and end everything it started.
 
 Runs in an interpreter of its own with two descriptors: the plan, and a socket whose
 closing means "end it". So it also ends the tree when we are killed ourselves. It imports the
@@ -122,8 +122,8 @@ def main(plan_fd: int, control_fd: int) -> None:
     if os.getppid() != parent:
         remove_folder(plan["scratch"])
     with open(errors, "rb") as file:
-        said = file.read().decode("utf-8", "replace")
-    report = "\n".join((str(-9 if code is None else code), reached or "", said))
+        stderr = file.read().decode("utf-8", "replace")
+    report = "\n".join((str(-9 if code is None else code), reached or "", stderr))
     try:
         control.sendall(report.encode())
     except OSError:

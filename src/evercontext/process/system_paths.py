@@ -1,4 +1,4 @@
-"""Which parts of the machine a caged command needs to see, and which places are its own."""
+"""List the system paths a sandboxed command needs to see, and its own directories."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _etc() -> tuple[Path, ...]:
 
 
 PROC = (Path("/proc"),)
-"""Landlock has one /proc; what it says of processes outside the cage needs ptrace rights."""
+"""Landlock has one /proc; what it says of processes outside the sandbox needs ptrace rights."""
 
 DEVICES = tuple(
     Path("/dev", name) for name in ("null", "zero", "full", "random", "urandom", "tty", "ptmx")

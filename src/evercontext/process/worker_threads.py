@@ -1,4 +1,4 @@
-"""Threads for work on somebody's input, so that the event loop never does it.
+"""Run work on input of any size in threads, off the event loop.
 
 Each kind of work has threads of its own and a bound on what may wait for them: searches that take
 long cannot keep a write waiting, and a crowd is sent away instead of queueing for ever. Nobody
@@ -33,18 +33,18 @@ class Abandoned(Exception):
 class Stop:
     """Whether somebody still waits for a piece of work; the work asks now and then."""
 
-    __slots__ = ("_told",)
+    __slots__ = ("_is_set",)
 
     def __init__(self) -> None:
-        self._told = False
+        self._is_set = False
 
     def tell(self) -> None:
         """Let the work end at its next question."""
-        self._told = True
+        self._is_set = True
 
     def check(self) -> None:
         """Raise ``Abandoned`` if nobody waits any more."""
-        if self._told:
+        if self._is_set:
             raise Abandoned
 
 

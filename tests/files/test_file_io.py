@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from evercontext.errors import AlreadyExists, Changed, NotFound
+from evercontext.files.contained_paths import Root
+from evercontext.files.file_io import digest
 from evercontext.files.file_tree import Tree, WriteMode
-from evercontext.files.io import digest
 from evercontext.files.journal_recovery import open_journal
-from evercontext.files.paths import Root
 from evercontext.files.policy import agent_policy
 from evercontext.files.system_calls import Kernel
 

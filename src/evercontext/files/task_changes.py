@@ -1,4 +1,4 @@
-"""What the journal knows of each task: what it changed, and what of that was taken back since."""
+"""Summarise the journal by task: what each changed, and what was undone since."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from evercontext.files.contained_paths import Root
 from evercontext.files.journal import Journal, read_history
-from evercontext.files.journal_records import Entry, History, StepInfo
-from evercontext.files.links_and_directories import Made, standing
-from evercontext.files.paths import Root
+from evercontext.files.journal_records import History, JournalEntry, StepInfo
+from evercontext.files.links_and_directories import Creations, standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +50,21 @@ class TakenBack:
 class _Work:
     """What one task changed, except what it took back itself while it ran."""
 
-    entries: list[Entry]
-    made: list[Made]
+    entries: list[JournalEntry]
+    creations: list[Creations]
     removed: set[str]
     """Links and directories that an undo removed."""
 
     @property
     def at(self) -> int:
-        times = [entry.at for entry in self.entries] + [made.at for made in self.made]
+        times = [entry.at for entry in self.entries] + [
+            creations.at for creations in self.creations
+        ]
         return max(times)
 
     @property
     def made_paths(self) -> tuple[str, ...]:
-        return tuple(path for made in self.made for path in made.paths)
+        return tuple(path for creations in self.creations for path in creations.paths)
 
 
 def list_traces(journal: Journal) -> list[Trace]:
@@ -105,7 +107,7 @@ def find_undo(home: Path, root: Path, trace_id: str) -> TakenBack:
     return TakenBack(extent, latest.trace_id if latest else "")
 
 
-def changes_of(history: History) -> Iterator[Entry]:
+def changes_of(history: History) -> Iterator[JournalEntry]:
     """Yield what changed something: a file written again as it was leaves nothing to take back."""
     return (entry for entry in history.entries if entry.changes)
 
@@ -121,9 +123,9 @@ def _works(history: History, gone: dict[str, StepInfo]) -> dict[str, _Work]:
         if entry.id not in gone or gone[entry.id].during != entry.trace_id:
             work_of(entry.trace_id).entries.append(entry)
     removed = {(u.trace_id, path) for u in history.unmade if u.during for path in u.paths}
-    for made in history.made:
-        if any((made.trace_id, path) not in removed for path in made.paths):
-            work_of(made.trace_id).made.append(made)
+    for creations in history.creations:
+        if any((creations.trace_id, path) not in removed for path in creations.paths):
+            work_of(creations.trace_id).creations.append(creations)
     for unmade in history.unmade:
         if unmade.trace_id in works and not unmade.during:
             works[unmade.trace_id].removed.update(unmade.paths)
@@ -141,7 +143,7 @@ def _all_taken(work: _Work, gone: dict[str, StepInfo]) -> bool:
 def _trace(
     trace_id: str, work: _Work, gone: dict[str, StepInfo], history: History, root: Root
 ) -> Trace:
-    left = list(_standing(root, work.made))
+    left = list(_standing(root, work.creations))
     undone = _all_taken(work, gone) and bool(work.entries or not left)
     sure = any(entry.id not in gone and not entry.unsure for entry in work.entries)
     return Trace(
@@ -157,6 +159,6 @@ def _trace(
     )
 
 
-def _standing(root: Root, made: Iterable[Made]) -> Iterator[str]:
-    for group in made:
+def _standing(root: Root, created: Iterable[Creations]) -> Iterator[str]:
+    for group in created:
         yield from standing(root, group)

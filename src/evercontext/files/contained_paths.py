@@ -1,4 +1,4 @@
-"""Paths that are proven to lie inside the root, and stay so.
+"""Prove that paths lie inside the root, and keep them there while in use.
 
 A checked string can lie a microsecond later: somebody swaps a directory for a link. So nothing here
 hands out strings to open. A ``Root`` holds the descriptor of its directory, a ``SafePath`` the

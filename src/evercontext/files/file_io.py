@@ -1,4 +1,4 @@
-"""Reading within bounds, and changes that are whole or not there at all.
+"""Read files within bounds, and replace them completely or not at all.
 
 A new content is staged in a temporary file of the same directory, made durable, and put in place by
 one rename. Where the kernel can swap two names, what was displaced is looked at afterwards: if it
@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from evercontext.errors import Changed, IoFailed, NotUtf8, PathRefused, ProtectedPath, TooLarge
-from evercontext.files.paths import SafePath
+from evercontext.files.contained_paths import SafePath
 from evercontext.files.policy import FilePolicy
 from evercontext.files.system_calls import Kernel
 
@@ -27,7 +27,7 @@ _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class FileStamp:
     """What tells one state of a file from the next without reading it."""
 
     inode: int
@@ -35,9 +35,9 @@ class Stamp:
     modified: int
 
     @classmethod
-    def of(cls, found: os.stat_result) -> Stamp:
+    def of(cls, status: os.stat_result) -> FileStamp:
         """Return the stamp of a stat result."""
-        return cls(found.st_ino, found.st_size, found.st_mtime_ns)
+        return cls(status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Content:
     sha256: str
     mode: int
     owner: tuple[int, int]
-    stamp: Stamp
+    stamp: FileStamp
 
     def text(self) -> str:
         """Return the bytes as text, every one of them: BOM and line endings stay."""
@@ -82,11 +82,11 @@ def encode(text: str) -> bytes:
 
 def read(path: SafePath, policy: FilePolicy) -> Content:
     """Read a whole regular file, never more than the limit plus one buffer. May raise OSError."""
-    data, found = _read(path, policy)
+    data, status = _read(path, policy)
     # the size that was read, not the one fstat saw before: the file may have grown meanwhile
-    stamp = Stamp(found.st_ino, len(data), found.st_mtime_ns)
-    owner = (found.st_uid, found.st_gid)
-    return Content(data, digest(data), stat.S_IMODE(found.st_mode), owner, stamp)
+    stamp = FileStamp(status.st_ino, len(data), status.st_mtime_ns)
+    owner = (status.st_uid, status.st_gid)
+    return Content(data, digest(data), stat.S_IMODE(status.st_mode), owner, stamp)
 
 
 def load(path: SafePath, policy: FilePolicy) -> bytes:
@@ -100,9 +100,9 @@ def _read(path: SafePath, policy: FilePolicy) -> tuple[bytes, os.stat_result]:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     fd = kernel.open(path.name, os.O_RDONLY | _FILE, dir_fd=path.dir_fd)
     try:
-        found = _settled(kernel, fd, policy)
-        check_kind(found, policy)
-        return _read_bounded(kernel, fd, policy.max_bytes), found
+        status = _settled(kernel, fd, policy)
+        check_kind(status, policy)
+        return _read_bounded(kernel, fd, policy.max_bytes), status
     finally:
         kernel.close(fd)
 
@@ -115,23 +115,23 @@ def read_if_there(path: SafePath, policy: FilePolicy) -> Content | None:
         return None
 
 
-def check_kind(found: os.stat_result, policy: FilePolicy) -> None:
+def check_kind(status: os.stat_result, policy: FilePolicy) -> None:
     """Raise unless this is a regular file with one name, within the limit."""
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise PathRefused("is a directory")
-    if stat.S_ISLNK(found.st_mode):
+    if stat.S_ISLNK(status.st_mode):
         raise PathRefused("symlink not allowed")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise PathRefused("not a regular file")
-    if found.st_nlink > 1 and not policy.hard_links:
+    if status.st_nlink > 1 and not policy.hard_links:
         raise ProtectedPath("hard link", fix="The same file has another name, perhaps outside")
-    policy.check_size(found.st_size)
+    policy.check_size(status.st_size)
 
 
 def is_link(path: SafePath) -> bool:
     """Tell whether the name itself is a symbolic link."""
-    found = _lstat(path)
-    return found is not None and stat.S_ISLNK(found.st_mode)
+    status = _lstat(path)
+    return status is not None and stat.S_ISLNK(status.st_mode)
 
 
 def exists(path: SafePath) -> bool:
@@ -158,7 +158,7 @@ def stage(
         raise
 
 
-def put(path: SafePath, staged: str, seen: Stamp | None) -> None:
+def put(path: SafePath, staged: str, seen: FileStamp | None) -> None:
     """Give the staged file its name, if what is there now is what was ``seen``.
 
     Raises FileExistsError if nothing was seen and something is there, Changed if it differs.
@@ -172,7 +172,7 @@ def put(path: SafePath, staged: str, seen: Stamp | None) -> None:
         kernel.rename(staged, path.name, path.dir_fd)
 
 
-def take(path: SafePath, staged: str, seen: Stamp) -> None:
+def take(path: SafePath, staged: str, seen: FileStamp) -> None:
     """Remove the file, if it is still the one that was ``seen``; it is gone in one step."""
     kernel = path.root.kernel
     kernel.rename_new(path.name, staged, path.dir_fd)
@@ -200,7 +200,7 @@ def temporary_name() -> str:
     return f".ec-{secrets.token_hex(8)}.tmp"
 
 
-def _swap(path: SafePath, staged: str, seen: Stamp) -> bool:
+def _swap(path: SafePath, staged: str, seen: FileStamp) -> bool:
     kernel = path.root.kernel
     try:
         kernel.exchange(staged, path.name, path.dir_fd)
@@ -220,9 +220,9 @@ def _swap(path: SafePath, staged: str, seen: Stamp) -> bool:
     return True
 
 
-def _stamp(path: SafePath, name: str) -> Stamp | None:
+def _stamp(path: SafePath, name: str) -> FileStamp | None:
     try:
-        return Stamp.of(path.root.kernel.lstat(name, path.dir_fd))
+        return FileStamp.of(path.root.kernel.lstat(name, path.dir_fd))
     except FileNotFoundError:
         return None
 
@@ -241,13 +241,13 @@ def _settled(kernel: Kernel, fd: int, policy: FilePolicy) -> os.stat_result:
 
     Where the kernel cannot rename without replacing, a new file has two names for an instant.
     """
-    found = kernel.fstat(fd)
+    status = kernel.fstat(fd)
     for _ in range(_MOMENTS):
-        if found.st_nlink != 2 or policy.hard_links or not stat.S_ISREG(found.st_mode):
+        if status.st_nlink != 2 or policy.hard_links or not stat.S_ISREG(status.st_mode):
             break
         time.sleep(0.002)
-        found = kernel.fstat(fd)
-    return found
+        status = kernel.fstat(fd)
+    return status
 
 
 def _read_bounded(kernel: Kernel, fd: int, limit: int) -> bytes:
@@ -274,8 +274,8 @@ def _write_all(kernel: Kernel, fd: int, data: bytes) -> None:
 def _dress(kernel: Kernel, fd: int, mode: int | None, owner: tuple[int, int] | None) -> None:
     """Keep the permissions and, where allowed, the owner of what is replaced."""
     if owner is not None:
-        made = kernel.fstat(fd)
-        if (made.st_uid, made.st_gid) != owner:
+        status = kernel.fstat(fd)
+        if (status.st_uid, status.st_gid) != owner:
             with suppress(PermissionError):
                 kernel.chown(fd, *owner)
     if mode is not None:

@@ -8,7 +8,7 @@ import pytest
 from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.files.journal import Journal
 from evercontext.files.policy import agent_policy, gateway_policy
-from evercontext.files.traces import Extent, TakenBack, find_undo, list_traces, taken_back
+from evercontext.files.task_changes import Extent, TakenBack, find_undo, list_traces, taken_back
 from evercontext.files.undo import undo
 from evercontext.workspace import checkpoints
 from evercontext.workspace.workspace import LocalWorkspace

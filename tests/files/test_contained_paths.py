@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from evercontext.errors import ConfigError, NotFound, PathRefused, ProtectedPath
-from evercontext.files import io
-from evercontext.files.paths import Root
+from evercontext.files import file_io
+from evercontext.files.contained_paths import Root
 from evercontext.files.policy import FilePolicy, gateway_policy
 
 POLICY = gateway_policy()
@@ -17,7 +17,7 @@ POLICY = gateway_policy()
 
 def read(root: Root, path: str, policy: FilePolicy = POLICY) -> str:
     with root.file(path, policy) as safe:
-        return io.read(safe, policy).text()
+        return file_io.read(safe, policy).text()
 
 
 @pytest.mark.contract("E21")
