@@ -9,7 +9,7 @@ from evercontext.access.console_links import Consoles
 from evercontext.access.pending_approvals import BY_CONSOLE_FOR_RUN, Approvals, PendingQuestion
 from evercontext.app import EverContext
 from evercontext.domain.tool import Caller, Door, Effect, FileChange, Tool, ToolResult
-from evercontext.tools.approval_gate import Answer, Question, nobody
+from evercontext.tools.approval_gate import ApprovalAnswer, ApprovalQuestion, nobody
 from evercontext.tools.console_approval import ask_everywhere
 from tests.app.test_application import configured
 
@@ -19,16 +19,16 @@ async def _never(arguments: object, caller: object) -> ToolResult:
 
 
 WRITE = Tool("write_file", "Writes.", {}, Effect.WRITE, _never)
-QUESTION = Question(
+QUESTION = ApprovalQuestion(
     WRITE, {"path": "a.py"}, (FileChange("a.py", "old\n", "new\n"),), Caller("t", Door.RUN)
 )
 
 
-async def _at_the_terminal(question: Question) -> Answer:
-    return Answer(True, "you")
+async def _at_the_terminal(question: ApprovalQuestion) -> ApprovalAnswer:
+    return ApprovalAnswer(True, "you")
 
 
-async def _silent(question: Question) -> Answer:
+async def _silent(question: ApprovalQuestion) -> ApprovalAnswer:
     await asyncio.Event().wait()
     raise AssertionError
 
@@ -49,7 +49,7 @@ async def test_the_console_answers_while_the_terminal_is_silent(tmp_path: Path) 
         assert asked.question["changes"][0]["added"] == 1
         given = {"by": "console", "feedback": "use b.py"}
         assert await Approvals(app.store).answer(asked.id, asked.nonce, allowed=False, **given)
-        assert await waiting == Answer(False, "console", "use b.py")
+        assert await waiting == ApprovalAnswer(False, "console", "use b.py")
     assert told == ["answered in the console: no"]
 
 
@@ -57,7 +57,7 @@ async def test_an_answer_at_the_terminal_settles_the_question_everywhere(tmp_pat
     async with EverContext.open(configured(tmp_path)) as app:
         approvals = Approvals(app.store)
         ask = await ask_everywhere(app.asking_place, _at_the_terminal)
-        assert await ask(QUESTION) == Answer(True, "you")
+        assert await ask(QUESTION) == ApprovalAnswer(True, "you")
         assert await approvals.pending(app.memory.project) == []
         [row] = await approvals.settled(app.memory.project)
         assert (row.state, row.answered_by) == ("allowed", "you")
@@ -83,7 +83,7 @@ async def test_a_question_that_is_given_up_is_withdrawn(tmp_path: Path) -> None:
 
 async def test_no_secret_is_shown_in_a_question(tmp_path: Path) -> None:
     key = "ghp_" + "a1B2" * 9
-    question = Question(WRITE, {"path": "a.py", "content": key}, (), Caller("t", Door.RUN))
+    question = ApprovalQuestion(WRITE, {"path": "a.py", "content": key}, (), Caller("t", Door.RUN))
     async with EverContext.open(configured(tmp_path)) as app:
         await (await ask_everywhere(app.asking_place, _at_the_terminal))(question)
         [row] = await Approvals(app.store).settled(app.memory.project)
@@ -96,13 +96,13 @@ async def test_a_tool_allowed_for_the_run_is_asked_for_again_only_below_the_floo
     shell = Tool("run_command", "Runs.", {}, Effect.EXECUTE, _never)
     async with EverContext.open(configured(tmp_path)) as app:
         ask, approvals = await ask_everywhere(app.asking_place, _silent), Approvals(app.store)
-        harmless = Question(shell, {"command": "ls"}, (), Caller("t", Door.RUN))
+        harmless = ApprovalQuestion(shell, {"command": "ls"}, (), Caller("t", Door.RUN))
         waiting = asyncio.ensure_future(ask(harmless))
         asked = await _first(app)
         assert await approvals.answer(asked.id, asked.nonce, allowed=True, by=BY_CONSOLE_FOR_RUN)
         assert (await waiting).allowed
         assert (await ask(harmless)).by == BY_CONSOLE_FOR_RUN
-        harmful = Question(shell, {"command": "rm -rf /"}, (), Caller("t", Door.RUN))
+        harmful = ApprovalQuestion(shell, {"command": "rm -rf /"}, (), Caller("t", Door.RUN))
         waiting = asyncio.ensure_future(ask(harmful))
         again = await _first(app)
         assert again.question["reason"]

@@ -40,8 +40,12 @@ def said(**inner: Any) -> Completed:
         ("PreToolUse", ended(out="{" * 100_000), Verdict(), "error"),
         ("PreToolUse", said(permissionDecision="allow"), Verdict(), "none"),
         ("PreToolUse", said(permissionDecision="ask"), Verdict(ask=True), "ask"),
-        ("PreToolUse", said(permissionDecision="deny", permissionDecisionReason="n"),
-         Verdict(blocked="n"), "block"),
+        (
+            "PreToolUse",
+            said(permissionDecision="deny", permissionDecisionReason="n"),
+            Verdict(blocked="n"),
+            "block",
+        ),
         ("PreToolUse", said(updatedInput={"a": 1}), Verdict(arguments={"a": 1}), "changed"),
         ("PreToolUse", said(updatedInput="no map"), Verdict(), "none"),
         ("PostToolUse", said(additionalContext="mind"), Verdict(context="mind"), "none"),
@@ -49,7 +53,7 @@ def said(**inner: Any) -> Completed:
         ("Stop", ended(out='{"continue": false, "stopReason":"s"}'), Verdict(blocked="s"), "block"),
         ("Stop", ended(out='{"hookSpecificOutput": [1]}'), Verdict(), "none"),
     ],
-)  # fmt: skip
+)
 def test_what_a_hook_says(event: str, how: Completed, verdict: Verdict, word: str) -> None:
     assert judge(event, how) == (verdict, word)
 

@@ -33,7 +33,7 @@ from evercontext.errors import (
     UnknownTool,
 )
 from evercontext.events.log import EventLog
-from evercontext.tools.approval_gate import Answer, Gate, Question, ask_for_writes
+from evercontext.tools.approval_gate import ApprovalAnswer, ApprovalQuestion, Gate, ask_for_writes
 from evercontext.tools.tool_decorator import tool
 from evercontext.tools.toolbox import Toolbox
 
@@ -182,11 +182,11 @@ async def test_a_dry_run_shows_the_diff_and_writes_nothing(
 async def test_a_gate_asks_with_the_diff_before_it_takes_effect(
     box: Toolbox, notes: Notes, heard: list[Event]
 ) -> None:
-    asked: list[Question] = []
+    asked: list[ApprovalQuestion] = []
 
-    async def say_no(question: Question) -> Answer:
+    async def say_no(question: ApprovalQuestion) -> ApprovalAnswer:
         asked.append(question)
-        return Answer(False, "user", "use another name")
+        return ApprovalAnswer(False, "user", "use another name")
 
     guarded = box.behind(Gate(ask_for_writes, say_no))
     result = await guarded.call("write_note", {"name": "a", "text": "x"}, CALLER)
@@ -203,16 +203,16 @@ async def test_what_runs_is_what_was_approved(
     """X1: a call that changes while somebody is asked is refused."""
     given = {"name": "a", "text": "shown"}
 
-    async def swaps(question: Question) -> Answer:
+    async def swaps(question: ApprovalQuestion) -> ApprovalAnswer:
         question.arguments["text"] = "not shown"  # type: ignore[index]
-        return Answer(True, "you")
+        return ApprovalAnswer(True, "you")
 
-    async def waits(question: Question) -> Answer:
+    async def waits(question: ApprovalQuestion) -> ApprovalAnswer:
         notes.kept["a"] = "changed meanwhile"
-        return Answer(True, "you")
+        return ApprovalAnswer(True, "you")
 
-    async def honest(question: Question) -> Answer:
-        return Answer(True, "you")
+    async def honest(question: ApprovalQuestion) -> ApprovalAnswer:
+        return ApprovalAnswer(True, "you")
 
     for ask in (swaps, waits):
         box = Toolbox(notes.tools(), log, Gate(ask_for_writes, ask))

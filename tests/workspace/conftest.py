@@ -11,7 +11,7 @@ from evercontext.domain.tool import Caller, Door, Mode, ToolResult
 from evercontext.events.log import EventLog
 from evercontext.files.policy import agent_policy, gateway_policy
 from evercontext.tools.toolbox import Toolbox
-from evercontext.workspace.tools import workspace_tools
+from evercontext.workspace.file_tools import workspace_tools
 from evercontext.workspace.workspace import LocalWorkspace
 
 TRACE = "55555555-5555-4555-8555-555555555555"

@@ -104,13 +104,16 @@ def test_a_check_that_found_nothing_or_could_not_start_proves_nothing(said: str,
         ("?   \ta\t[no test files]\nok  \tb\t0.01s", 0),
         ("?   \ta\t[no test files]\nFAIL\tb [build failed]", 1),
         ("ok  \ta\t0.01s [no tests to run]\nok  \tb\t0.01s", 0),
-        ("running 0 tests\ntest result: ok. 0 passed; 0 failed; 0 ignored\n"
-         "test result: ok. 2 passed; 0 failed; 0 ignored", 0),
+        (
+            "running 0 tests\ntest result: ok. 0 passed; 0 failed; 0 ignored\n"
+            "test result: ok. 2 passed; 0 failed; 0 ignored",
+            0,
+        ),
         ("E   ModuleNotFoundError: No module named 'shop'\n1 error in 0.1s", 2),
         ("all is well", 0),
         ("", 1),
     ],
-)  # fmt: skip
+)
 def test_a_check_that_ran_is_judged_by_how_it_ended(said: str, code: int) -> None:
     assert unproved(said, code, "pytest -q", tests=True) is None
 

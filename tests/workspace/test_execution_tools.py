@@ -21,7 +21,7 @@ async def test_the_settings_decide_what_runs_and_where(
     settings = Settings(
         root=place, home=tmp_path / "home", sandbox="none", test_cmd="echo by the user"
     )
-    tools = execution_tools(settings, agent_policy(), workspace)
+    tools, _ = execution_tools(settings, agent_policy(), workspace)
     assert {tool.name for tool in tools} == {
         *("run.lint", "run.test", "run.format", "run.http", "run_command")
     }

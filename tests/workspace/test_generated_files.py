@@ -12,9 +12,9 @@ from evercontext.access.rules import parse
 from evercontext.domain.tool import Caller, Door
 from evercontext.events.log import EventLog
 from evercontext.process.sandbox import available
-from evercontext.tools.approval_gate import Answer, Gate, Question, ask_for_writes
+from evercontext.tools.approval_gate import ApprovalAnswer, ApprovalQuestion, Gate, ask_for_writes
 from evercontext.tools.toolbox import Toolbox
-from evercontext.workspace.checks import check_tools
+from evercontext.workspace.check_tools import check_tools
 from evercontext.workspace.command_runner import CommandRunner
 from evercontext.workspace.generated_files import installs
 from evercontext.workspace.workspace import LocalWorkspace
@@ -88,8 +88,8 @@ async def test_a_command_that_a_person_approved_to_install_may(
     events = EventLog(tmp_path / "traces")
     toolbox = Toolbox(check_tools(runner), events)
 
-    async def agree(question: Question) -> Answer:
-        return Answer(True, "a person")
+    async def agree(question: ApprovalQuestion) -> ApprovalAnswer:
+        return ApprovalAnswer(True, "a person")
 
     npm = place / "tools/npm"
     npm.parent.mkdir()

@@ -84,7 +84,7 @@ def test_an_active_environment_outside_the_project_is_used(
     environment = make_environment(tmp_path / "srv/environment")
     before = entries(project)
     ended = fix(project, layer, **activated(environment))
-    assert (ended.code, ended.out) == (0, "green, nothing to mend\n"), ended.err
+    assert (ended.code, ended.out) == (0, "green, nothing to fix\n"), ended.err
     assert "1 passed" in ended.err
     assert entries(project) == before
 
@@ -119,7 +119,7 @@ def test_the_python_on_path_is_seen_through_its_links(
         f"    def test_it(self):\n        self.assertEqual(sys.executable, '{links}/python3')\n"
     )
     ended = fix(project, layer, PATH=f"{links}:{SYSTEM_PATH}")
-    assert (ended.code, ended.out) == (0, "green, nothing to mend\n"), ended.err
+    assert (ended.code, ended.out) == (0, "green, nothing to fix\n"), ended.err
 
 
 def test_the_projects_own_environment_comes_first_for_every_command(
@@ -151,7 +151,7 @@ def test_pytest_passes_where_python_dash_m_pytest_passes(
     """F8: the detected command finds the modules of the root, as `python -m pytest` does."""
     (project / "tests/__init__.py").unlink()
     ended = fix(project, layer, **activated(make_environment(tmp_path / "env", pytest_too=True)))
-    assert (ended.code, ended.out) == (0, "green, nothing to mend\n"), ended.err
+    assert (ended.code, ended.out) == (0, "green, nothing to fix\n"), ended.err
     assert "-m pytest -q" in ended.err
     assert entries(project) == {"shop.py", "tests", "tests/test_shop.py"}
 
@@ -167,7 +167,7 @@ def test_one_file_without_tests_is_green_and_nothing_is_left(
     if git:
         subprocess.run(["git", "init", "-q"], cwd=root, check=True)
     ended = fix(root, layer)
-    assert (ended.code, ended.out) == (0, "green, nothing to mend\n"), ended.err
+    assert (ended.code, ended.out) == (0, "green, nothing to fix\n"), ended.err
     assert entries(root) == {"a.py"}
 
 

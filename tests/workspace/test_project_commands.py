@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.workspace.project_commands import Kind, Project
+from evercontext.workspace.project_commands import Kind, ProjectCommands
 
 
-def project(root: Path, *files: str, **contents: str) -> Project:
+def project(root: Path, *files: str, **contents: str) -> ProjectCommands:
     """A project whose programs are all installed, in its own bin directory."""
     for name in files:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("")
     for name, content in contents.items():
         (root / name.replace("__", ".")).write_text(content)
-    return Project(root, {"PATH": ""})
+    return ProjectCommands(root, {"PATH": ""})
 
 
 def install(root: Path, *names: str) -> None:

@@ -10,9 +10,9 @@ from evercontext.access.permissions import Permissions
 from evercontext.domain.tool import Caller, Door
 from evercontext.errors import NobodyToAsk, ProtectedPath
 from evercontext.events.log import EventLog
-from evercontext.tools.approval_gate import Answer, Gate, Question, nobody
+from evercontext.tools.approval_gate import ApprovalAnswer, ApprovalQuestion, Gate, nobody
 from evercontext.tools.toolbox import Toolbox
-from evercontext.workspace.tools import workspace_tools
+from evercontext.workspace.file_tools import workspace_tools
 from evercontext.workspace.workspace import LocalWorkspace
 
 CALLER = Caller("99999999-9999-4999-8999-999999999999", Door.CHAT)
@@ -37,11 +37,11 @@ async def test_what_a_program_runs_by_itself_needs_a_person(
     assert isinstance((await free.call("write_file", arguments, CALLER)).error, ProtectedPath)
     alone = free.behind(Gate(Permissions(yes=True), nobody))
     assert isinstance((await alone.call("write_file", arguments, CALLER)).error, NobodyToAsk)
-    asked: list[Question] = []
+    asked: list[ApprovalQuestion] = []
 
-    async def agree(question: Question) -> Answer:
+    async def agree(question: ApprovalQuestion) -> ApprovalAnswer:
         asked.append(question)
-        return Answer(True, "a person")
+        return ApprovalAnswer(True, "a person")
 
     attended = free.behind(Gate(Permissions(yes=True), agree))
     result = await attended.call("write_file", arguments, CALLER)
@@ -72,8 +72,10 @@ async def test_moving_and_deleting_a_hook_asks_too(
     (place / "a.sh").write_text("x\n")
     events = EventLog(tmp_path / "traces")
     toolbox = Toolbox(workspace_tools(workspace), events)
-    paths = {"delete_file": {"path": HOOK["path"]},
-             "move_file": {"path": "a.sh", "to": ".husky/post-merge"}}  # fmt: skip
+    paths = {
+        "delete_file": {"path": HOOK["path"]},
+        "move_file": {"path": "a.sh", "to": ".husky/post-merge"},
+    }
     assert isinstance((await toolbox.call(name, paths[name], CALLER)).error, ProtectedPath)
     events.close()
     assert (place / "a.sh").exists()

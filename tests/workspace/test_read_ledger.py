@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from evercontext.domain.message import Message
-from evercontext.domain.model_view import Ranges, Sent, View
 from evercontext.domain.principal import Principal
+from evercontext.domain.sent_tool_output import Ranges, Sent, View
 from evercontext.domain.tool import Caller, Door
 from evercontext.errors import Changed
 from evercontext.files.file_tree import FileText
-from evercontext.workspace.edits import Edit, apply_edits
 from evercontext.workspace.read_ledger import ReadLedger, check_seen
+from evercontext.workspace.search_and_replace import Edit, apply_edits
 from tests.workspace.conftest import CALLER
 
 TEXT = "1\n2\n3\n4\n"
@@ -24,8 +24,9 @@ def file(content: str = TEXT, path: str = "a") -> FileText:
     return FileText(path, content, digest, len(content))
 
 
-def read(ledger: ReadLedger, caller: Caller, whole: FileText, start: int = 0,
-         end: int | None = None) -> None:  # fmt: skip
+def read(
+    ledger: ReadLedger, caller: Caller, whole: FileText, start: int = 0, end: int | None = None
+) -> None:
     end = len(whole.content) if end is None else end
     ledger.note_read(caller, whole, start, end, whole.content[start:end])
 

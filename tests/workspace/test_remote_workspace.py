@@ -23,8 +23,8 @@ from evercontext.errors import (
     TooLarge,
     Unauthorized,
 )
+from evercontext.files.file_io import digest
 from evercontext.files.file_tree import WriteMode
-from evercontext.files.io import digest
 from evercontext.workspace.remote_workspace import RemoteWorkspace
 from tests.server.running import Gateway, running
 
@@ -165,11 +165,13 @@ def reply(status: int, body: object) -> bytes:
         (reply(200, b"[" * 100_000), errors.GatewayUnreachable),
         (b"", errors.GatewayUnreachable),
         (b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{", errors.GatewayUnreachable),
-        (b"HTTP/1.1 302 X\r\nlocation: http://127.0.0.1:9/\r\ncontent-length: 0\r\n\r\n",
-         errors.IoFailed),
+        (
+            b"HTTP/1.1 302 X\r\nlocation: http://127.0.0.1:9/\r\ncontent-length: 0\r\n\r\n",
+            errors.IoFailed,
+        ),
         (b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 17_000_000, errors.TooLarge),
     ],
-)  # fmt: skip
+)
 async def test_other_servers_are_understood_or_named(
     answer: bytes, kind: type[errors.EverContextError]
 ) -> None:

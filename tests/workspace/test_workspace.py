@@ -25,8 +25,11 @@ async def test_a_command_can_be_undone(workspace: LocalWorkspace, place: Path) -
     (place / "b.py").write_bytes(b"\xff\x00binary")
     (place / "same.py").write_text("same\n")
     async with workspace.recording(CALLER) as recorded:
-        run(place, "import os; open('a.py','w').write('x = 1\\n'); os.unlink('b.py')\n"
-                   "os.makedirs('out/deep'); open('out/deep/n.txt','w').write('new')")  # fmt: skip
+        run(
+            place,
+            "import os; open('a.py','w').write('x = 1\\n'); os.unlink('b.py')\n"
+            "os.makedirs('out/deep'); open('out/deep/n.txt','w').write('new')",
+        )
     assert FileChange("a.py", "x=1\n", "x = 1\n") in recorded.changes
     assert {change.path for change in recorded.changes} == {"a.py", "b.py", "out/deep/n.txt"}
     assert recorded.complete
@@ -34,7 +37,7 @@ async def test_a_command_can_be_undone(workspace: LocalWorkspace, place: Path) -
     assert (place / "a.py").read_text() == "x=1\n"
     assert (place / "b.py").read_bytes() == b"\xff\x00binary"
     assert not (place / "out").exists()
-    assert done.kept == ()
+    assert done.skipped == ()
 
 
 async def test_a_command_that_fails_is_recorded_too(workspace: LocalWorkspace, place: Path) -> None:

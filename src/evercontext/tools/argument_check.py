@@ -1,8 +1,9 @@
-"""Arguments against a JSON Schema, for tools that bring no check of their own."""
+"""Check arguments against a JSON Schema, for tools without a check of their own."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -11,6 +12,9 @@ from evercontext.domain.tool import Arguments, Tool
 from evercontext.errors import InvalidArguments
 from evercontext.process.worker_threads import THINKING
 
+OWN_ORIGIN = "evercontext"
+_PATH_ARGUMENTS = ("path", "paths", "to", "directory")
+_LONGEST_PATH = 4096
 _FEW = 200
 _SHORT = 16_384
 """Values, and characters of them, that are checked at once; more are checked in a thread."""
@@ -25,6 +29,47 @@ async def check_arguments(tool: Tool, arguments: Arguments) -> Arguments:
     if _is_small(arguments):
         return checked(tool, arguments)
     return await THINKING.run(checked, tool, arguments)
+
+
+def with_relative_paths(tool: Tool, arguments: Arguments, root: str) -> Arguments:
+    """Return the arguments of one of our tools, absolute paths inside the root made relative.
+
+    Models and editors name files absolutely by habit. What is outside stays as it is: it is
+    refused where paths are.
+    """
+    if tool.origin != OWN_ORIGIN or not root:
+        return arguments
+    changed = {
+        name: _relative(arguments[name], root) for name in _PATH_ARGUMENTS if name in arguments
+    }
+    filters = arguments.get("filters")
+    if isinstance(filters, dict) and "path_prefix" in filters:
+        prefix = _relative(filters["path_prefix"], root)
+        changed["filters"] = {**filters, "path_prefix": "" if prefix == "." else prefix}
+    same = all(arguments[name] == value for name, value in changed.items())
+    return arguments if same else {**arguments, **changed}
+
+
+def _relative(value: Any, root: str) -> Any:
+    if isinstance(value, list):
+        return [_relative(item, root) for item in value]
+    if not isinstance(value, str) or not value.startswith("/"):
+        return value
+    for place in (value, _real(value) if len(value) <= _LONGEST_PATH else value):
+        if place.rstrip("/") == root.rstrip("/"):
+            return "."
+        if place.startswith(root.rstrip("/") + "/"):
+            return place[len(root.rstrip("/")) :].strip("/") or "."
+    return value
+
+
+def _real(path: str) -> str:
+    """Return a path whose folders are not links: the root may be known by another name."""
+    folder, _, name = path.rpartition("/")
+    try:
+        return f"{os.path.realpath(folder)}/{name}"
+    except (OSError, ValueError):
+        return path
 
 
 def _is_small(arguments: Arguments) -> bool:

@@ -1,4 +1,4 @@
-"""The audit line of one call (E25): who did what to which path, how much, and how it ended."""
+"""Build the audit line of one call (E25): caller, path, size and result."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from evercontext.domain.error_codes import http_status
 from evercontext.domain.event import Audit
-from evercontext.domain.tool import Caller, Door, ToolResult
+from evercontext.domain.tool import Caller, CommandAccess, Door, ToolResult
 from evercontext.domain.visible_text import escaped_line
 
 _REQUESTED = frozenset({Door.REST, Door.MCP})
@@ -38,4 +38,5 @@ def line_of(
         door=caller.door,
         principal=caller.principal.token,
         duration_ms=duration,
+        access=None if caller.access is CommandAccess.SANDBOX else caller.access.value,
     )

@@ -18,11 +18,12 @@ from evercontext.access.pending_approvals import (
     PendingQuestion,
     new_question_id,
 )
+from evercontext.domain.tool import CommandAccess
 from evercontext.errors import NobodyToAsk, StoreGone, StoreProblem
 from evercontext.events.redaction import Clean, cleaned
 from evercontext.storage.store import Store
-from evercontext.tools.approval_gate import Answer, Ask, Question, nobody
-from evercontext.tools.consent import consent_of
+from evercontext.tools.approval_gate import ApprovalAnswer, ApprovalQuestion, Ask, nobody
+from evercontext.tools.approval_text import consent_of
 
 POLL_SECONDS = 0.25
 
@@ -77,24 +78,25 @@ class ConsoleApproval:
     allowed: set[str] = field(default_factory=set)
     """Tools that the console allowed for the rest of the run."""
 
-    async def __call__(self, question: Question) -> Answer:
+    async def __call__(self, question: ApprovalQuestion) -> ApprovalAnswer:
         """Ask, and wait for the first answer."""
         # A call that undo cannot revert is asked about each time, despite earlier answers.
-        if question.tool.name in self.allowed and not self._reason(question):
-            return Answer(True, BY_CONSOLE_FOR_RUN)
+        opens = question.requested is not CommandAccess.SANDBOX
+        if question.tool.name in self.allowed and not opens and not self._reason(question):
+            return ApprovalAnswer(True, BY_CONSOLE_FOR_RUN)
         answer = await self._first(question)
         if answer.allowed and answer.by == BY_CONSOLE_FOR_RUN:
             self.allowed.add(question.tool.name)
         return answer
 
-    def _reason(self, question: Question) -> str | None:
+    def _reason(self, question: ApprovalQuestion) -> str | None:
         caution = question.tool.caution
         if caution and (reason := caution(question.arguments)):
             return reason
         command = str(question.arguments.get("command", ""))
         return reason_to_ask(command, self.place.project) if command else None
 
-    async def _first(self, question: Question) -> Answer:
+    async def _first(self, question: ApprovalQuestion) -> ApprovalAnswer:
         # Chosen before it is written, so that it is withdrawn even if writing is cancelled.
         id = new_question_id()
         try:
@@ -109,14 +111,16 @@ class ConsoleApproval:
             with suppress(StoreProblem):
                 await asyncio.shield(self.place.approvals.withdraw(id))
 
-    async def _publish(self, id: str, question: Question) -> PendingQuestion:
+    async def _publish(self, id: str, question: ApprovalQuestion) -> PendingQuestion:
         tool = question.tool
         consent = consent_of(question, self._reason(question)).to_json()
         safe = cleaned(consent, self.place.clean)
         trace_id, project = question.caller.trace_id, self.place.project
         return await self.place.approvals.ask(trace_id, project, tool.name, safe, id=id)
 
-    async def _ask_console(self, question: Question, pending: PendingQuestion) -> Answer:
+    async def _ask_console(
+        self, question: ApprovalQuestion, pending: PendingQuestion
+    ) -> ApprovalAnswer:
         url = await self.place.console_url()
         if url is None:
             raise NobodyToAsk(
@@ -126,7 +130,9 @@ class ConsoleApproval:
         self.tell(f"{question.tool.name} needs your approval: {url}approvals")
         return await self._wait_for_console(pending, question)
 
-    async def _race(self, ask: Ask, question: Question, pending: PendingQuestion) -> Answer:
+    async def _race(
+        self, ask: Ask, question: ApprovalQuestion, pending: PendingQuestion
+    ) -> ApprovalAnswer:
         terminal = asyncio.ensure_future(ask(question))
         console = asyncio.ensure_future(self._wait_for_console(pending, question))
         try:
@@ -144,7 +150,7 @@ class ConsoleApproval:
                 waiting.cancel()
             await asyncio.gather(terminal, console, return_exceptions=True)
 
-    async def _record(self, pending: PendingQuestion, answer: Answer) -> bool:
+    async def _record(self, pending: PendingQuestion, answer: ApprovalAnswer) -> bool:
         return await self.place.approvals.answer(
             pending.id,
             pending.nonce,
@@ -153,7 +159,9 @@ class ConsoleApproval:
             feedback=answer.feedback,
         )
 
-    async def _wait_for_console(self, pending: PendingQuestion, question: Question) -> Answer:
+    async def _wait_for_console(
+        self, pending: PendingQuestion, question: ApprovalQuestion
+    ) -> ApprovalAnswer:
         while True:
             row = await self.place.approvals.get(pending.id)
             if row is None or row.state != PENDING:
@@ -161,9 +169,9 @@ class ConsoleApproval:
                 same = row is not None and row.question.get("digest") == question.digest
                 allowed = row is not None and row.state == ALLOWED and same
                 feedback = row.feedback if row else None
-                return Answer(allowed, (row and row.answered_by) or BY_CONSOLE, feedback)
+                return ApprovalAnswer(allowed, (row and row.answered_by) or BY_CONSOLE, feedback)
             await asyncio.sleep(POLL_SECONDS)
 
 
-def _word(answer: Answer) -> str:
+def _word(answer: ApprovalAnswer) -> str:
     return "yes" if answer.allowed else "no"

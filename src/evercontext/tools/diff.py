@@ -1,4 +1,4 @@
-"""Changes as people read them."""
+"""Format changes as diffs."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def _lines(text: str | None) -> list[str]:
 
     Otherwise a change of line ends would look like none, and the patch would not apply.
     """
-    *whole, rest = (text or "").split("\n")
-    return [*(f"{line}\n" for line in whole), *([rest] if rest else [])]
+    *lines, rest = (text or "").split("\n")
+    return [*(f"{line}\n" for line in lines), *([rest] if rest else [])]
 
 
 def _ended(line: str) -> str:
@@ -81,8 +81,8 @@ def _changed_region(old: list[str], new: list[str]) -> tuple[int, int, int]:
     tail = 0
     while tail < shorter - head and old[-1 - tail] == new[-1 - tail]:
         tail += 1
-    kept = max(tail - _CONTEXT, 0)
-    return max(head - _CONTEXT, 0), len(old) - kept, len(new) - kept
+    common = max(tail - _CONTEXT, 0)
+    return max(head - _CONTEXT, 0), len(old) - common, len(new) - common
 
 
 def _moved(line: str, offset: int) -> str:

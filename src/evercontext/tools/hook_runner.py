@@ -1,4 +1,4 @@
-"""Hooks: commands of the user's that see what the agent is about to do, and may say no.
+"""Run the user's hooks, which see what the agent is about to do and may refuse it.
 
 Each gets one JSON object on stdin. Exit 0: go on, and stdout may hold a decision as JSON. Exit 2:
 no, and stderr says why, to the model. Anything else is an error of the hook, told and passed over.
@@ -73,8 +73,8 @@ class Hooks:
 
     def at(self, event: str, *names: str) -> list[Hook]:
         """The hooks of an event, for a tool by any of its names."""
-        found = [hook for hook in self.configured if hook.event == event]
-        return [hook for hook in found if not names or hook.matches(*names)]
+        hooks = [hook for hook in self.configured if hook.event == event]
+        return [hook for hook in hooks if not names or hook.matches(*names)]
 
     async def before(
         self, tool: Tool, arguments: Arguments, caller: Caller
@@ -96,10 +96,10 @@ class Hooks:
         response = {"ok": result.ok, "text": result.text[:_LONGEST_RESPONSE], "error": error}
         facts = self._call(tool, arguments) | {"tool_response": response}
         verdict = await self._fire("PostToolUse", facts, caller, _names(tool))
-        said = [text for text in (verdict.blocked, verdict.context) if text]
-        if not said:
+        messages = [text for text in (verdict.blocked, verdict.context) if text]
+        if not messages:
             return result
-        return dataclasses.replace(result, text="\n\n".join([result.text, *map(_marked, said)]))
+        return dataclasses.replace(result, text="\n\n".join([result.text, *map(_marked, messages)]))
 
     async def fire(self, event: str, facts: Mapping[str, Any], caller: Caller) -> Verdict:
         """Run the hooks of an event that is about no tool."""
@@ -108,25 +108,25 @@ class Hooks:
     async def _fire(
         self, event: str, facts: Mapping[str, Any], caller: Caller, names: Sequence[str]
     ) -> Verdict:
-        whole = Verdict()
+        combined = Verdict()
         for hook in self.at(event, *names):
-            given = self._given(event, facts, caller)
-            if whole.arguments is not None:
-                given["tool_input"] = whole.arguments
-            one = await self._ask(hook, given, caller)
-            whole = Verdict(
-                one.blocked,
-                whole.ask or one.ask,
-                whole.arguments if one.arguments is None else one.arguments,
-                "\n".join(text for text in (whole.context, one.context) if text),
+            hook_input = self._input(event, facts, caller)
+            if combined.arguments is not None:
+                hook_input["tool_input"] = combined.arguments
+            verdict = await self._ask(hook, hook_input, caller)
+            combined = Verdict(
+                verdict.blocked,
+                combined.ask or verdict.ask,
+                combined.arguments if verdict.arguments is None else verdict.arguments,
+                "\n".join(text for text in (combined.context, verdict.context) if text),
             )
-            if whole.blocked is not None:
+            if combined.blocked is not None:
                 break
-        return whole
+        return combined
 
-    async def _ask(self, hook: Hook, given: Mapping[str, Any], caller: Caller) -> Verdict:
+    async def _ask(self, hook: Hook, facts: Mapping[str, Any], caller: Caller) -> Verdict:
         started = time.monotonic()
-        stdin = json.dumps(given, ensure_ascii=False, default=str).encode("utf-8", "replace")
+        stdin = json.dumps(facts, ensure_ascii=False, default=str).encode("utf-8", "replace")
         try:
             ran = await self.run(hook, stdin, caller)
         except EverContextError as problem:
@@ -134,10 +134,10 @@ class Hooks:
             return Verdict()
         ended = ran.completed
         verdict, decision = judge(hook.event, ended)
-        said = _why(ended) if decision == "error" else verdict.blocked or ""
-        told = self._tell(hook, ended.exit_code, decision, said, started, caller)
+        reason = _why(ended) if decision == "error" else verdict.blocked or ""
+        event = self._tell(hook, ended.exit_code, decision, reason, started, caller)
         for change in ran.changes:
-            self.events.emit(describe(change), trace_id=caller.trace_id, parent=told)
+            self.events.emit(describe(change), trace_id=caller.trace_id, parent=event)
         return verdict
 
     def _tell(
@@ -165,7 +165,7 @@ class Hooks:
             self.events.emit(notice, trace_id=caller.trace_id, parent=caller.parent)
         return self.events.emit(body, trace_id=caller.trace_id, parent=caller.parent).id
 
-    def _given(self, event: str, facts: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
+    def _input(self, event: str, facts: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
         return {
             "session_id": caller.session or caller.trace_id,
             "trace_id": caller.trace_id,
@@ -199,14 +199,14 @@ def judge(event: str, ended: Completed) -> tuple[Verdict, str]:
     return Verdict(context=text[:_LONGEST] if takes_words else ""), "none"
 
 
-def _decided(said: Mapping[str, Any]) -> tuple[Verdict, str]:
-    inner = said.get("hookSpecificOutput")
+def _decided(answer: Mapping[str, Any]) -> tuple[Verdict, str]:
+    inner = answer.get("hookSpecificOutput")
     about: Mapping[str, Any] = inner if isinstance(inner, Mapping) else {}
-    decision = about.get("permissionDecision", said.get("decision"))
-    reason = str(about.get("permissionDecisionReason") or said.get("reason") or "no reason given")
+    decision = about.get("permissionDecision", answer.get("decision"))
+    reason = str(about.get("permissionDecisionReason") or answer.get("reason") or "no reason given")
     context = str(about.get("additionalContext") or "")[:_LONGEST]
-    if said.get("continue") is False:
-        return Verdict(blocked=str(said.get("stopReason") or reason)[:_LONGEST]), "block"
+    if answer.get("continue") is False:
+        return Verdict(blocked=str(answer.get("stopReason") or reason)[:_LONGEST]), "block"
     if decision in ("deny", "block"):
         return Verdict(blocked=reason[:_LONGEST]), "block"
     changed = about.get("updatedInput")

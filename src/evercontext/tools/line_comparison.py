@@ -1,4 +1,4 @@
-"""Which lines differ, in bounded time: a comparison that gets too hard ends as a replacement.
+"""Compare lines in bounded time; a comparison that gets too hard ends as a replacement.
 
 difflib takes the square of its input and more. A comparison here has a budget of steps; when it
 is spent, what is left counts as different. The result is always a correct difference, only not

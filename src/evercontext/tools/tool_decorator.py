@@ -1,4 +1,4 @@
-"""``@tool``: a typed async function becomes a ``Tool``."""
+"""Turn a typed async function into a ``Tool`` (``@tool``)."""
 
 from __future__ import annotations
 
@@ -87,5 +87,5 @@ def _validated(model: Any, arguments: Arguments) -> dict[str, Any]:
 
 
 def _one_line(problems: list[Any]) -> str:
-    said = [f"{'.'.join(map(str, p['loc'])) or 'arguments'}: {p['msg']}" for p in problems[:5]]
-    return "; ".join(said)
+    messages = [f"{'.'.join(map(str, p['loc'])) or 'arguments'}: {p['msg']}" for p in problems[:5]]
+    return "; ".join(messages)

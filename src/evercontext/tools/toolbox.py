@@ -1,4 +1,4 @@
-"""``Toolbox.call``: the one road to every tool.
+"""Call tools: every call of every tool passes ``Toolbox.call``.
 
 find → mode → validate → hook → approve → event → run → hook → truncate → event. Nothing else calls
 ``Tool.run``.
@@ -18,6 +18,7 @@ from evercontext.domain.event import Approval, Audit, Step, StepResult
 from evercontext.domain.tool import (
     Arguments,
     Caller,
+    CommandAccess,
     Effect,
     FileChange,
     Mode,
@@ -36,8 +37,14 @@ from evercontext.errors import (
 )
 from evercontext.events.log import EventLog
 from evercontext.process.worker_threads import Workers
-from evercontext.tools.approval_gate import Gate, Question, digest_of
-from evercontext.tools.argument_check import check_arguments
+from evercontext.tools.approval_gate import (
+    ApprovalQuestion,
+    Gate,
+    digest_of,
+    nobody,
+    requested_access,
+)
+from evercontext.tools.argument_check import check_arguments, with_relative_paths
 from evercontext.tools.audit_line import line_of, writes_own_line
 from evercontext.tools.diff import describe
 from evercontext.tools.hook_runner import Hooks
@@ -84,9 +91,9 @@ class Toolbox:
 
     def only(self, names: Iterable[str]) -> Toolbox:
         """A toolbox of fewer tools, for models that choose badly among many."""
-        wanted = set(names)
-        kept = [tool for tool in self if tool.name in wanted]
-        return Toolbox(kept, self._events, self._gate, self.hooks, self._root)
+        chosen = set(names)
+        tools = [tool for tool in self if tool.name in chosen]
+        return Toolbox(tools, self._events, self._gate, self.hooks, self._root)
 
     def offered(self, mode: Mode, style: Shown = "any") -> list[Tool]:
         """The tools a caller in this mode is shown; plan mode is not even shown the others."""
@@ -99,7 +106,9 @@ class Toolbox:
 
     def find(self, name: str) -> Tool:
         """Return the tool of that name or alias; vendors that refuse dots write ``run__lint``."""
-        for spelling in (name, name.replace("__", ".")):
+        # Some models put the name of the list before that of the tool.
+        bare = name.removeprefix("functions.")
+        for spelling in (name, name.replace("__", "."), bare):
             tool = self._tools.get(spelling) or self._aliases.get(spelling)
             if tool:
                 return tool
@@ -119,33 +128,39 @@ class Toolbox:
         """Make one call of a tool at hand: one of these, or one that an outside server offers."""
         try:
             _refuse_by_mode(tool, caller)
-            arguments = await check_arguments(tool, arguments)
+            arguments = await self._checked(tool, arguments)
             must_ask = False
             if self.hooks:
-                given, must_ask = await self.hooks.before(tool, arguments, caller)
-                arguments = arguments if given is arguments else await check_arguments(tool, given)
-            changes, digest = await self._consent(tool, arguments, caller, must_ask)
+                changed, must_ask = await self.hooks.before(tool, arguments, caller)
+                if changed is not arguments:
+                    arguments = await self._checked(tool, changed)
+            consent = await self._consent(tool, arguments, caller, must_ask)
         except EverContextError as error:
             return self._refused(tool.name, arguments, caller, error)
         if tool.leads_on:
             return await self._lead_on(tool, arguments, caller)
         try:
-            step = await self._announce(tool, arguments, caller)
+            step = await self._announce(tool, arguments, caller, consent.access)
         except EverContextError as error:
             return ToolResult.failed(error)
         started = time.monotonic()
         if caller.mode is Mode.DRY_RUN and tool.writes:
-            result = _would(tool, changes)
-        elif digest is not None and digest != digest_of(tool, arguments, self._root):
+            result = _would(tool, consent.changes)
+        elif consent.digest not in (None, digest_of(tool, arguments, self._root)):
             result = ToolResult.failed(_changed(tool))
         else:
-            approved = digest is not None or self._gate.ruled(tool, arguments)
-            inside = caller.on_the_way(self, step, approved)
+            approved = consent.digest is not None or self._gate.ruled(tool, arguments)
+            inside = caller.on_the_way(self, step, approved, consent.access)
             result = await _run(tool, arguments, inside)
         if self.hooks:
             about = dataclasses.replace(caller, parent=step)
             result = await self.hooks.after(tool, arguments, result, about)
-        return await self._record(tool, arguments, result, caller, step, started)
+        about = dataclasses.replace(caller, access=consent.access)
+        return await self._record(tool, arguments, result, about, step, started)
+
+    async def _checked(self, tool: Tool, arguments: Arguments) -> Arguments:
+        """Return the arguments as every rule, question and log sees them."""
+        return with_relative_paths(tool, await check_arguments(tool, arguments), self._root)
 
     async def _lead_on(self, tool: Tool, arguments: Arguments, caller: Caller) -> ToolResult:
         """Make a call that only leads to another: that one is the step, if it comes to one."""
@@ -158,11 +173,8 @@ class Toolbox:
 
     async def _consent(
         self, tool: Tool, arguments: Arguments, caller: Caller, must_ask: bool
-    ) -> tuple[tuple[FileChange, ...], str | None]:
-        """Return what the call would change, once it is allowed to.
-
-        With it goes the digest of the call, if a person allowed it.
-        """
+    ) -> _Consent:
+        """Return what the call would change and may use, once it is allowed to."""
         verdict = self._gate.policy(tool, arguments, caller)
         if verdict == "deny":
             raise ApprovalDenied(f"a rule denies {tool.name}")
@@ -171,17 +183,35 @@ class Toolbox:
         changes: tuple[FileChange, ...] = ()
         if tool.preview and (asks or (dry and tool.writes)):
             changes = await tool.preview(arguments, caller)
+        requested, granted = requested_access(tool, arguments), CommandAccess.SANDBOX
+        if tool.writes and not dry:
+            granted = self._gate.granted(tool, arguments)
+        if requested is not CommandAccess.SANDBOX and not dry and not granted.covers(requested):
+            asks = self._can_open(tool, requested)
         if not asks:
-            return changes, None
-        question = Question(tool, arguments, changes, caller, self._root)
-        await self._ask(question)
+            return _Consent(changes, access=granted)
+        question = ApprovalQuestion(tool, arguments, changes, caller, self._root)
+        opened = max((await self._ask(question), granted), key=lambda level: level.rank)
         # What was shown is what is done: a file may have changed while somebody looked at it.
         if tool.preview and await tool.preview(arguments, caller) != changes:
             raise _changed(tool)
-        return changes, question.digest
+        return _Consent(changes, question.digest, opened)
 
-    async def _ask(self, question: Question) -> None:
+    def _can_open(self, tool: Tool, requested: CommandAccess) -> bool:
+        """Return true if somebody can be asked to open more to a call; raise otherwise."""
+        if self._gate.ask is nobody:
+            named = tool.name == "run_command"
+            rule = f"{requested.value}(COMMAND *)" if named else f"{tool.name}(https://SITE/*)"
+            raise ApprovalDenied(
+                f"nobody can be asked whether {tool.name} may run {requested.phrase}",
+                fix=f"Go on without; the user allows it by a rule {rule}",
+            )
+        return True
+
+    async def _ask(self, question: ApprovalQuestion) -> CommandAccess:
         answer = await self._gate.ask(question)
+        opened = answer.access if question.may_open else CommandAccess.SANDBOX
+        opened = max(opened, question.requested, key=lambda level: level.rank)
         name, caller = question.tool.name, question.caller
         self._events.emit(
             Approval(
@@ -189,16 +219,20 @@ class Toolbox:
                 allowed=answer.allowed,
                 by=answer.by,
                 feedback=answer.feedback,
+                access=_opened(opened) if answer.allowed else None,
                 digest=question.digest,
             ),
             trace_id=caller.trace_id,
             parent=caller.parent,
         )
         if not answer.allowed:
-            said = f": {answer.feedback}" if answer.feedback else ""
-            raise ApprovalDenied(f"{name} was not approved ({answer.by}){said}")
+            feedback = f": {answer.feedback}" if answer.feedback else ""
+            raise ApprovalDenied(f"{name} was not approved ({answer.by}){feedback}")
+        return opened
 
-    async def _announce(self, tool: Tool, arguments: Arguments, caller: Caller) -> str:
+    async def _announce(
+        self, tool: Tool, arguments: Arguments, caller: Caller, access: CommandAccess
+    ) -> str:
         body = Step(
             tool=tool.name,
             arguments=bounded(arguments),
@@ -206,6 +240,7 @@ class Toolbox:
             door=caller.door,
             mode=caller.mode,
             origin=tool.origin,
+            access=_opened(access),
         )
         # A write that the log could not remember is not made.
         writes = tool.writes and caller.mode is Mode.AGENT
@@ -301,6 +336,20 @@ class Toolbox:
         )
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Consent:
+    """What was allowed of a call."""
+
+    changes: tuple[FileChange, ...] = ()
+    digest: str | None = None
+    """Of the call, if a person allowed it."""
+    access: CommandAccess = CommandAccess.SANDBOX
+
+
+def _opened(access: CommandAccess) -> str | None:
+    return None if access is CommandAccess.SANDBOX else access.value
+
+
 def _refuse_by_mode(tool: Tool, caller: Caller) -> None:
     if caller.mode is Mode.PLAN and tool.writes:
         raise ModeRefused(
@@ -342,8 +391,8 @@ async def _attempt(tool: Tool, arguments: Arguments, caller: Caller) -> ToolResu
     except TimeoutError:
         raise ToolTimeout(f"{tool.name} took more than {tool.timeout:g} s") from None
     except Exception as problem:
-        said = f"{type(problem).__name__}: {problem}"
-        raise ToolCrashed(f"{tool.name} failed unexpectedly: {said}") from problem
+        reason = f"{type(problem).__name__}: {problem}"
+        raise ToolCrashed(f"{tool.name} failed unexpectedly: {reason}") from problem
 
 
 def _exit_code(result: ToolResult) -> int | None:

@@ -1,4 +1,4 @@
-"""Tool output is bounded when it is made, not when the context overflows."""
+"""Truncate tool output when it is made, not when the context overflows."""
 
 from __future__ import annotations
 

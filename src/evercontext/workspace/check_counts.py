@@ -1,4 +1,4 @@
-"""What a check's own words say: counts, as far as they are easy to read."""
+"""Read counts from the output of a check, as far as they are easy to read."""
 
 from __future__ import annotations
 
@@ -60,22 +60,22 @@ def spell(counted: Mapping[str, int]) -> str:
 def tail(text: str) -> str:
     """Return the end of a text, where checks say what went wrong."""
     lines = text.rstrip().splitlines()
-    kept = "\n".join(lines[-TAIL_LINES:])[-TAIL_CHARACTERS:]
-    missing = len(text.rstrip()) - len(kept)
-    return f"… [{missing} characters before]\n{kept}" if missing > 0 else kept
+    ending = "\n".join(lines[-TAIL_LINES:])[-TAIL_CHARACTERS:]
+    missing = len(text.rstrip()) - len(ending)
+    return f"… [{missing} characters before]\n{ending}" if missing > 0 else ending
 
 
 def counts(text: str) -> dict[str, int]:
     """Return how many passed, failed, were skipped; nothing if the output is of no known kind."""
     for read in (_pytest, _unittest, _cargo, _jest, _tap, _go, _ruff):
-        if found := read(text):
-            return found
+        if numbers := read(text):
+            return numbers
     return {}
 
 
-def ran(found: Mapping[str, int]) -> int:
+def ran(numbers: Mapping[str, int]) -> int:
     """Return how many tests really ran: what is left out or skipped proves nothing."""
-    return sum(found.get(word, 0) for word in _RAN)
+    return sum(numbers.get(word, 0) for word in _RAN)
 
 
 def unproved(text: str, code: int | None, command: str, *, tests: bool) -> str | None:
@@ -83,15 +83,15 @@ def unproved(text: str, code: int | None, command: str, *, tests: bool) -> str |
     if code in _NOT_FOUND or (code and _MISSING.search(text)):
         lines = text.strip().splitlines()
         return f"could not start: {lines[-1][:200] if lines else 'its program is not there'}"
-    found = counts(text)
+    numbers = counts(text)
     empty = len(_GO_EMPTY.findall(text))
-    if ran(found) > empty or found.get("errors"):
+    if ran(numbers) > empty or numbers.get("errors"):
         return None
     if code == _NO_TESTS and re.search(r"pytest|unittest", command):
         return "there are no tests"
     if _NOTHING.search(text) or (code == 0 and (empty or _GO_NO_FILES.search(text))):
         return "there are no tests"
-    if tests and code == 0 and found:
+    if tests and code == 0 and numbers:
         return "no test ran"
     return None
 
@@ -119,10 +119,10 @@ def _unittest(text: str) -> dict[str, int]:
 
 
 def _cargo(text: str) -> dict[str, int]:
-    found = [tuple(map(int, match)) for match in _CARGO.findall(text)]
-    if not found:
+    rows = [tuple(map(int, match)) for match in _CARGO.findall(text)]
+    if not rows:
         return {}
-    passed, failed, skipped = (sum(column) for column in zip(*found, strict=True))
+    passed, failed, skipped = (sum(column) for column in zip(*rows, strict=True))
     return {"passed": passed, "failed": failed, "skipped": skipped}
 
 
@@ -144,5 +144,5 @@ def _tap(text: str) -> dict[str, int]:
 
 
 def _ruff(text: str) -> dict[str, int]:
-    found = _RUFF.search(text)
-    return {"problems": int(found[1])} if found else {}
+    match = _RUFF.search(text)
+    return {"problems": int(match[1])} if match else {}

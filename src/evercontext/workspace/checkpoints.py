@@ -1,4 +1,4 @@
-"""Undo and rewind, as the command line, the chat and the console call them."""
+"""Undo and rewind, for the command line, the chat and the console."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 from evercontext.domain.event import Audit
 from evercontext.domain.visible_text import escaped_line
 from evercontext.errors import NotFound
-from evercontext.files import traces as journal_traces
+from evercontext.files import task_changes as journal_traces
 from evercontext.files import undo as journal_undo
 from evercontext.files.journal import Journal
-from evercontext.files.traces import Trace
-from evercontext.files.undo import Kept, Undone
+from evercontext.files.task_changes import Trace
+from evercontext.files.undo import SkippedFile, Undone
 
 __all__ = [
     "Checkpoint",
-    "Kept",
+    "SkippedFile",
     "Trace",
     "Undone",
     "audit_lines",
@@ -75,8 +75,8 @@ def audit_lines(journal: Journal, done: Undone, door: str) -> Iterator[Audit]:
     """Return the audit lines of an undo, one for each file, those that it left alone too (E25)."""
     for path in (*done.restored, *done.removed):
         yield _audit_line(path, 200, door, _size(journal.root.path / path))
-    for kept in done.kept:
-        yield _audit_line(kept.path, 409, door)
+    for skipped in done.skipped:
+        yield _audit_line(skipped.path, 409, door)
 
 
 def _audit_line(path: str, status: int, door: str, size: int = 0) -> Audit:

@@ -1,4 +1,4 @@
-"""A mark on the disk for as long as a command runs and what it left is not looked through.
+"""Mark a running command on disk until what it left has been inspected.
 
 Whoever is killed in between leaves the mark, and the next start, by whatever way, does the work.
 """
@@ -10,10 +10,10 @@ import math
 import os
 import secrets
 import time
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from evercontext.files.atomic_write import replace_file
@@ -21,16 +21,16 @@ from evercontext.files.json_file import read_json_leniently
 from evercontext.files.policy import FilePolicy
 from evercontext.files.private_folders import make_private
 from evercontext.process.process_identity import is_alive, owner_of
-from evercontext.workspace.planted_files import Cleaner, Known, PutAway
+from evercontext.workspace.planted_files import Cleaner, Known, PutAway, Stamp, stamp_of
 
 FOLDER = "commands"
-MARK, TOLD, BAD = ".json", ".told", ".unreadable"
+MARK, REPORTED, BAD = ".json", ".told", ".unreadable"
 _GRACE = 60
 """Seconds after which nothing of a command that was cut off can still be running."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CommandMark:
     """One command that runs, or was cut off."""
 
     file: Path
@@ -40,9 +40,13 @@ class Mark:
     until: int
     owner: Mapping[str, Any]
     caches: bool = True
+    written: dict[str, Stamp] = field(default_factory=dict, compare=False)
+    """Files that our own tools made while the command ran: a person approved them."""
 
     @classmethod
-    def set(cls, home: Path, root: Path, known: Known, seconds: float, *, caches: bool) -> Mark:
+    def set(
+        cls, home: Path, root: Path, known: Known, seconds: float, *, caches: bool
+    ) -> CommandMark:
         """Write a mark durably: before this returns, no command may start."""
         folder = home / FOLDER
         make_private(folder)
@@ -51,10 +55,11 @@ class Mark:
         file = folder / f"{secrets.token_hex(8)}{MARK}"
         mark = cls(file, root, known, since, until, owner_of(os.getpid()), caches)
         replace_file(mark.file, json.dumps(mark._record()).encode())
+        _RUNNING[file] = mark
         return mark
 
     @classmethod
-    def read(cls, file: Path) -> Mark:
+    def read(cls, file: Path) -> CommandMark:
         """Read a mark back; ValueError, KeyError or TypeError if it is damaged."""
         record = json.loads(file.read_text(encoding="utf-8"))
         return cls(
@@ -75,8 +80,17 @@ class Mark:
         ``later``: in another process, when the user may have made files of their own since.
         """
         until = self.until if later else math.inf
+        _RUNNING.pop(self.file, None)
         cleaner = Cleaner(
-            self.root, home, policy, self.known, environment, self.since, until, self.caches
+            self.root,
+            home,
+            policy,
+            self.known,
+            environment,
+            self.since,
+            until,
+            self.caches,
+            self.written,
         )
         done = cleaner.put_away()
         if not done.unclean:
@@ -87,8 +101,8 @@ class Mark:
         """Leave word for the next start: who was cut off may have had no time to say it."""
         if done.places:
             with suppress(OSError):
-                told = {"root": str(self.root), "text": done.text}
-                replace_file(self.file.with_suffix(TOLD), json.dumps(told).encode())
+                report = {"root": str(self.root), "text": done.text}
+                replace_file(self.file.with_suffix(REPORTED), json.dumps(report).encode())
 
     def _record(self) -> dict[str, object]:
         return {
@@ -101,6 +115,31 @@ class Mark:
         }
 
 
+_RUNNING: dict[Path, CommandMark] = {}
+"""The marks of the commands that this process runs."""
+
+
+@contextmanager
+def writing(root: Path, path: str) -> Iterator[None]:
+    """Let a file that one of our own tools makes inside not be taken for a running command's.
+
+    What a command may have put there before stays suspect, whatever is added to it.
+    """
+    marks = list(_RUNNING.values())
+    root = root.resolve() if marks else root
+    place = root / path
+    before, name = stamp_of(place) if marks else None, str(PurePosixPath(path))
+    clean = [
+        mark
+        for mark in marks
+        if mark.root == root and (before is None or mark.written.get(name) == before)
+    ]
+    yield
+    for mark in clean:
+        if stamp := stamp_of(place):
+            mark.written[name] = stamp
+
+
 def settle(home: Path, policy: FilePolicy, environment: Mapping[str, str]) -> tuple[str, ...]:
     """Do what commands that were cut off could not; return what a person should know of it."""
     folder = home / FOLDER
@@ -110,7 +149,7 @@ def settle(home: Path, policy: FilePolicy, environment: Mapping[str, str]) -> tu
     for file in sorted(folder.iterdir()):
         if file.suffix == MARK:
             notices += _settled(file, home, policy, environment)
-        elif file.suffix == TOLD:
+        elif file.suffix == REPORTED:
             with suppress(KeyError, TypeError):
                 record = read_json_leniently(file) or {}
                 notices.append(_notice(record["root"], record["text"]))
@@ -122,7 +161,7 @@ def _settled(
     file: Path, home: Path, policy: FilePolicy, environment: Mapping[str, str]
 ) -> list[str]:
     try:
-        mark = Mark.read(file)
+        mark = CommandMark.read(file)
     except FileNotFoundError:
         return []  # its own process was quicker
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

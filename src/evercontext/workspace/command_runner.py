@@ -1,4 +1,4 @@
-"""Run a command on the user's tree: in a cage, with what it changed written down."""
+"""Run a command on the user's tree, in a sandbox, and record what it changed."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from evercontext.domain.tool import Caller, FileChange, Mode
+from evercontext.domain.tool import Caller, CommandAccess, FileChange, Mode
 from evercontext.errors import NoSandbox
 from evercontext.files.policy import FilePolicy
 from evercontext.process.environment import filtered
 from evercontext.process.limits import Limits
-from evercontext.process.run import Completed, run
+from evercontext.process.run import Completed, OnOutput, run
 from evercontext.process.sandbox import Layer, Sandbox, choose
 from evercontext.workspace import interpreters
-from evercontext.workspace.command_marks import Mark
+from evercontext.workspace.command_marks import CommandMark
 from evercontext.workspace.generated_files import Touched, opened_caches, touched
 from evercontext.workspace.interpreters import environment_of
 from evercontext.workspace.planted_files import Guarded, Known, PutAway, bounded, guarded
@@ -45,11 +45,13 @@ class Recorder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CommandOutcome:
     """How a command ended, and what it left."""
 
     completed: Completed
     layer: Layer
+    access: CommandAccess = CommandAccess.SANDBOX
+    """What was opened to it."""
     changes: tuple[FileChange, ...] = ()
     not_undoable: tuple[str, ...] = ()
     put_away: PutAway = field(default_factory=PutAway)
@@ -98,16 +100,20 @@ class CommandRunner:
         stdin: bytes = b"",
         looks_only: bool = False,
         installs: bool = False,
-    ) -> Outcome:
+        on_output: OnOutput | None = None,
+    ) -> CommandOutcome:
         """Run one command. Raises NoSandbox if nothing can hold it, ProgramMissing, …
 
         ``looks_only``: a check, which is not expected to change a file that is there already.
         ``installs``: a person approved it to change installed programs, such as node_modules.
+        ``on_output``: gets the output, however much it is, instead of the outcome.
         """
-        layer = await asyncio.to_thread(choose, self.sandbox)
+        layer = await asyncio.to_thread(self._layer, caller.access)
         env = await asyncio.to_thread(self._environment)
         places = await asyncio.to_thread(self._survey, layer)
-        cage = await asyncio.to_thread(self._cage, layer, caller, places, env, installs=installs)
+        sandbox = await asyncio.to_thread(
+            self._sandbox, layer, caller, places, env, installs=installs
+        )
         held = () if installs else places.environments
         unsure = shlex.join(argv) if looks_only and not rewrites(argv) else ""
         async with (
@@ -116,29 +122,44 @@ class CommandRunner:
             self._opened(caller, held) as reopened,
         ):
             since = time.time_ns()
-            cage = replace(cage, reopened=reopened)
+            sandbox = replace(sandbox, reopened=reopened)
             completed = await run(
                 argv,
                 cwd=cwd or self.root,
                 timeout=timeout,
                 env={**env, **self.variables},
                 stdin=stdin,
-                sandbox=cage,
+                sandbox=sandbox,
+                on_output=on_output,
+                keep_output=on_output is None,
             )
         done = cleaned[0] if cleaned else PutAway()
         fresh = (path for path in done.environments if path not in held or layer is Layer.NONE)
         counted = (*done.built, *fresh, *reopened)
-        return Outcome(
+        return CommandOutcome(
             completed,
             layer,
+            caller.access,
             recorded.changes if recorded else (),
             recorded.not_undoable if recorded else (),
             done,
             recorded.unsure if recorded else (),
-            unseen=() if completed.ok else cage.unseen(completed.text + completed.error_text),
+            unseen=() if completed.ok else sandbox.unseen(completed.text + completed.error_text),
             touched=await asyncio.to_thread(touched, self.root, counted, since),
             held=tuple(str(path.relative_to(self.root)) for path in held),
         )
+
+    def _layer(self, access: CommandAccess) -> Layer:
+        """Return what holds a command, or raise how it can run where nothing can."""
+        if access is CommandAccess.OUTSIDE:
+            return Layer.NONE
+        try:
+            return choose(self.sandbox)
+        except NoSandbox as problem:
+            raise NoSandbox(
+                f"{problem.message}. With access=outside the user is asked to let it run without",
+                fix=problem.fix,
+            ) from None
 
     def _environment(self) -> dict[str, str]:
         return {**environment_of(self.root, filtered(self.environment)), "NO_COLOR": "1"}
@@ -160,7 +181,7 @@ class CommandRunner:
         finally:
             await asyncio.shield(asyncio.to_thread(caches.__exit__, None, None, None))
 
-    def _cage(
+    def _sandbox(
         self,
         layer: Layer,
         caller: Caller,
@@ -179,7 +200,7 @@ class CommandRunner:
             hidden=outermost((*hidden_with_targets(self.root, places.hidden), *self._own_home())),
             readable=(*interpreters.readable(self.root, env), *self.readable),
             home=Path(user) if user else None,
-            network=self.network,
+            network=self.network or caller.access.covers(CommandAccess.NETWORK),
             limits=self.limits,
         )
 
@@ -198,7 +219,7 @@ class CommandRunner:
             return
         caches = layer is not Layer.NONE
         mark = await asyncio.to_thread(
-            Mark.set, self.home, self.root, known, seconds, caches=caches
+            CommandMark.set, self.home, self.root, known, seconds, caches=caches
         )
 
         def clean() -> PutAway:

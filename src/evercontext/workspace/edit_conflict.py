@@ -1,4 +1,4 @@
-"""Two people changed one file: both changes, side by side."""
+"""Show two conflicting changes of one file side by side."""
 
 from __future__ import annotations
 

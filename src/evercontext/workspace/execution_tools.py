@@ -1,4 +1,4 @@
-"""Everything that executes, put together from the settings."""
+"""Gather the tools that execute, from the settings."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from evercontext.domain.tool import Tool
 from evercontext.files.policy import FilePolicy
 from evercontext.process.listening_ports import ports_of_servers
 from evercontext.settings import Settings, process_environment
-from evercontext.workspace.checks import Checks, check_tools
+from evercontext.workspace.background_commands import BackgroundCommands
+from evercontext.workspace.check_tools import Checks, check_tools
 from evercontext.workspace.command_runner import CommandRunner, Recorder, Tell
 from evercontext.workspace.http_tool import HttpPolicy, http_tool
 
 
 def execution_tools(
     settings: Settings, policy: FilePolicy, recorder: Recorder, tell: Tell | None = None
-) -> list[Tool]:
-    """Return ``run.lint``, ``run.test``, ``run.format``, ``run_command`` and ``run.http``."""
+) -> tuple[list[Tool], BackgroundCommands]:
+    """Return the tools that execute something, and the commands that they leave running."""
     runner = CommandRunner(
         settings.root.resolve(),
         process_environment(),
@@ -32,4 +33,6 @@ def execution_tools(
         # Asked at each request: a server may have started since.
         return ports_of_servers(settings.home) | configured
 
-    return [*check_tools(runner, checks), http_tool(HttpPolicy(own_ports=own_ports))]
+    background = BackgroundCommands(runner)
+    tools = check_tools(runner, checks, background)
+    return [*tools, http_tool(HttpPolicy(own_ports=own_ports))], background

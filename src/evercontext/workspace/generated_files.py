@@ -1,4 +1,4 @@
-"""Installed programs and build results: too many to journal, so what changed there is counted.
+"""Count changes in installed programs and build results, which are too many to journal.
 
 A command finds installed programs read-only, because they run later, outside, and no diff shows
 them. Some folders inside are the caches of build tools, which do not start without them.
@@ -40,7 +40,7 @@ _VERBS = {
     "tofu": "init",
     "conda": "install remove update create",
 }
-_WHOLE = frozenset({"virtualenv", "tox", "nox"})
+_INSTALLERS = frozenset({"virtualenv", "tox", "nox"})
 _MODULES = frozenset({"pip", "venv", "virtualenv", "tox", "nox", "poetry", "uv"})
 
 
@@ -67,7 +67,7 @@ def installs(line: str) -> bool:
 def touched(root: Path, folders: Iterable[Path], since: int) -> tuple[Touched, ...]:
     """Count what changed in these folders since an instant, by a time nobody can set back."""
     counted = (_touched(root, folder, since - _TICK) for folder in sorted(set(folders)))
-    return tuple(one for one in counted if one.files)
+    return tuple(count for count in counted if count.files)
 
 
 @contextmanager
@@ -75,16 +75,16 @@ def opened_caches(environments: Sequence[Path]) -> Iterator[tuple[Path, ...]]:
     """Make the caches of build tools where they are missing; remove them if they stay empty."""
     modules = [path for path in environments if path.name == "node_modules"]
     nearest = sorted(modules, key=lambda path: len(path.parts))[:_MOST_OPENED]
-    wanted = [path / name for path in nearest if not path.is_symlink() for name in TOOL_CACHES]
-    made = []
-    for path in wanted:
+    caches = [path / name for path in nearest if not path.is_symlink() for name in TOOL_CACHES]
+    created = []
+    for path in caches:
         with suppress(OSError):
             path.mkdir()
-            made.append(path)
+            created.append(path)
     try:
-        yield tuple(path for path in wanted if path.is_dir() and not path.is_symlink())
+        yield tuple(path for path in caches if path.is_dir() and not path.is_symlink())
     finally:
-        for path in made:
+        for path in created:
             with suppress(OSError):
                 path.rmdir()
 
@@ -97,8 +97,8 @@ def _touched(root: Path, place: Path, since: int) -> Touched:
         nonlocal files
         for name in folder.others:
             with suppress(OSError):
-                found = os.stat(name, dir_fd=folder.fd, follow_symlinks=False)
-                if found.st_ctime_ns >= since:
+                status = os.stat(name, dir_fd=folder.fd, follow_symlinks=False)
+                if status.st_ctime_ns >= since:
                     files += 1
                     if len(some) < _MOST_NAMED:
                         some.append(printable_name("/".join((*folder.parts, name))))
@@ -113,12 +113,12 @@ def _installs(words: Sequence[str]) -> bool:
     rest = [word for word in words if not re.fullmatch(r"\w+=.*", word)]
     if not rest:
         return False
-    name, given = PurePosixPath(rest[0]).name, rest[1:]
+    name, arguments = PurePosixPath(rest[0]).name, rest[1:]
     if name in ("env", "command", "exec", "nice", "time"):
-        return _installs(given)
-    if re.fullmatch(r"python[\d.]*", name) and given[:1] == ["-m"]:
-        return given[1:2] != [] and given[1] in _MODULES
-    verbs = [word for word in given if not word.startswith("-")]
+        return _installs(arguments)
+    if re.fullmatch(r"python[\d.]*", name) and arguments[:1] == ["-m"]:
+        return arguments[1:2] != [] and arguments[1] in _MODULES
+    verbs = [word for word in arguments if not word.startswith("-")]
     if name == "yarn" and not verbs:
         return True
-    return name in _WHOLE or bool(verbs and verbs[0] in _VERBS.get(name, "").split())
+    return name in _INSTALLERS or bool(verbs and verbs[0] in _VERBS.get(name, "").split())

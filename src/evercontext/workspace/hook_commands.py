@@ -1,4 +1,4 @@
-"""Running hooks: the user's own as programs of the user's, a project's in the cage."""
+"""Run hooks: the user's own directly, a project's in the sandbox."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def open_hooks(
     if not settings.hooks:
         return None
     root = settings.root.resolve()
-    told = [f"{name}={root}" for name in ("EVERCONTEXT_PROJECT_DIR", "CLAUDE_PROJECT_DIR")]
+    variables = [f"{name}={root}" for name in ("EVERCONTEXT_PROJECT_DIR", "CLAUDE_PROJECT_DIR")]
     policy = agent_rules(settings)
-    cage = CommandRunner(
+    sandbox = CommandRunner(
         root,
         environment,
         settings.home,
@@ -41,11 +41,11 @@ def open_hooks(
     )
 
     async def run_hook(hook: Hook, stdin: bytes, caller: Caller) -> Ran:
-        argv = ("env", *told, *SHELL, hook.command)
-        # What a repository brought runs in the cage, because the agent may write the scripts it
+        argv = ("env", *variables, *SHELL, hook.command)
+        # What a repository brought runs in the sandbox, because the agent may write the scripts it
         # names; and where nothing may be written, that holds for everybody.
         if hook.origin == "project" or caller.mode is not Mode.AGENT:
-            outcome = await cage.run(argv, caller, timeout=hook.timeout, stdin=stdin)
+            outcome = await sandbox.run(argv, caller, timeout=hook.timeout, stdin=stdin)
             return Ran(outcome.completed, outcome.changes)
         async with recorder.recording(caller) if recorder else nullcontext() as recorded:
             completed = await run(

@@ -1,4 +1,4 @@
-"""``run.http``: one request to a server on this machine, or elsewhere if the user allows it."""
+"""Send one request to a server on this machine, or elsewhere if allowed (``run.http``)."""
 
 from __future__ import annotations
 
@@ -176,10 +176,10 @@ async def _addresses(host: str, port: int) -> list[str]:
     if host.endswith(".localhost"):
         host = "localhost"  # reserved for this machine; not every resolver knows
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        entries = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         return []
-    return [str(entry[4][0]) for entry in found]
+    return [str(entry[4][0]) for entry in entries]
 
 
 def _is_this_machine(address: str) -> bool:

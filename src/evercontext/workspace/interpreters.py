@@ -1,4 +1,4 @@
-"""Where the user's own programs and environments lie, which a command must be able to read.
+"""Find the user's programs and environments that a command must be able to read.
 
 An environment that is active (``VIRTUAL_ENV``, ``CONDA_PREFIX``), the folders of ``PATH``, the
 Pythons that lie there and those that virtual environments are made from. Only the parts that hold
@@ -50,11 +50,11 @@ def readable(root: Path, environment: Mapping[str, str]) -> tuple[Path, ...]:
 
 def _outermost(places: Iterable[Path]) -> tuple[Path, ...]:
     """Leave out what lies in another place: nothing can be mounted where something is already."""
-    kept: dict[Path, None] = {}
+    outermost: dict[Path, None] = {}
     for place in sorted(set(places), key=lambda place: len(place.parts)):
-        if kept.keys().isdisjoint(place.parents):
-            kept[place] = None
-    return tuple(kept)
+        if outermost.keys().isdisjoint(place.parents):
+            outermost[place] = None
+    return tuple(outermost)
 
 
 def _folders(environment: Mapping[str, str], name: str, wide: tuple[Path, ...]) -> Iterator[Path]:

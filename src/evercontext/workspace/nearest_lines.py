@@ -1,4 +1,4 @@
-"""The lines that somebody probably meant."""
+"""Find the lines most like a text that does not match."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _STEPS = 3_000_000
 """Pairs of equal characters that are looked at, in all candidates together."""
 
 
-def describe_nearest(text: str, wanted: str) -> str:
+def describe_nearest(text: str, passage: str) -> str:
     """Return the part of ``text`` most like ``wanted``, with line numbers, as advice."""
-    lines, want = text.splitlines(), wanted.strip("\n").splitlines()[:_MOST_LINES]
+    lines, want = text.splitlines(), passage.strip("\n").splitlines()[:_MOST_LINES]
     start = _nearest(lines, want)
     if start is None:
         return "Read the file again and copy the lines exactly"
@@ -31,9 +31,9 @@ def describe_nearest(text: str, wanted: str) -> str:
 def _nearest(lines: list[str], want: list[str]) -> int | None:
     """Return where the most similar run of lines begins, if anything is similar at all."""
     windows = _promising(lines, want)
-    wanted = "\n".join(line.strip() for line in want)[:_COMPARED]
+    passage = "\n".join(line.strip() for line in want)[:_COMPARED]
     best, where = 0.4, None
-    matcher = Comparison("", wanted, steps=_STEPS, autojunk=False)
+    matcher = Comparison("", passage, steps=_STEPS, autojunk=False)
     for start in windows:
         near = "\n".join(line.strip() for line in lines[start : start + len(want)])[:_COMPARED]
         matcher.set_seq1(near)

@@ -1,4 +1,4 @@
-"""JSON Schema of a tool's arguments, in few words."""
+"""Describe a tool's arguments by JSON Schema, in few words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command may not leave behind: found before and after it, and put away.
+"""Find and quarantine files a command may not leave behind.
 
 No sandbox can forbid a name that does not exist yet. So the protected places are known before a
 command starts, and what is there afterwards and was not before is moved into our own folder. The
@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from evercontext.errors import NoSandbox
@@ -71,17 +72,30 @@ class Known:
         """Return it as a mark keeps it."""
         above = [[path, *identity] for path, identity in self.above.items()]
         sets = {"own": self.own, "closed": self.closed, "parts": self.parts}
-        return {"above": above, **{name: [*map(list, one)] for name, one in sets.items()}}
+        return {"above": above, **{name: [*map(list, pairs)] for name, pairs in sets.items()}}
 
     @classmethod
-    def of(cls, kept: Mapping[str, Sequence[Sequence[object]]]) -> Known:
+    def of(cls, stored: Mapping[str, Sequence[Sequence[object]]]) -> Known:
         """Read it back."""
         own, closed, parts = (
-            frozenset((int(str(dev)), int(str(ino))) for dev, ino in kept[name])
+            frozenset((int(str(dev)), int(str(ino))) for dev, ino in stored[name])
             for name in ("own", "closed", "parts")
         )
-        above = {str(path): (int(str(dev)), int(str(ino))) for path, dev, ino in kept["above"]}
+        above = {str(path): (int(str(dev)), int(str(ino))) for path, dev, ino in stored["above"]}
         return cls(own, above, closed, parts)
+
+
+Stamp = tuple[int, int, int]
+"""Tells a file from another one, and from itself after a change: no command can set it back."""
+
+
+def stamp_of(place: Path) -> Stamp | None:
+    """Return the stamp of what is there now."""
+    try:
+        status = place.lstat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_ctime_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +179,9 @@ class _Survey:
                 return ()
             self._note_all(folder, here, names & OWN)
         self._note_all(folder, here, (n for n in names if kind(self.policy, last, n) == "place"))
-        self.parts.update(one for n in names & _GIT_PARTS if (one := folder.identity_of(n)))
+        self.parts.update(
+            identity for n in names & _GIT_PARTS if (identity := folder.identity_of(n))
+        )
         kinds = {n: kind(self.policy, last, n) for n in folder.directories}
         self.environments += [here / n for n, what in kinds.items() if what == "installed"]
         self._count(len(names), counted=last not in GENERATED)
@@ -195,11 +211,11 @@ class _Survey:
             self.above["/".join((*folder.parts, name))] = folder.identity
 
     def _note_path(self, place: Path) -> None:
-        if not any(place == one or one in place.parents for one in self.protected):
+        if not any(place == root or root in place.parents for root in self.protected):
             self.protected.append(place)
         with suppress(OSError):
-            found, parent = place.lstat(), place.parent.lstat()
-            self.own.add((found.st_dev, found.st_ino))
+            status, parent = place.lstat(), place.parent.lstat()
+            self.own.add((status.st_dev, status.st_ino))
             above = str(place.relative_to(self.root))
             self.above[above] = (parent.st_dev, parent.st_ino)
 
@@ -259,6 +275,8 @@ class Cleaner:
     """What was made after this instant cannot be the command's."""
     caches: bool = True
     """Whether compiled Python is put away: a command in a sandbox is told to make none."""
+    written: Mapping[str, Stamp] = field(default_factory=dict)
+    """Files that our own tools made meanwhile, and that nobody has changed since."""
     _moved: list[str] = field(default_factory=list)
     _compiled: int = 0
     _unclean: list[str] = field(default_factory=list)
@@ -320,7 +338,20 @@ class Cleaner:
         path = "/".join((*folder.parts, name))
         if self.known.holds(path, folder.identity_of(name), folder.identity):
             return False
-        return not self._late(folder, name)
+        return not self._late(folder, name) and not self._is_written(self.root / path)
+
+    def _is_written(self, place: Path) -> bool:
+        """Tell whether a place holds nothing but files that our own tools made."""
+        if not self.written:
+            return False
+        files = [place]
+        if place.is_dir() and not place.is_symlink():
+            entries = (Path(here, name) for here, _, names in os.walk(place) for name in names)
+            files = list(islice(entries, len(self.written) + 1))
+        stamps = ((str(file.relative_to(self.root)), stamp_of(file)) for file in files)
+        return bool(files) and all(
+            stamp is not None and self.written.get(path) == stamp for path, stamp in stamps
+        )
 
     def _late(self, folder: Folder, name: str) -> bool:
         """Tell whether all of it was made when the command was long over."""
@@ -342,8 +373,8 @@ class Cleaner:
         """Move compiled files that changed since; the time of a change cannot be set back."""
         for name in folder.others:
             with suppress(OSError):
-                found = os.stat(name, dir_fd=folder.fd, follow_symlinks=False)
-                if self.since - _TICK <= found.st_ctime_ns <= self.until:
+                status = os.stat(name, dir_fd=folder.fd, follow_symlinks=False)
+                if self.since - _TICK <= status.st_ctime_ns <= self.until:
                     self._move(folder, name, compiled=True)
 
     def _named(self, place: Path) -> None:
@@ -352,13 +383,13 @@ class Cleaner:
             return
         fd = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            found = os.fstat(fd)
+            status = os.fstat(fd)
             parts = place.relative_to(self.root).parts
             is_directory = place.is_dir() and not place.is_symlink()
             folder = Folder(
                 parts[:-1],
                 fd,
-                (found.st_dev, found.st_ino),
+                (status.st_dev, status.st_ino),
                 (place.name,) if is_directory else (),
                 () if is_directory else (place.name,),
             )
@@ -372,7 +403,7 @@ class Cleaner:
         places = (self.home / "quarantine", self.root / ".evercontext" / "quarantine")
         for place in places:
             try:
-                kept = self._rename(folder, name, place)
+                copy = self._rename(folder, name, place)
             except OSError as error:
                 # Another file system: nothing is copied, it stays on its own.
                 if error.errno != errno.EXDEV:
@@ -380,7 +411,7 @@ class Cleaner:
             else:
                 self._compiled += compiled
                 self._moved += [] if compiled else [printable_name(path)]
-                self._note(kept, path)
+                self._note(copy, path)
                 return
         self._unclean.append(path)
 
@@ -397,7 +428,7 @@ class Cleaner:
         self._quarantine = target.parent
         return target
 
-    def _note(self, kept: Path, path: str) -> None:
+    def _note(self, copy: Path, path: str) -> None:
         """Write down where it came from."""
-        with suppress(OSError), (kept.parent / "places.txt").open("a", encoding="utf-8") as file:
-            file.write(f"{printable_name(kept.name)}\t{printable_name(str(self.root / path))}\n")
+        with suppress(OSError), (copy.parent / "places.txt").open("a", encoding="utf-8") as file:
+            file.write(f"{printable_name(copy.name)}\t{printable_name(str(self.root / path))}\n")

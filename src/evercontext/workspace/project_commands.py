@@ -1,4 +1,4 @@
-"""Which commands a project uses to lint, test and format itself."""
+"""Detect the commands with which a project lints, tests and formats."""
 
 from __future__ import annotations
 
@@ -44,18 +44,19 @@ def packages(root: Path, kind: Kind, changed: Iterable[str], env: Mapping[str, s
     """Return the nearest packages of changed files that have a command of this kind."""
     nearest: dict[str, None] = {}
     for name in changed:
-        for folder in PurePosixPath(name).parents:
+        path = PurePosixPath(name)
+        for folder in (path, *path.parents):
             place = root / folder
             if folder == _ROOT or any((place / manifest).is_file() for manifest in _MANIFESTS):
                 outer = None if folder == _ROOT else root
-                if Project(place, env, outer).commands(kind):
+                if ProjectCommands(place, env, outer).commands(kind):
                     nearest[str(folder)] = None
                     break
     return list(nearest)
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class ProjectCommands:
     """A project's root, and where its programs are looked for."""
 
     root: Path
@@ -65,10 +66,10 @@ class Project:
 
     def commands(self, kind: Kind) -> list[Command]:
         """Return the commands of every language found; a Makefile speaks if none is."""
-        found = [self._python(kind), self._node(kind), self._go(kind), self._rust(kind)]
-        commands = [command for command in found if command]
-        if not commands and (made := self._make(kind)):
-            commands = [made]
+        candidates = [self._python(kind), self._node(kind), self._go(kind), self._rust(kind)]
+        commands = [command for command in candidates if command]
+        if not commands and (from_makefile := self._make(kind)):
+            commands = [from_makefile]
         return commands
 
     def program(self, name: str) -> str | None:
@@ -79,8 +80,8 @@ class Project:
 
     def _has(self, *patterns: str) -> bool:
         # A pipe or a device of that name tells nothing of the project.
-        found = (path for pattern in patterns for path in self.root.glob(pattern))
-        return any(path.is_file() or path.is_dir() for path in found)
+        matches = (path for pattern in patterns for path in self.root.glob(pattern))
+        return any(path.is_file() or path.is_dir() for path in matches)
 
     def _text(self, name: str) -> str:
         return small_text(self.root, name) or ""

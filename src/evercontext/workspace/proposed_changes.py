@@ -1,4 +1,4 @@
-"""New contents, made from what was read and not written yet."""
+"""Compose new contents from what was read, before anything is written."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from evercontext.domain.model_view import Ranges
+from evercontext.domain.sent_tool_output import Ranges
 from evercontext.domain.tool import Arguments
 from evercontext.errors import Changed, EditMismatch, TooLarge
 from evercontext.files.file_tree import FileText
 from evercontext.workspace.edit_conflict import show_three_ways
-from evercontext.workspace.edits import Applied, Edit, apply_edits, find_placeholder, keep_form
 from evercontext.workspace.read_ledger import check_seen
+from evercontext.workspace.search_and_replace import (
+    Applied,
+    Edit,
+    apply_edits,
+    find_placeholder,
+    keep_form,
+)
 
 _ORDINARY = frozenset("\t\n\r\f\ufeff")
 
@@ -51,11 +57,11 @@ def conflict_of(
     if base is None or base == file.content:
         return error
     try:
-        wanted = compose(arguments, replace(file, content=base), bounds).content
+        proposed = compose(arguments, replace(file, content=base), bounds).content
     except (EditMismatch, TooLarge):
         return error
     return Changed(
-        error.message, fix=f"{error.fix}.\n{show_three_ways(base, file.content, wanted)}"
+        error.message, fix=f"{error.fix}.\n{show_three_ways(base, file.content, proposed)}"
     )
 
 
@@ -88,8 +94,8 @@ def compose_whole(arguments: Arguments, file: FileText, bounds: Bounds) -> Draft
             f"the new content holds a placeholder: {placeholder[:80]!r}",
             fix="Give the complete content, every line of it",
         )
-    content, kept = keep_form(file.content, content)
-    notes = (*(f"kept its {form}" for form in kept), *report_controls(content))
+    content, forms = keep_form(file.content, content)
+    notes = (*(f"kept its {form}" for form in forms), *report_controls(content))
     return Draft(file, content, notes, None)
 
 

@@ -1,4 +1,4 @@
-"""Which changes to a tree need a person's yes: what some program runs without being asked."""
+"""Find changes that need approval: files some program runs unasked."""
 
 from __future__ import annotations
 

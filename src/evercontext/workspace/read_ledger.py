@@ -1,4 +1,4 @@
-"""Who has seen which part of which file: an edit needs to know what it edits.
+"""Track which caller has read which part of which file; an edit requires it.
 
 A read counts as far as its text really reached the model: what the window cut or left out is not
 seen. To replace a whole file all of it must be in the request that the model answers; to replace a
@@ -14,12 +14,12 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from evercontext.domain.model_view import Mark, Ranges, clipped, joined
+from evercontext.domain.sent_tool_output import Mark, Ranges, clipped, joined
 from evercontext.domain.tool import Caller, Door
 from evercontext.errors import Changed
 from evercontext.files.file_tree import FileText, Written
 from evercontext.process.worker_threads import think
-from evercontext.workspace.edits import Applied
+from evercontext.workspace.search_and_replace import Applied
 
 _READERS = 256
 _FILES = 512
@@ -85,14 +85,14 @@ class ReadLedger:
         mark = caller.view.mark(result) if caller.view else None
         read = self._files(caller).get(file.path)
         if read is None or read.sha256 != file.sha256:
-            read = _Read(file.sha256, _kept(file.content))
+            read = _Read(file.sha256, _if_small(file.content))
         read.pieces = _with(read.pieces, _Piece(start, end, mark, lead))
         self._keep(caller, file.path, read)
 
     def note_written(self, caller: Caller, path: str, sha256: str, content: str) -> None:
         """Remember that the caller gave this whole content: who wrote it knows it."""
         piece = _Piece(0, len(content), _written(caller))
-        self._keep(caller, path, _Read(sha256, _kept(content), [piece]))
+        self._keep(caller, path, _Read(sha256, _if_small(content), [piece]))
 
     async def note_edited(
         self, caller: Caller, path: str, sha256: str, content: str, applied: Sequence[Applied]
@@ -103,7 +103,7 @@ class ReadLedger:
         most = min(_MOST_PIECES, len(pieces) + 2 * sum(len(done.spans) for done in applied))
         work = len(applied) * most
         pieces = await think(work, _carried_all, pieces, applied, _written(caller))
-        self._keep(caller, path, _Read(sha256, _kept(content), pieces))
+        self._keep(caller, path, _Read(sha256, _if_small(content), pieces))
 
     def note_appended(self, caller: Caller, written: Written) -> None:
         """Remember what was added to the end of a content, if that is the one that was read."""
@@ -112,7 +112,7 @@ class ReadLedger:
         if read is None or not before or not after or not sha256 or read.content != before:
             return
         added = _Piece(len(before), len(after), _written(caller))
-        self._keep(caller, written.path, _Read(sha256, _kept(after), _with(read.pieces, added)))
+        self._keep(caller, written.path, _Read(sha256, _if_small(after), _with(read.pieces, added)))
 
     def has_read(self, caller: Caller) -> bool:
         """Whether the caller has read anything at all."""
@@ -136,7 +136,7 @@ class ReadLedger:
         self.check_read(caller, file)
         seen = self._files(caller)[file.path].seen(now=True)
         if file.content and seen != ((0, len(file.content)),):
-            lines = _Lines(file.content)
+            lines = _NumberedLines(file.content)
             missing = lines.spell(_gaps(seen, len(file.content)))
             raise Changed(
                 f"{lines.describe(seen)} in {file.path} {_are(caller)}, and all of it would be"
@@ -184,7 +184,7 @@ def check_seen(file: FileText, seen: Ranges, applied: Sequence[Applied]) -> None
         seen = joined((piece.start, piece.end) for piece in _carried(pieces, done, None))
 
 
-class _Lines:
+class _NumberedLines:
     """Places in a text as lines, as an editor counts them."""
 
     def __init__(self, text: str) -> None:
@@ -293,7 +293,7 @@ def _gaps(seen: Ranges, size: int) -> Ranges:
 def _unseen(file: FileText, number: int, done: Applied, seen: Ranges | None) -> Changed:
     span = done.spans[0]
     first, last = done.line, done.line + file.content.count("\n", span.start, span.end - 1)
-    about = f" ({_Lines(file.content).describe(seen)} were)" if seen is not None else ""
+    about = f" ({_NumberedLines(file.content).describe(seen)} were)" if seen is not None else ""
     return Changed(
         f"edit {number} is at line {done.line} of {file.path}, which was not shown yet{about}",
         fix=f"Read lines {max(1, first - 5)}-{last + 5} (start_line, end_line), then edit",
@@ -308,7 +308,7 @@ def _written(caller: Caller) -> Mark | None:
     return caller.view.mark() if caller.view else None
 
 
-def _kept(content: str) -> str | None:
+def _if_small(content: str) -> str | None:
     return content if len(content) <= _LONGEST_KEPT else None
 
 

@@ -1,4 +1,4 @@
-"""Commands that look and do not touch: tests, linters, listings.
+"""Recognise commands that only read: tests, linters, listings.
 
 While one of them runs, a file that was there already and changes was more likely changed by the
 user. Only what is known counts; everything else may have written whatever changed.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from evercontext.access.shell_parser import Part, parts_of
+from evercontext.access.shell_parser import CommandPart, parts_of
 
 _PROGRAMS = """
     pytest tox nox mypy pyright pylint flake8 nosetests jest vitest mocha
@@ -70,7 +70,7 @@ def only_asks(line: str) -> bool:
     return bool(parts) and all(program in _QUESTIONS for program in programs)
 
 
-def _looks(part: Part) -> bool:
+def _looks(part: CommandPart) -> bool:
     words = [word for word in part.words if "=" not in word or word.startswith("-")]
     if part.unclear or part.redirects or not words or rewrites(words[1:]):
         return False

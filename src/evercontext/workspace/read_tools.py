@@ -1,4 +1,4 @@
-"""The tools that look: list, read, search."""
+"""Define the tools that read: list, read, search."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from evercontext.domain.tool import Arguments, Caller, Door, Effect, Tool, ToolResult
 from evercontext.errors import InvalidArguments
-from evercontext.files.directory_listing import MAX_ITEMS, Entry, Listing
+from evercontext.files.directory_listing import MAX_ITEMS, DirectoryEntry, Listing
 from evercontext.process.worker_threads import think
 from evercontext.workspace.parameter_schema import boolean, integer, parameters, string, strings
 from evercontext.workspace.read_ledger import ReadLedger
@@ -18,7 +18,7 @@ from evercontext.workspace.workspace import Workspace
 LONGEST_READ = 60_000
 """Characters of a file that a model is shown at once; it can read on."""
 
-_ASKED = {"start_line", "end_line", "offset"}
+_PAGE_ARGUMENTS = {"start_line", "end_line", "offset"}
 """Arguments that ask for a part of a file."""
 _PATH = "Path relative to the project root, with / between names."
 
@@ -40,24 +40,24 @@ def reading_tools(workspace: Workspace, ledger: ReadLedger) -> list[Tool]:
 
 def _list_files(workspace: Workspace) -> Tool:
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
-        found = await workspace.list(
+        listing = await workspace.list(
             arguments["path"],
             caller,
             extensions=arguments.get("extensions"),
             max_items=arguments.get("max_items"),
             recursive=arguments.get("recursive", False),
         )
-        data: dict[str, Any] = {"files": [_shape(entry) for entry in found.entries]}
-        if found.truncated:
+        data: dict[str, Any] = {"files": [_shape(entry) for entry in listing.entries]}
+        if listing.truncated:
             data["truncated"] = True
-        return ToolResult(_lines(found), data)
+        return ToolResult(_lines(listing), data)
 
     return Tool(
         name="list_files",
         description="List a directory: names, which of them are directories, and sizes.",
         arguments=parameters(
             {
-                "path": string(f'{_PATH} "." is the root.'),
+                "path": string(f'{_PATH} "." is the root.', least=1),
                 "extensions": strings('Only files of these kinds, for example [".py"].'),
                 "max_items": integer(f"At most so many entries (default {MAX_ITEMS}).", minimum=1),
                 "recursive": boolean("Also list what is below the directories."),
@@ -73,15 +73,15 @@ def _list_files(workspace: Workspace) -> Tool:
 def _list(workspace: Workspace) -> Tool:
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
         recursive = arguments.get("recursive", False)
-        found = await workspace.list(arguments["path"], caller, recursive=recursive)
-        return ToolResult(_lines(found), [_name(entry) for entry in found.entries])
+        listing = await workspace.list(arguments["path"], caller, recursive=recursive)
+        return ToolResult(_lines(listing), [_name(entry) for entry in listing.entries])
 
     return Tool(
         name="list",
         description="List the names in a directory; directories end with a slash.",
         arguments=parameters(
             {
-                "path": string(f'{_PATH} "." is the root.'),
+                "path": string(f'{_PATH} "." is the root.', least=1),
                 "recursive": boolean("Also list everything below (default false)."),
             },
             required=["path"],
@@ -98,7 +98,7 @@ def _read_file(workspace: Workspace, ledger: ReadLedger) -> Tool:
         page = await think(len(file.content), _page, file.content, arguments, caller)
         text = file.content[page.start : page.end]
         ledger.note_read(caller, file, page.start, page.end, page.note + text, len(page.note))
-        data = {"content": text if _ASKED & arguments.keys() else file.content}
+        data = {"content": text if _PAGE_ARGUMENTS & arguments.keys() else file.content}
         if caller.door is Door.REST:
             # A program takes the content from the data; its trace need not hold every file.
             return ToolResult(f"{file.path}: {page.total} lines, {file.size} bytes", data)
@@ -112,7 +112,7 @@ def _read_file(workspace: Workspace, ledger: ReadLedger) -> Tool:
         ),
         arguments=parameters(
             {
-                "path": string(_PATH),
+                "path": string(_PATH, least=1),
                 "start_line": integer(
                     "First line to read, from 1 (default: the first).", minimum=1
                 ),
@@ -132,10 +132,10 @@ def _read_file(workspace: Workspace, ledger: ReadLedger) -> Tool:
 
 def _search_files(workspace: Workspace) -> Tool:
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
-        found = await workspace.search(arguments["directory"], arguments["keyword"], caller)
-        more = ["… and more: search in a smaller directory"] if found.truncated else []
-        text = "\n".join([*found.paths, *more]) or "no file contains it"
-        return ToolResult(text, list(found.paths), hits=len(found.paths))
+        matches = await workspace.search(arguments["directory"], arguments["keyword"], caller)
+        more = ["… and more: search in a smaller directory"] if matches.truncated else []
+        text = "\n".join([*matches.paths, *more]) or "no file contains it"
+        return ToolResult(text, list(matches.paths), hits=len(matches.paths))
 
     return Tool(
         name="search_files",
@@ -166,7 +166,7 @@ class _Page:
 
 def _page(content: str, arguments: Arguments, caller: Caller) -> _Page:
     """Return the wanted lines as far as they may be shown at once."""
-    if caller.door is Door.REST and not _ASKED & arguments.keys():
+    if caller.door is Door.REST and not _PAGE_ARGUMENTS & arguments.keys():
         return _Page(0, len(content), len(content.splitlines()))
     lines = content.splitlines(keepends=True)
     starts = [0, *accumulate(map(len, lines))]
@@ -215,17 +215,17 @@ def _read_on(starts: list[int], first: int, start: int, end: int) -> str:
     return f"[{here}; read on with start_line={line}]\n"
 
 
-def _shape(entry: Entry) -> dict[str, Any]:
+def _shape(entry: DirectoryEntry) -> dict[str, Any]:
     shape: dict[str, Any] = {"name": entry.name, "is_dir": entry.is_dir}
     return shape if entry.size is None else {**shape, "size": entry.size}
 
 
-def _name(entry: Entry) -> str:
+def _name(entry: DirectoryEntry) -> str:
     return entry.name + "/" if entry.is_dir else entry.name
 
 
-def _lines(found: Listing) -> str:
-    lines = [_name(entry) for entry in found.entries]
-    if found.truncated:
+def _lines(listing: Listing) -> str:
+    lines = [_name(entry) for entry in listing.entries]
+    if listing.truncated:
         lines.append("… and more")
     return "\n".join(lines) or "empty"

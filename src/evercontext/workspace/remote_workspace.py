@@ -1,4 +1,4 @@
-"""The same seam over HTTP: a gateway, here or elsewhere, does the work and keeps its policy."""
+"""Use a gateway over HTTP as workspace; it applies its own policy."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from evercontext.errors import (
     NotUtf8,
     TooLarge,
 )
-from evercontext.files.directory_listing import Entry, Listing
+from evercontext.files.directory_listing import DirectoryEntry, Listing
+from evercontext.files.file_io import digest, encode
 from evercontext.files.file_tree import FileText, WriteMode, Written
-from evercontext.files.io import digest, encode
-from evercontext.files.text_search import Found
+from evercontext.files.text_search import TextMatches
 from evercontext.process.certificates import certificates
 
 if TYPE_CHECKING:
@@ -79,14 +79,14 @@ class RemoteWorkspace:
         recursive: bool = False,
     ) -> Listing:
         """List a directory."""
-        asked: dict[str, Any] = {"path": path}
+        arguments: dict[str, Any] = {"path": path}
         if extensions is not None:
-            asked["extensions"] = list(extensions)
+            arguments["extensions"] = list(extensions)
         if max_items is not None:
-            asked["max_items"] = max_items
+            arguments["max_items"] = max_items
         if recursive:
-            asked["recursive"] = True
-        answer = await self._post("list_files", asked, caller)
+            arguments["recursive"] = True
+        answer = await self._post("list_files", arguments, caller)
         return self._shaped(lambda: _listing(path, answer))
 
     async def read(self, path: str, caller: Caller) -> FileText:
@@ -96,11 +96,13 @@ class RemoteWorkspace:
         data = encode(content)
         return FileText(_plain(path), content, digest(data), len(data))
 
-    async def search(self, directory: str, keyword: str, caller: Caller) -> Found:
+    async def search(self, directory: str, keyword: str, caller: Caller) -> TextMatches:
         """Find the files that contain a text."""
-        asked = {"directory": directory, "keyword": keyword}
-        answer = await self._post("search_files", asked, caller)
-        return self._shaped(lambda: Found(tuple(_text(path) for path in answer["result"]), False))
+        arguments = {"directory": directory, "keyword": keyword}
+        answer = await self._post("search_files", arguments, caller)
+        return self._shaped(
+            lambda: TextMatches(tuple(_text(path) for path in answer["result"]), False)
+        )
 
     async def preview(
         self, path: str, content: str | None, mode: WriteMode, caller: Caller
@@ -124,10 +126,10 @@ class RemoteWorkspace:
     ) -> Written:
         """Write a text file; what was there before is read first, to be shown."""
         before = None if mode is WriteMode.CREATE else await self._before(path, caller)
-        asked = {"path": path, "content": content, "mode": mode.value}
+        arguments = {"path": path, "content": content, "mode": mode.value}
         if if_match is not None:
-            asked["if_match"] = if_match
-        answer = await self._post("write_file", asked, caller)
+            arguments["if_match"] = if_match
+        answer = await self._post("write_file", arguments, caller)
         done = self._shaped(lambda: _text(answer["path"]))
         return _written(done, before, _after(before, content, mode))
 
@@ -158,11 +160,11 @@ class RemoteWorkspace:
             # It may be replaced all the same; there is only nothing to show of it.
             return ""
 
-    async def _post(self, route: str, asked: Mapping[str, Any], caller: Caller) -> Any:
+    async def _post(self, route: str, arguments: Mapping[str, Any], caller: Caller) -> Any:
         headers = {"content-type": "application/json", "x-trace-id": caller.trace_id}
         if self._token:
             headers["authorization"] = f"Bearer {self._token}"
-        body = json.dumps(asked).encode()
+        body = json.dumps(arguments).encode()
         status, answer = await self._exchange(f"{self._url}/{route}", body, headers)
         try:
             parsed = json.loads(answer)
@@ -202,9 +204,9 @@ class RemoteWorkspace:
         return self._client
 
     def _unreachable(self, error: Exception) -> GatewayUnreachable:
-        said = str(error) or type(error).__name__
+        reason = str(error) or type(error).__name__
         return GatewayUnreachable(
-            f"the gateway at {self._url} does not answer ({said})",
+            f"the gateway at {self._url} does not answer ({reason})",
             fix="Start it with `evercontext serve`, or unset EC_MCP_URL",
         )
 
@@ -243,7 +245,7 @@ def _problem(route: str, status: int, answer: Any) -> EverContextError:
 
 def _listing(path: str, answer: Mapping[str, Any]) -> Listing:
     entries = tuple(
-        Entry(_text(entry["name"]), bool(entry["is_dir"]), entry.get("size"))
+        DirectoryEntry(_text(entry["name"]), bool(entry["is_dir"]), entry.get("size"))
         for entry in answer["files"]
     )
     return Listing(_plain(path), entries, bool(answer.get("truncated", False)))

@@ -1,4 +1,4 @@
-"""The seam behind the file tools: here the local tree, elsewhere a gateway over HTTP."""
+"""Define the interface behind the file tools, and its local implementation."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from evercontext.domain.tool import Caller, Door, FileChange
 from evercontext.files import tree_snapshot
 from evercontext.files.directory_listing import Listing
 from evercontext.files.file_tree import FileText, Tree, WriteMode, Written
-from evercontext.files.journal import Journal, Step
+from evercontext.files.journal import Journal, JournalStep
 from evercontext.files.local_disk import is_local
 from evercontext.files.policy import FilePolicy
 from evercontext.files.protected_paths import is_secret
-from evercontext.files.text_search import Found
+from evercontext.files.text_search import TextMatches
 from evercontext.process.worker_threads import Stop, Workers
+from evercontext.workspace.command_marks import writing
 from evercontext.workspace.protected_changes import Protection
 
 _SMALL = 1_048_576
@@ -61,7 +62,7 @@ class Workspace(Protocol):
         """Read a text file."""
         ...
 
-    async def search(self, directory: str, keyword: str, caller: Caller) -> Found:
+    async def search(self, directory: str, keyword: str, caller: Caller) -> TextMatches:
         """Find the files that contain a text."""
         ...
 
@@ -93,7 +94,7 @@ class Workspace(Protocol):
 
 
 @dataclass(slots=True)
-class Recorded:
+class RecordedChanges:
     """What a command changed; filled in when the command is over."""
 
     changes: tuple[FileChange, ...] = ()
@@ -116,7 +117,7 @@ class LocalWorkspace:
         self.protection = Protection(tree.root.path, environment or {})
         self._doors = {door: tree.under(policy) for door, policy in policies.items()}
         self._local = is_local(tree.root.fd)
-        self._steps: dict[str, Step] = {}
+        self._steps: dict[str, JournalStep] = {}
         self._seen: tree_snapshot.Snapshot | None = None
         # Each has threads of its own: no crowd of searches keeps a write waiting.
         self._writes = Workers("writes", _WRITERS, _MOST_WAITING)
@@ -135,7 +136,7 @@ class LocalWorkspace:
         agent: FilePolicy,
         environment: Mapping[str, str] | None = None,
     ) -> LocalWorkspace:
-        """Open a root: REST and MCP under one policy, the agent's own doors under another.
+        """Open a root: REST and MCP under one policy, the agent itself under another.
 
         ``environment`` is the user's: it says where git's settings are.
         """
@@ -150,7 +151,7 @@ class LocalWorkspace:
 
     @property
     def tree(self) -> Tree:
-        """The tree itself, for rooms that read without a caller."""
+        """The tree itself, for packages that read without a caller."""
         return self._tree
 
     @property
@@ -195,7 +196,7 @@ class LocalWorkspace:
             return tree.read(path)
         return await self._reads.run(tree.read, path)
 
-    async def search(self, directory: str, keyword: str, caller: Caller) -> Found:
+    async def search(self, directory: str, keyword: str, caller: Caller) -> TextMatches:
         """Find the files that contain a text."""
         stop = Stop()
         return await self._searches.run(
@@ -224,7 +225,10 @@ class LocalWorkspace:
         trace_id, step = caller.trace_id, self._steps.get(caller.trace_id)
 
         def write(tree: Tree) -> Written:
-            return tree.write(path, content, mode, trace_id=trace_id, if_match=if_match, step=step)
+            with writing(tree.root.path, path):
+                return tree.write(
+                    path, content, mode, trace_id=trace_id, if_match=if_match, step=step
+                )
 
         return await self._change((path,), caller, write)
 
@@ -242,7 +246,8 @@ class LocalWorkspace:
         trace_id, step = caller.trace_id, self._steps.get(caller.trace_id)
 
         def move(tree: Tree) -> tuple[Written, Written]:
-            return tree.move(old, new, trace_id=trace_id, step=step)
+            with writing(tree.root.path, new):
+                return tree.move(old, new, trace_id=trace_id, step=step)
 
         return await self._change((old, new), caller, move)
 
@@ -262,25 +267,25 @@ class LocalWorkspace:
         await self._records.run(stack.close)
 
     @asynccontextmanager
-    async def recording(self, caller: Caller, unsure: str = "") -> AsyncIterator[Recorded]:
+    async def recording(self, caller: Caller, unsure: str = "") -> AsyncIterator[RecordedChanges]:
         """Journal what a command inside does to the tree, also if it fails.
 
         ``unsure`` names one that is not expected to change files that are there already.
         """
-        recorded = Recorded()
+        recorded = RecordedChanges()
         root = self._tree.root
         before = await self._records.run(tree_snapshot.take, root, self._seen)
         try:
             yield recorded
         finally:
             after = await self._records.run(tree_snapshot.take, root, before)
-            found = await self._records.run(
+            observed = await self._records.run(
                 tree_snapshot.record, self.journal, before, after, caller.trace_id, unsure
             )
             self._seen = after
-            recorded.changes = tuple(_change(change) for change in found.changes)
-            recorded.not_undoable, recorded.complete = found.not_undoable, found.complete
-            recorded.unsure = found.unsure
+            recorded.changes = tuple(_change(change) for change in observed.changes)
+            recorded.not_undoable, recorded.complete = observed.not_undoable, observed.complete
+            recorded.unsure = observed.unsure
 
     def close(self) -> None:
         """Let the tree go, once nobody is at work in it."""
@@ -304,14 +309,14 @@ class LocalWorkspace:
         return self._doors[caller.door]
 
 
-def _change(found: tree_snapshot.CommandChange) -> FileChange:
+def _change(change: tree_snapshot.CommandChange) -> FileChange:
     """A change as it is shown and logged: that a secret moved is news, the secret is not."""
-    if not any(map(is_secret, found.path.split("/"))):
-        return FileChange(found.path, found.before, found.after, found.modes)
-    before, after = found.before is not None, found.after is not None
+    if not any(map(is_secret, change.path.split("/"))):
+        return FileChange(change.path, change.before, change.after, change.modes)
+    before, after = change.before is not None, change.after is not None
     return FileChange(
-        found.path,
+        change.path,
         "(secret, old content not shown)\n" if before else None,
         "(secret, new content not shown)\n" if after else None,
-        found.modes,
+        change.modes,
     )

@@ -1,4 +1,4 @@
-"""The tools that change: write, edit, delete, move."""
+"""Define the tools that write: write, edit, delete, move."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from evercontext.domain.tool import (
 from evercontext.errors import Changed, EverContextError, NotFound
 from evercontext.files.file_tree import FileText, WriteMode, Written
 from evercontext.process.worker_threads import THINKING, Stop, think
-from evercontext.workspace.edits import Applied
 from evercontext.workspace.parameter_schema import boolean, choice, objects, parameters, string
 from evercontext.workspace.proposed_changes import (
     Bounds,
@@ -32,6 +31,7 @@ from evercontext.workspace.proposed_changes import (
     report_controls,
 )
 from evercontext.workspace.read_ledger import ReadLedger
+from evercontext.workspace.search_and_replace import Applied
 from evercontext.workspace.workspace import Workspace
 
 _PATH = "Path relative to the project root, with / between names."
@@ -74,7 +74,7 @@ def _write_file(workspace: Workspace, ledger: ReadLedger) -> Tool:
         name="write_file",
         description="Write a text file; missing directories are made.",
         properties={
-            "path": string(_PATH),
+            "path": string(_PATH, least=1),
             "content": string("The text to write."),
             "mode": choice(
                 "create: a new file, fails if it exists; overwrite: replace the whole content; "
@@ -98,7 +98,7 @@ def _create_file(workspace: Workspace, ledger: ReadLedger) -> Tool:
         name="writeFile",
         description="Create a new text file; missing directories are made. Fails if it exists.",
         properties={
-            "path": string(f"{_PATH} No file may be there yet."),
+            "path": string(f"{_PATH} No file may be there yet.", least=1),
             "content": string("The whole content of the new file."),
         },
         mode_of=lambda arguments: WriteMode.CREATE,
@@ -199,22 +199,22 @@ def _edit_tool(
         return await THINKING.run(draft_of, arguments, file, seen, compose, bounds, stop=stop)
 
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
-        made = await draft(arguments, caller)
+        edited = await draft(arguments, caller)
         # by the name that was given: a link can be read through, and is refused here
         written = await workspace.write(
             arguments["path"],
-            made.content,
+            edited.content,
             WriteMode.OVERWRITE,
             caller,
-            if_match=made.file.sha256,
+            if_match=edited.file.sha256,
         )
-        await _know(ledger, caller, written, made.applied)
-        return _result(f"edited {written.path}", written, made.notes)
+        await _know(ledger, caller, written, edited.applied)
+        return _result(f"edited {written.path}", written, edited.notes)
 
     async def preview(arguments: Arguments, caller: Caller) -> tuple[FileChange, ...]:
-        made = await draft(arguments, caller)
+        edited = await draft(arguments, caller)
         path = arguments["path"]
-        written = await workspace.preview(path, made.content, WriteMode.OVERWRITE, caller)
+        written = await workspace.preview(path, edited.content, WriteMode.OVERWRITE, caller)
         return (_change(written),)
 
     return Tool(
@@ -244,7 +244,7 @@ def _delete_file(workspace: Workspace) -> Tool:
     return Tool(
         name="delete_file",
         description="Delete one file. It can be brought back with undo.",
-        arguments=parameters({"path": string(_PATH)}, required=["path"]),
+        arguments=parameters({"path": string(_PATH, least=1)}, required=["path"]),
         effects=_CHANGES,
         run=run,
         preview=preview,
@@ -255,22 +255,25 @@ def _delete_file(workspace: Workspace) -> Tool:
 
 def _move_file(workspace: Workspace) -> Tool:
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
-        gone, made = await workspace.move(arguments["path"], arguments["to"], caller)
-        text = f"moved {gone.path} to {made.path}"
-        data = {"status": "ok", "path": made.path}
-        return ToolResult(text, data, changes=(_change(gone), _change(made)))
+        gone, created = await workspace.move(arguments["path"], arguments["to"], caller)
+        text = f"moved {gone.path} to {created.path}"
+        data = {"status": "ok", "path": created.path}
+        return ToolResult(text, data, changes=(_change(gone), _change(created)))
 
     async def preview(arguments: Arguments, caller: Caller) -> tuple[FileChange, ...]:
         old, new = arguments["path"], arguments["to"]
         gone = await workspace.preview(old, None, WriteMode.OVERWRITE, caller)
-        made = await workspace.preview(new, gone.before or "", WriteMode.CREATE, caller)
-        return (_change(gone), _change(made))
+        created = await workspace.preview(new, gone.before or "", WriteMode.CREATE, caller)
+        return (_change(gone), _change(created))
 
     return Tool(
         name="move_file",
         description="Rename a file or move it to another directory; the new name must be free.",
         arguments=parameters(
-            {"path": string(_PATH), "to": string("The new path, relative to the project root.")},
+            {
+                "path": string(_PATH, least=1),
+                "to": string("The new path, relative to the project root."),
+            },
             required=["path", "to"],
         ),
         effects=_CHANGES,
@@ -342,8 +345,8 @@ async def _know(
 
 
 def _result(text: str, written: Written, notes: tuple[str, ...] = ()) -> ToolResult:
-    said = "; ".join([text, *notes])
-    return ToolResult(said, {"status": "ok", "path": written.path}, changes=(_change(written),))
+    summary = "; ".join([text, *notes])
+    return ToolResult(summary, {"status": "ok", "path": written.path}, changes=(_change(written),))
 
 
 def _change(written: Written) -> FileChange:

@@ -1,4 +1,4 @@
-"""One failure of a check, and the places it names."""
+"""Define one failure of a check, and the places it names."""
 
 from __future__ import annotations
 

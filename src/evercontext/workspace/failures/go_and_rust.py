@@ -77,20 +77,20 @@ def _go_failure(name: str, body: Sequence[str], package: str, nested: bool, root
     logged = next((m for line in body if (m := _GO_LOG.match(line))), None)
     panic = next((line for line in body if line.startswith("panic: ")), None)
     message = panic or (logged[3] if logged else "a subtest failed" if nested else "failed")
-    made = Failure(
+    failure = Failure(
         "go", "error" if panic else "assertion", cut(message), test=f"{package}.{name}".lstrip(".")
     )
     frames = [(m[1], int(m[2])) for line in body if (m := _GO_FRAME.match(line))]
     if frames:
-        return located(made, reversed(frames), root)
+        return located(failure, reversed(frames), root)
     if logged:
         # Only the name is printed: the package says the directory, below its module's name.
         folder = "/".join(package.split("/")[2:]) if "." in package.split("/")[0] else ""
         folder = folder.split("/", 1)[1] if "/" in folder else folder
         return replace(
-            made, file=logged[1] if not folder else f"{folder}/{logged[1]}", line=int(logged[2])
+            failure, file=logged[1] if not folder else f"{folder}/{logged[1]}", line=int(logged[2])
         )
-    return made
+    return failure
 
 
 def read_rust(text: str, root: str) -> list[Failure]:
@@ -100,10 +100,10 @@ def read_rust(text: str, root: str) -> list[Failure]:
     built: dict[tuple[object, ...], Failure] = {}
     for start in starts:
         end = next((n for n in range(start + 1, len(lines)) if not lines[n].strip()), len(lines))
-        made = _rust_error(lines[start:end], root)
-        if made:
+        error = _rust_error(lines[start:end], root)
+        if error:
             # The library and its tests are compiled apart and say the same twice.
-            built.setdefault((*made.key, made.line, made.column), made)
+            built.setdefault((*error.key, error.line, error.column), error)
     errors = list(built.values())
     if any(failure.blocks for failure in errors):
         errors = [failure for failure in errors if failure.blocks]
@@ -149,7 +149,7 @@ def _rust_hints(lines: Sequence[str]) -> Iterator[Hint]:
     for number, line in enumerate(lines):
         if line.startswith("help: "):
             if helping:
-                return  # a second way to mend it: which one is meant is not ours to guess
+                return  # a second way to fix it: which one is meant is not ours to guess
             helping = True
         if inline := _RUST_INLINE.match(line):
             yield from _inline_hint(lines, number, inline)
@@ -173,9 +173,9 @@ def _inline_hint(lines: Sequence[str], number: int, inline: re.Match[str]) -> It
 
 
 def _cargo_tests(text: str, lines: Sequence[str], root: str) -> Iterator[Failure]:
-    said = {m[1]: n for n, line in enumerate(lines) if (m := _CARGO_TEST.match(line))}
+    headings = {m[1]: n for n, line in enumerate(lines) if (m := _CARGO_TEST.match(line))}
     for name in dict.fromkeys(_CARGO_FAILED.findall(text)):
-        start = said.get(name)
+        start = headings.get(name)
         rest = lines[start + 1 : start + 200] if start is not None else []
         body = list(itertools.takewhile(lambda line: not _CARGO_TEST.match(line), rest))
         yield _cargo_failure(name, body, root)
@@ -183,18 +183,18 @@ def _cargo_tests(text: str, lines: Sequence[str], root: str) -> Iterator[Failure
 
 def _cargo_failure(name: str, body: Sequence[str], root: str) -> Failure:
     at = next((n for n, line in enumerate(body) if _PANIC.match(line)), None)
-    made = Failure("cargo", "assertion", "failed", test=name)
+    failure = Failure("cargo", "assertion", "failed", test=name)
     panic = _PANIC.match(body[at]) if at is not None else None
     if panic is None or at is None:
-        return made
+        return failure
     words: list[str] = []
     for line in body[at + 1 :]:
         if line.startswith(("stack backtrace:", "note: ")) or not line.strip():
             break
         words.append(line)
     message = "\n".join(words)
-    made = replace(
-        made, kind="assertion" if "assertion" in message else "error", message=cut(message)
+    failure = replace(
+        failure, kind="assertion" if "assertion" in message else "error", message=cut(message)
     )
     frames = [(m[1], int(m[2])) for line in body if (m := _BACKTRACE.match(line))]
-    return located(made, [*reversed(frames), (panic[1], int(panic[2]))], root)
+    return located(failure, [*reversed(frames), (panic[1], int(panic[2]))], root)

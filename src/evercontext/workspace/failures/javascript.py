@@ -1,4 +1,4 @@
-"""``node --test`` in both reporters, vitest, and programs that node could not load."""
+"""Parse failures of ``node --test`` and vitest, and of programs node could not load."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def read_crash(text: str, root: str) -> list[Failure]:
     """Return the error that ended a program of node's, outside any test."""
     if "Node.js v" not in text:
         return []
-    made = _crash(text.splitlines(), root)
-    return [made] if made else []
+    failure = _crash(text.splitlines(), root)
+    return [failure] if failure else []
 
 
 def _tap(lines: Sequence[str], root: str) -> Iterator[Failure]:
@@ -59,7 +59,7 @@ def _tap(lines: Sequence[str], root: str) -> Iterator[Failure]:
         elif ended := _NOT_OK.match(line):
             fields = _yaml(lines, number + 1)
             path = [name for at, name in sorted(names.items()) if at < len(ended[1])]
-            crash = [_TAP_TEXT.sub("", one) for one in lines[since:number]]
+            crash = [_TAP_TEXT.sub("", row) for row in lines[since:number]]
             if fields.get("failureType") not in ("subtestsFailed", "parentAlreadyFinished"):
                 yield _tap_failure([*path, ended[2]], fields, crash, root)
             since = number + 1
@@ -67,7 +67,7 @@ def _tap(lines: Sequence[str], root: str) -> Iterator[Failure]:
 
 def _yaml(lines: Sequence[str], start: int) -> dict[str, str]:
     """The fields of a diagnostic block; node writes scalars and ``|-`` texts only."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     name, indent = "", 0
     for line in lines[start : start + 400]:
         if line.strip() == "...":
@@ -75,12 +75,12 @@ def _yaml(lines: Sequence[str], start: int) -> dict[str, str]:
         field = _FIELD.match(line)
         depth = len(line) - len(line.lstrip())
         if name and (depth > indent or not line.strip()):
-            found[name] += line.strip() + "\n"
+            fields[name] += line.strip() + "\n"
         elif field and field[2] == "|-":
-            name, indent, found[field[1]] = field[1], depth, ""
+            name, indent, fields[field[1]] = field[1], depth, ""
         elif field:
-            name, found[field[1]] = "", field[2].strip("'\"")
-    return found
+            name, fields[field[1]] = "", field[2].strip("'\"")
+    return fields
 
 
 def _tap_failure(
@@ -91,17 +91,17 @@ def _tap_failure(
     raised = fields.get("name") or "Error"
     where = fields.get("location", "").rsplit(":", 2)[0]
     message = f"{raised}: {fields.get('error', '').strip()}"
-    made = Failure(
+    failure = Failure(
         "node", _kind(raised, message), cut(message), test=_id(where, path, root), code=raised
     )
-    return _placed(made, fields.get("stack", "").splitlines(), where, root)
+    return _placed(failure, fields.get("stack", "").splitlines(), where, root)
 
 
 def _file_failed(name: str, crash: Sequence[str], root: str) -> Failure:
     """A test file that could not even be loaded."""
     file = inside(name, root)
-    made = _crash(crash, root) or Failure("node", "error", "the file could not be run", file)
-    return replace(made, test=file or name, blocks=True)
+    failure = _crash(crash, root) or Failure("node", "error", "the file could not be run", file)
+    return replace(failure, test=file or name, blocks=True)
 
 
 def _crash(lines: Sequence[str], root: str) -> Failure | None:
@@ -110,28 +110,28 @@ def _crash(lines: Sequence[str], root: str) -> Failure | None:
         if error is None:
             continue
         message = f"{error[1]}: {error[3]}"
-        made = Failure(
+        failure = Failure(
             "node", _kind(error[1], message), cut(message), code=error[2] or error[1], blocks=True
         )
-        shown = [m for one in lines[max(0, number - 8) : number] if (m := _FILE_LINE.match(one))]
+        shown = [m for row in lines[max(0, number - 8) : number] if (m := _FILE_LINE.match(row))]
         if shown and (file := inside(shown[-1][1], root)):
-            return replace(made, file=file, line=int(shown[-1][2]))
-        return _placed(made, lines[number : number + 30], "", root)
+            return replace(failure, file=file, line=int(shown[-1][2]))
+        return _placed(failure, lines[number : number + 30], "", root)
     return None
 
 
-def _placed(made: Failure, stack: Sequence[str], where: str, root: str) -> Failure:
+def _placed(failure: Failure, stack: Sequence[str], where: str, root: str) -> Failure:
     """Stacks are written innermost first."""
     frames = [(m[1], int(m[2])) for line in stack if (m := _STACK.search(line))]
-    importer = _IMPORTED.search("\n".join(stack[:4])) or _IMPORTED.search(made.message)
+    importer = _IMPORTED.search("\n".join(stack[:4])) or _IMPORTED.search(failure.message)
     if importer and not frames:
         frames = []
-    made = located(made, reversed(frames), root)
+    failure = located(failure, reversed(frames), root)
     if importer and (file := inside(importer[1] or importer[2], root)):
-        made = replace(made, file=file, line=made.line if made.file == file else None)
-    if made.file is None and where:
-        made = replace(made, file=inside(where, root))
-    return made
+        failure = replace(failure, file=file, line=failure.line if failure.file == file else None)
+    if failure.file is None and where:
+        failure = replace(failure, file=inside(where, root))
+    return failure
 
 
 def _kind(raised: str, message: str) -> Kind:
@@ -175,8 +175,8 @@ def _spec_failure(where: str, name: str, body: Sequence[str], root: str) -> Fail
     message = "\n".join(word for word in words if word).split(" {", 1)[0]
     message = re.sub(r"^(\w*Error) \[\w+\]:", r"\1:", message)
     test = _id(where, [name], root)
-    made = Failure("node", _kind(raised, message), cut(message), test=test, code=raised)
-    return _placed(made, body, where, root)
+    failure = Failure("node", _kind(raised, message), cut(message), test=test, code=raised)
+    return _placed(failure, body, where, root)
 
 
 def read_vitest(text: str, root: str) -> list[Failure]:
@@ -193,10 +193,10 @@ def _vitest_failure(lines: Sequence[str], root: str) -> Failure:
     message = f"{raised}: {error[3]}" if error else "\n".join(lines[1:4])
     test = f"{head[1]} > {head[2]}" if head[2] else head[1]
     loading = head[2] is None
-    made = Failure(
+    failure = Failure(
         "vitest", _kind(raised, message), cut(message), test=test, code=raised, blocks=loading
     )
     named = next((m for line in lines if (m := re.match(r"^\s*File: (\S+?):(\d+):", line))), None)
     if named and (file := inside(named[1], root)):
-        return replace(made, file=file, line=int(named[2]))
-    return _placed(made, [line for line in lines if "❯" in line], head[1], root)
+        return replace(failure, file=file, line=int(named[2]))
+    return _placed(failure, [line for line in lines if "❯" in line], head[1], root)

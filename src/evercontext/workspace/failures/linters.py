@@ -1,4 +1,4 @@
-"""ruff, mypy, formatters, and whatever else writes ``file:line:column: message``."""
+"""Parse failures of ruff, mypy, formatters and others with ``file:line:column: message``."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def _ruff(path: str, line: int, column: int, code: str, message: str, root: str)
 def _ruff_row(row: dict[str, Any], root: str) -> Failure:
     at = row.get("location") or {}
     code = str(row.get("code") or "invalid-syntax")
-    told = str(row.get("message") or "")
-    return _ruff(str(row["filename"]), at.get("row", 1), at.get("column", 1), code, told, root)
+    message = str(row.get("message") or "")
+    return _ruff(str(row["filename"]), at.get("row", 1), at.get("column", 1), code, message, root)
 
 
 def _json_rows(text: str) -> list[dict[str, Any]] | None:

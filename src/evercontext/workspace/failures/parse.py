@@ -48,18 +48,18 @@ def read_failures(output: str | bytes, root: str) -> tuple[Failure, ...]:
     raw = output if isinstance(output, bytes) else output.encode("utf-8", "replace")
     text = plain(raw[-LONGEST_OUTPUT:])
     text = "\n".join(line[:_LONGEST_LINE] for line in text.split("\n"))
-    found: list[Failure] = []
+    failures: list[Failure] = []
     for hint, read in _READERS:
         if hint.search(text):
-            found += [one for one in read(text, root) if one not in found]
+            failures += [failure for failure in read(text, root) if failure not in failures]
     for read in _LAST:
-        found = found or read(text, root)
-    return tuple(found[:MOST_FAILURES])
+        failures = failures or read(text, root)
+    return tuple(failures[:MOST_FAILURES])
 
 
 def unreadable_failure(command: Sequence[str], output: str) -> Failure:
     """Return the failure of a check whose output has no known format."""
     name = PurePosixPath(command[0]).name if command else "check"
     lines = [line for line in output.strip().splitlines() if line.strip()]
-    said = "\n".join(lines[-12:]) or "it failed and said nothing"
-    return Failure(name, "error", cut(said), test=f"{name} as a whole", blocks=True)
+    ending = "\n".join(lines[-12:]) or "it failed and said nothing"
+    return Failure(name, "error", cut(ending), test=f"{name} as a whole", blocks=True)

@@ -1,4 +1,4 @@
-"""pytest, unittest and bare tracebacks of Python."""
+"""Parse failures of pytest and unittest, and bare tracebacks."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class _Section:
 def read_pytest(text: str, root: str) -> list[Failure]:
     """Return the failures of a pytest run, in any traceback style."""
     lines = [line[:_LONGEST_LINE] for line in text.splitlines()]
-    found = [m for line in lines if (m := _SUMMARY.match(line))]
+    summaries = [m for line in lines if (m := _SUMMARY.match(line))]
     sections = list(_sections(lines))
     failures: list[Failure] = []
     for word, errors in (("ERROR", True), ("FAILED", False)):
-        ids = [(m[2], m[3] or "") for m in found if m[1] == word]
-        told = [section for section in sections if section.errors is errors]
-        failures += _paired(ids, told, root)
+        ids = [(m[2], m[3] or "") for m in summaries if m[1] == word]
+        described = [section for section in sections if section.errors is errors]
+        failures += _paired(ids, described, root)
     return failures or _conftest(lines, root)
 
 
@@ -59,14 +59,21 @@ def _sections(lines: Sequence[str]) -> Iterator[_Section]:
             section.lines.append(line)
 
 
-def _paired(ids: list[tuple[str, str]], told: list[_Section], root: str) -> Iterator[Failure]:
+def _paired(ids: list[tuple[str, str]], described: list[_Section], root: str) -> Iterator[Failure]:
     """Both lists have the same order; where one is cut, names decide."""
-    left = list(told)
-    for test, said in ids:
-        section = next((one for one in left if not one.title or _is_about(one.title, test)), None)
+    left = list(described)
+    for test, summary in ids:
+        section = next(
+            (
+                candidate
+                for candidate in left
+                if not candidate.title or _is_about(candidate.title, test)
+            ),
+            None,
+        )
         if section:
             left.remove(section)
-        yield _failure(test, said, section, root)
+        yield _failure(test, summary, section, root)
 
 
 def _is_about(title: str, test: str) -> bool:
@@ -76,23 +83,23 @@ def _is_about(title: str, test: str) -> bool:
     return name == ".".join(test.split("::")[1:])
 
 
-def _failure(test: str, said: str, section: _Section | None, root: str) -> Failure:
+def _failure(test: str, summary: str, section: _Section | None, root: str) -> Failure:
     lines = section.lines if section else []
     raised, message = _message(lines) if lines else ("", "")
     if not message:
-        raised, message = _split_raised(said)
+        raised, message = _split_raised(summary)
     collecting = "::" not in test
-    made = Failure(
+    failure = Failure(
         "pytest",
         kind_of(raised or "AssertionError") if raised or not collecting else "error",
-        cut(message or said or "failed"),
+        cut(message or summary or "failed"),
         test=inside(test, root) or test,
         code=raised or None,
         blocks=collecting,
     )
     frames = list(_frames(lines))
-    made = located(made, frames, root)
-    return made if made.file else replace(made, file=inside(test.split("::")[0], root))
+    failure = located(failure, frames, root)
+    return failure if failure.file else replace(failure, file=inside(test.split("::")[0], root))
 
 
 def _message(lines: Sequence[str]) -> tuple[str, str]:
@@ -142,8 +149,8 @@ def _conftest(lines: Sequence[str], root: str) -> list[Failure]:
             raised, message = _message(rest)
             test = inside(match[1], root)
             kind = kind_of(raised)
-            made = Failure("pytest", kind, cut(message), test=test, code=raised, blocks=True)
-            return [located(made, _frames(rest), root)]
+            failure = Failure("pytest", kind, cut(message), test=test, code=raised, blocks=True)
+            return [located(failure, _frames(rest), root)]
     return []
 
 
@@ -163,7 +170,7 @@ def _unittest_failure(lines: Sequence[str], root: str) -> Failure:
     body = lines[2:]
     end = next((n for n, line in enumerate(body) if line.startswith("-----")), len(body))
     raised, message = _traceback_end(body[:end])
-    made = Failure(
+    failure = Failure(
         "unittest",
         kind_of(raised),
         cut(message),
@@ -171,7 +178,7 @@ def _unittest_failure(lines: Sequence[str], root: str) -> Failure:
         code=raised or None,
         blocks=loading,
     )
-    return located(made, _frames(body[:end]), root)
+    return located(failure, _frames(body[:end]), root)
 
 
 def read_traceback(text: str, root: str) -> list[Failure]:
@@ -183,5 +190,5 @@ def read_traceback(text: str, root: str) -> list[Failure]:
     raised, message = _traceback_end(lines)
     if not raised:
         return []
-    made = Failure("python", kind_of(raised), cut(message), code=raised, blocks=True)
-    return [located(made, _frames(lines), root)]
+    failure = Failure("python", kind_of(raised), cut(message), code=raised, blocks=True)
+    return [located(failure, _frames(lines), root)]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evercontext.domain.tool import Door, Effect, FileChange, Mode, ToolResult
-from evercontext.tools.approval_gate import Answer, Gate, Question
+from evercontext.tools.approval_gate import ApprovalAnswer, ApprovalQuestion, Gate
 from evercontext.tools.toolbox import Toolbox
 from tests.workspace.conftest import CALLER, Call
 
@@ -239,12 +239,12 @@ async def test_a_stale_hash(call: Call, place: Path) -> None:
 async def test_existence_is_checked_before_asking_and_again_after(
     toolbox: Toolbox, place: Path
 ) -> None:
-    asked: list[Question] = []
+    asked: list[ApprovalQuestion] = []
 
-    async def slow_user(question: Question) -> Answer:
+    async def slow_user(question: ApprovalQuestion) -> ApprovalAnswer:
         asked.append(question)
         (place / "a.txt").write_text("quicker")
-        return Answer(allowed=True, by="test")
+        return ApprovalAnswer(allowed=True, by="test")
 
     asking = toolbox.behind(Gate(lambda tool, arguments, caller: "ask", slow_user))
     arguments = {"path": "a.txt", "content": "late"}

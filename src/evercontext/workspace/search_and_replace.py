@@ -1,4 +1,4 @@
-"""Search and replace that hits exactly one place, or says why not.
+"""Replace text that matches exactly one place, or explain why it does not.
 
 The ladder: the text as given; then with the file's line endings; then ignoring spaces at line ends;
 then shifted by one indentation. Every rung must be unique, the new text is only fitted to the
@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 from evercontext.errors import EditMismatch, TooLarge
 from evercontext.workspace.nearest_lines import describe_nearest
@@ -28,6 +29,10 @@ _Relate = Callable[[str, str], str | None]
 
 _LONGEST_PLACEHOLDER = 200
 """Characters; longer lines are content, and a pattern takes its time over them."""
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+"""A line with its ending."""
+_MOST_LINE_PAIRS = 250_000
+"""Pairs of changed lines that are compared for their line endings."""
 _MOST_COMPARED = 2_000_000
 """Lines whose indentation is compared for one edit; texts that need more only look alike."""
 _LINES_NAMED = 10
@@ -50,7 +55,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TextSpan:
     """A place in the text before an edit, and the characters that took it."""
 
     start: int
@@ -65,7 +70,7 @@ class Applied:
     line: int
     rung: str
     places: int = 1
-    spans: tuple[Span, ...] = ()
+    spans: tuple[TextSpan, ...] = ()
     """Every place or, where there are very many, all that lies between the first and the last."""
     placed: bool = True
     """False: one span stands for many places."""
@@ -79,10 +84,10 @@ class _Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _EditPlan:
     """Where an edit fits, and what would come of it; nothing is made yet."""
 
-    spans: tuple[Span, ...]
+    spans: tuple[TextSpan, ...]
     """The first of the places."""
     end: int
     """Where the last of them ends."""
@@ -121,14 +126,18 @@ def apply_edits(
 
 def keep_form(before: str, after: str) -> tuple[str, tuple[str, ...]]:
     """Give a whole new content the BOM and line endings of the old one; say what was kept."""
-    kept: list[str] = []
+    forms: list[str] = []
     if _is_crlf(before) and "\r" not in after and "\n" in after:
         after = after.replace("\n", "\r\n")
-        kept.append("CRLF line endings")
+        forms.append("CRLF line endings")
+    elif _is_mixed(before) and "\r" not in after and "\n" in after:
+        mixed = _with_mixed_endings(before, after, _common_ending(before))
+        forms += ["the line endings of each line"] if mixed != after else []
+        after = mixed
     if before.startswith("\ufeff") and not after.startswith("\ufeff"):
         after = "\ufeff" + after
-        kept.append("byte order mark")
-    return after, tuple(kept)
+        forms.append("byte order mark")
+    return after, tuple(forms)
 
 
 def find_placeholder(before: str, after: str) -> str | None:
@@ -178,39 +187,39 @@ def _refuse_senseless(text: str, edit: Edit) -> None:
         )
 
 
-def _spans(plan: _Plan) -> tuple[tuple[Span, ...], bool]:
+def _spans(plan: _EditPlan) -> tuple[tuple[TextSpan, ...], bool]:
     """The places of a plan, or one that holds them all; and whether they are told apart."""
     if plan.places == len(plan.spans):
         return plan.spans, True
     start = plan.spans[0].start
-    return (Span(start, plan.end, plan.end - start + plan.growth),), False
+    return (TextSpan(start, plan.end, plan.end - start + plan.growth),), False
 
 
 def _line(text: str, offset: int) -> int:
     return text.count("\n", 0, offset) + 1
 
 
-def _find(text: str, old: str, new: str) -> _Plan | None:
+def _find(text: str, old: str, new: str) -> _EditPlan | None:
     places = text.count(old)
     if not places:
         return None
-    spans: list[Span] = []
+    spans: list[TextSpan] = []
     start = text.find(old)
     while start >= 0 and len(spans) < _PLACES_TOLD:
-        spans.append(Span(start, start + len(old), len(new)))
+        spans.append(TextSpan(start, start + len(old), len(new)))
         start = text.find(old, start + len(old))
     growth, end = places * (len(new) - len(old)), text.rfind(old) + len(old)
-    return _Plan(tuple(spans), end, places, growth, lambda: text.replace(old, new))
+    return _EditPlan(tuple(spans), end, places, growth, lambda: text.replace(old, new))
 
 
-def _find_exact(text: str, edit: Edit) -> _Plan | None:
+def _find_exact(text: str, edit: Edit) -> _EditPlan | None:
     new = edit.new
     if _is_crlf(text) and "\r" not in edit.old and "\n" not in edit.old and "\r" not in new:
         new = new.replace("\n", "\r\n")
     return _find(text, edit.old, new)
 
 
-def _find_line_endings(text: str, edit: Edit) -> _Plan | None:
+def _find_line_endings(text: str, edit: Edit) -> _EditPlan | None:
     if "\r\n" in text:
         old, new = (
             part.replace("\r\n", "\n").replace("\n", "\r\n") for part in (edit.old, edit.new)
@@ -220,11 +229,11 @@ def _find_line_endings(text: str, edit: Edit) -> _Plan | None:
     return _find(text, old, new) if old != edit.old else None
 
 
-def _find_trailing_space(text: str, edit: Edit) -> _Plan | None:
+def _find_trailing_space(text: str, edit: Edit) -> _EditPlan | None:
     return _find_lines(text, edit, str.rstrip, lambda theirs, ours: "")
 
 
-def _find_indented(text: str, edit: Edit) -> _Plan | None:
+def _find_indented(text: str, edit: Edit) -> _EditPlan | None:
     return _find_lines(text, edit, str.strip, _shift)
 
 
@@ -248,7 +257,9 @@ def _shift(theirs: str, ours: str) -> str | None:
     return None
 
 
-def _find_lines(text: str, edit: Edit, bare: Callable[[str], str], relate: _Relate) -> _Plan | None:
+def _find_lines(
+    text: str, edit: Edit, bare: Callable[[str], str], relate: _Relate
+) -> _EditPlan | None:
     """Find whole lines that are those of the edit once ``bare``, all related in the same way."""
     lines = text.splitlines(keepends=True)
     old = [line.rstrip() for line in edit.old.splitlines()]
@@ -258,6 +269,7 @@ def _find_lines(text: str, edit: Edit, bare: Callable[[str], str], relate: _Rela
     hits: list[_Hit] = []
     compared = 0
     fitted: dict[str | None, str | None] = {None: None}
+    common = _common_ending(text) if _is_mixed(text) else ""
     index = run.find(word)
     while index >= 0:
         last = index + len(old)
@@ -274,21 +286,23 @@ def _find_lines(text: str, edit: Edit, bare: Callable[[str], str], relate: _Rela
             continue
         ending = len(lines[last - 1]) - len(lines[last - 1].rstrip("\r\n"))
         end = starts[last] - (0 if edit.old.endswith("\n") else ending)
+        if common and "\r" not in edit.new:
+            new = _with_mixed_endings(text[starts[index] : end], new, common)
         hits.append(_Hit(starts[index], end, new))
         index = run.find(word, last)
     return _planned(text, hits) if hits else None
 
 
-def _spelled(lines: list[str], wanted: list[str]) -> tuple[str, str]:
+def _spelled(lines: list[str], pattern: list[str]) -> tuple[str, str]:
     """Both as texts with a letter for each line; lines that are not wanted share one."""
-    letters = {line: chr(number) for number, line in enumerate(dict.fromkeys(wanted), 1)}
+    letters = {line: chr(number) for number, line in enumerate(dict.fromkeys(pattern), 1)}
     return (
         "".join([letters.get(line, "\0") for line in lines]),
-        "".join([letters[line] for line in wanted]),
+        "".join([letters[line] for line in pattern]),
     )
 
 
-def _planned(text: str, hits: list[_Hit]) -> _Plan:
+def _planned(text: str, hits: list[_Hit]) -> _EditPlan:
     growth = sum(len(hit.new) - (hit.end - hit.start) for hit in hits)
 
     def make() -> str:
@@ -298,8 +312,8 @@ def _planned(text: str, hits: list[_Hit]) -> _Plan:
             end = hit.end
         return "".join([*parts, text[end:]])
 
-    spans = tuple(Span(hit.start, hit.end, len(hit.new)) for hit in hits[:_PLACES_TOLD])
-    return _Plan(spans, hits[-1].end, len(hits), growth, make)
+    spans = tuple(TextSpan(hit.start, hit.end, len(hit.new)) for hit in hits[:_PLACES_TOLD])
+    return _EditPlan(spans, hits[-1].end, len(hits), growth, make)
 
 
 def _relation(theirs: list[str], ours: list[str], relate: _Relate) -> str | None:
@@ -333,6 +347,43 @@ def _offsets(lines: list[str]) -> list[int]:
     for line in lines:
         offsets.append(offsets[-1] + len(line))
     return offsets
+
+
+def _is_mixed(text: str) -> bool:
+    """Tell whether lines end in more than one way."""
+    return "\r" in text and not _is_crlf(text)
+
+
+def _with_mixed_endings(before: str, after: str, common: str) -> str:
+    """Give each line that stays its own ending back; new ones have the ``common`` ending."""
+    old, new = _LINE.findall(before), [line.rstrip("\r\n") for line in _LINE.findall(after)]
+    bare = [line.rstrip("\r\n") for line in old]
+    start = end = 0
+    while start < min(len(bare), len(new)) and bare[start] == new[start]:
+        start += 1
+    while end < min(len(bare), len(new)) - start and bare[-1 - end] == new[-1 - end]:
+        end += 1
+    stop, shift = len(new) - end, len(old) - len(new)
+    staying = {number: old[number] for number in range(start)}
+    staying |= {number: old[number + shift] for number in range(stop, len(new))}
+    if (stop - start) * (stop + shift - start) <= _MOST_LINE_PAIRS:
+        matcher = SequenceMatcher(None, bare[start : stop + shift], new[start:stop], autojunk=False)
+        for here, there, size in matcher.get_matching_blocks():
+            staying |= {start + there + i: old[start + here + i] for i in range(size)}
+    if not staying:
+        return after
+    lines = [staying.get(number, line + common) for number, line in enumerate(new)]
+    lines = [line if line[-1:] in ("\r", "\n") else line + common for line in lines]
+    # A last line without an ending is one in the new text alone.
+    text = "".join(lines)
+    return text if after.endswith("\n") else text.rstrip("\r\n")
+
+
+def _common_ending(text: str) -> str:
+    endings = [line[len(line.rstrip("\r\n")) :] for line in _LINE.findall(text)]
+    counted: dict[str, int] = {ending: endings.count(ending) for ending in set(endings) if ending}
+    # Of two that are equally common the one that comes first.
+    return max(counted, key=lambda ending: (counted[ending], -endings.index(ending)))
 
 
 def _is_crlf(text: str) -> bool:

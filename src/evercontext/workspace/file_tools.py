@@ -1,4 +1,4 @@
-"""The door of this room: what can be done to the user's tree."""
+"""Gather the tools over the user's files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person is shown before a call is allowed: all of it, and the same wherever they are.
+"""Describe a call for its approval: complete, and the same everywhere.
 
 Terminal, web console and editors show what ``consent_of`` returns; nothing is cut or left out.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 from evercontext.domain.tool import Tool
 from evercontext.domain.visible_text import exact
-from evercontext.tools.approval_gate import Question
+from evercontext.tools.approval_gate import ApprovalQuestion
 from evercontext.tools.diff import describe
 
 OURS = "evercontext"
@@ -21,6 +21,11 @@ _IN_THE_DIFF = frozenset(("content", "new_content", "old", "new", "edits"))
 _COMMANDS = frozenset(("command", "cmd", "script", "args", "argv"))
 _SUBJECTS = ("path", "directory", "command", "query", "url")
 _LONGEST_SUBJECT = 72
+_OPENED = {
+    "network": "with network: it can send what it reads in the project anywhere",
+    "outside": "outside the sandbox: it can read and change whatever you can",
+}
+"""What a command that asks for more could do with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,8 @@ class Consent:
         if self.origin != OURS:
             may = ", ".join(self.effects) or "read"
             yield ShownLine(f"a tool of {self.origin}; it may: {may}", "warning")
+        if opened := _OPENED.get(self.arguments.get("access", "")) if self.origin == OURS else None:
+            yield ShownLine(opened, "warning")
         if self.reason:
             yield ShownLine(f"every time, because {self.reason}", "warning")
         width = max((len(name) for name, text in rest.items() if "\n" not in text), default=0)
@@ -113,7 +120,7 @@ class Consent:
         }
 
 
-def consent_of(question: Question, reason: str | None = None) -> Consent:
+def consent_of(question: ApprovalQuestion, reason: str | None = None) -> Consent:
     """Build what is shown of a call; ``reason``: why it is asked for every time."""
     tool = question.tool
     return Consent(
@@ -128,7 +135,7 @@ def consent_of(question: Question, reason: str | None = None) -> Consent:
     )
 
 
-def _arguments(question: Question) -> dict[str, str]:
+def _arguments(question: ApprovalQuestion) -> dict[str, str]:
     covered = _IN_THE_DIFF if question.changes and _is_our_edit(question.tool) else frozenset[str]()
     return {
         _line(str(name)): exact(_text(value), command=name in _COMMANDS)
@@ -151,7 +158,7 @@ def _line(text: str) -> str:
     return exact(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
-def _changes(question: Question) -> Iterator[ShownChange]:
+def _changes(question: ApprovalQuestion) -> Iterator[ShownChange]:
     for change in question.changes:
         diff = describe(change, applied=False, longest=None)
         lines = diff.diff.split("\n")

@@ -1,4 +1,4 @@
-"""The few git commands an agent needs, with arguments that cannot become options or escapes.
+"""Run the few git commands an agent needs, with arguments that cannot become options.
 
 Every call is an argument list that ends with ``--end-of-options`` or ``--``; revisions and paths
 are checked before; what a repository's configuration would execute (hooks, monitors, external
@@ -19,7 +19,7 @@ from evercontext.files.git_directories import enclosing, resolve
 from evercontext.files.git_pipes import pipe_for_git
 from evercontext.files.os_errors import explained
 from evercontext.files.path_names import parse
-from evercontext.process.child import Cage
+from evercontext.process.child import Confinement
 from evercontext.process.environment import filtered
 from evercontext.process.run import run
 from evercontext.process.stall_watch import unless_stalled
@@ -50,7 +50,7 @@ class Git:
 
     tree: Tree
     environment: Mapping[str, str]
-    cage: Cage | None = None
+    sandbox: Confinement | None = None
 
     async def status(self) -> str:
         """Return branch and changed files, one per line."""
@@ -92,9 +92,9 @@ class Git:
 
     async def commit(self, message: str, paths: Sequence[str]) -> str:
         """Commit exactly these paths as they are now."""
-        wanted = self._paths(paths)
-        await self._run("add", "--", *wanted)
-        done = ("commit", "--quiet", "--no-verify", "--file=-", "--", *wanted)
+        names = self._paths(paths)
+        await self._run("add", "--", *names)
+        done = ("commit", "--quiet", "--no-verify", "--file=-", "--", *names)
         await self._run(*done, stdin=message.encode("utf-8", "replace"))
         return await self.log(1)
 
@@ -102,12 +102,12 @@ class Git:
         """Return the commit that a revision means: the id of a file or folder would show it."""
         named = f"{check_revision(revision)}^{{commit}}"
         try:
-            found = await self._run("rev-parse", "--verify", "--quiet", "--end-of-options", named)
+            output = await self._run("rev-parse", "--verify", "--quiet", "--end-of-options", named)
         except ProcessProblem:
             raise ProcessProblem(
                 f"no commit {revision[:80]!r}", fix="Give a branch, a tag or a commit"
             ) from None
-        return found.split()[-1]
+        return output.split()[-1]
 
     async def _commits(self, revision: str) -> str:
         """As ``_commit``, for two with dots between them, too."""
@@ -119,9 +119,9 @@ class Git:
     def _unfiltered(self) -> dict[str, str]:
         """Return the variables that switch off the filters of this repository."""
         top = next(enclosing(self.tree.root.path), None)
-        found = resolve(top, self.environment) if top else None
+        repository = resolve(top, self.environment) if top else None
         off = {"clean": "", "smudge": "", "process": "", "required": "false"}
-        names = sorted(found.filters) if found else []
+        names = sorted(repository.filters) if repository else []
         pairs = [(f"filter.{name}.{key}", value) for name in names for key, value in off.items()]
         variables = {"GIT_CONFIG_COUNT": str(len(pairs))}
         for number, (key, value) in enumerate(pairs):
@@ -131,23 +131,23 @@ class Git:
     async def _run(self, *arguments: str, stdin: bytes = b"") -> str:
         settings = [part for setting in _NOTHING_RUNS for part in ("-c", setting)]
         unfiltered = await asyncio.to_thread(self._unfiltered)
-        asked = run(
+        command = run(
             ["git", *settings, *_PLAIN, *arguments],
             cwd=self.tree.root.path,
             timeout=_SECONDS,
             env={**filtered(self.environment), "GIT_TERMINAL_PROMPT": "0", **unfiltered},
             stdin=stdin,
-            sandbox=self.cage,
+            sandbox=self.sandbox,
         )
         root = self.tree.root.path
-        done = await unless_stalled(asked, pipe_for_git, root, self.environment)
+        done = await unless_stalled(command, pipe_for_git, root, self.environment)
         return done.check().text
 
     def _visible(self, names: str) -> list[str]:
         """Leave protected files out of what is shown: history keeps secrets, too."""
         policy = self.tree.policy
-        found = [name for name in names.strip("\0\n").split("\0") if name]
-        return [n for n in found if not any(policy.protects(part) for part in n.split("/"))]
+        listed = [name for name in names.strip("\0\n").split("\0") if name]
+        return [n for n in listed if not any(policy.protects(part) for part in n.split("/"))]
 
     def _paths(self, paths: Sequence[str]) -> list[str]:
         return [self._path(path) for path in paths] or ["."]
@@ -174,21 +174,21 @@ def git_tools(git: Git) -> list[Tool]:
     """Return the git tools: four that look, one that commits."""
 
     async def status(arguments: Arguments, caller: Caller) -> ToolResult:
-        return _said(await git.status())
+        return _result(await git.status())
 
     async def diff(arguments: Arguments, caller: Caller) -> ToolResult:
         paths, revision = arguments.get("paths", []), arguments.get("revision")
         staged = arguments.get("staged", False)
-        return _said(await git.diff(paths, revision=revision, staged=staged))
+        return _result(await git.diff(paths, revision=revision, staged=staged))
 
     async def log(arguments: Arguments, caller: Caller) -> ToolResult:
-        return _said(await git.log(arguments.get("count", 20), arguments.get("path", ".")))
+        return _result(await git.log(arguments.get("count", 20), arguments.get("path", ".")))
 
     async def show(arguments: Arguments, caller: Caller) -> ToolResult:
-        return _said(await git.show(arguments["revision"]))
+        return _result(await git.show(arguments["revision"]))
 
     async def commit(arguments: Arguments, caller: Caller) -> ToolResult:
-        return _said(await git.commit(arguments["message"], arguments["paths"]))
+        return _result(await git.commit(arguments["message"], arguments["paths"]))
 
     paths = strings("Paths relative to the project root (default: everything).")
     revision = string("A branch, tag or commit.", least=1)
@@ -246,5 +246,5 @@ def git_tools(git: Git) -> list[Tool]:
     ]
 
 
-def _said(text: str) -> ToolResult:
+def _result(text: str) -> ToolResult:
     return ToolResult(text.rstrip("\n") or "nothing", {"output": text})

@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from evercontext.errors import EditMismatch
-from evercontext.workspace.edits import Edit, apply_edits, find_placeholder, keep_form
+from evercontext.workspace.search_and_replace import Edit, apply_edits, find_placeholder, keep_form
 
 CODE = "def f():\n    a = 1\n    return a\n\ndef g():\n    return 2\n"
 
@@ -151,3 +151,20 @@ def test_only_the_place_changes(text: str, old: str, new: str) -> None:
     place = max(len(old), len(new)) * 4 + 40
     prefix = next((n for n, (a, b) in enumerate(zip(text, after, strict=False)) if a != b), None)
     assert prefix is None or after[prefix + place + max(length, 0) :] in text
+
+
+def test_a_file_with_mixed_line_endings_keeps_those_of_each_line() -> None:
+    """P16: a whole new content rewrote the endings of lines that stay."""
+    before = "a\r\nb\nc\r\nd\ne\r\n"
+    after, forms = keep_form(before, "a\nb\nnew\nc\nd\ne\n")
+    assert after == "a\r\nb\nnew\r\nc\r\nd\ne\r\n"
+    assert forms == ("the line endings of each line",)
+    assert keep_form(before, "a\nX\nc\nY\ne\n")[0] == "a\r\nX\r\nc\r\nY\r\ne\r\n"
+    assert keep_form(before, before.replace("\r", ""))[0] == before
+    assert keep_form(before, "a\r\nb\n") == ("a\r\nb\n", ())
+    text, _ = apply_edits(
+        "one\r\ntwo\rthree\nfour\r\n", [Edit("one\ntwo\nthree\n", "one\ntwo\n3\n")]
+    )
+    assert text == "one\r\ntwo\r3\r\nfour\r\n"
+    text, _ = apply_edits("a\r\nb\nc\n", [Edit("a\nb", "a\nx\nb")])
+    assert text == "a\r\nx\r\nb\nc\n"

@@ -1,4 +1,4 @@
-"""Execution tools: the project's own checks, and commands, in a cage.
+"""Define the tools that run the project's checks and commands, in a sandbox.
 
 A tool reports what the command said and how it ended. Whether that is success is read from the
 exit code and the counts, never from words.
@@ -14,17 +14,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from evercontext.domain.tool import Arguments, Caller, Effect, FileChange, Tool, ToolResult
+from evercontext.domain.tool import (
+    Arguments,
+    Caller,
+    CommandAccess,
+    Effect,
+    FileChange,
+    Tool,
+    ToolResult,
+)
 from evercontext.errors import InvalidArguments, PathEscape
 from evercontext.process.sandbox import Layer, limitation
 from evercontext.process.system_paths import READ_FIX
+from evercontext.workspace.background_commands import (
+    BackgroundCommands,
+    started_result,
+)
 from evercontext.workspace.check_counts import counts, plain, spell, tail
-from evercontext.workspace.command_runner import CommandRunner, Outcome
+from evercontext.workspace.command_runner import CommandOutcome, CommandRunner
 from evercontext.workspace.failures.failure import CodeLine, Failure
 from evercontext.workspace.failures.parse import read_failures, unreadable_failure
 from evercontext.workspace.generated_files import HINT, READ_ONLY, installs
-from evercontext.workspace.parameter_schema import integer, parameters, string, strings
-from evercontext.workspace.project_commands import Command, Kind, Project
+from evercontext.workspace.parameter_schema import choice, integer, parameters, string, strings
+from evercontext.workspace.project_commands import Command, Kind, ProjectCommands
 from evercontext.workspace.read_only_commands import only_looks
 
 DEFAULT_SECONDS = 120
@@ -35,9 +47,15 @@ _OFFLINE = re.compile(
     re.IGNORECASE,
 )
 _NO_NETWORK = (
-    "sandbox: commands have no network. What must be fetched (packages, data) the user fetches:"
-    " name the command to run in a terminal"
+    "sandbox: this command had no network. If it needs it, call run_command again with"
+    " access=network: the user is asked, unless a rule such as network({example}) allows it"
 )
+_NO_WRITE = (
+    "sandbox: outside the project commands can write nothing. If it must, call run_command again"
+    " with access=outside: the user is asked"
+)
+_ABSOLUTE = re.compile(r"(?<![\w.~/-])/[^\s\"'`:;,()\[\]<>]+")
+_REFUSED_WRITE = re.compile(r"read-only file system|permission denied|EROFS|EACCES", re.IGNORECASE)
 
 _DESCRIPTIONS: dict[Kind, str] = {
     "lint": "Run the project's linter in a sandbox without network; report its exit code.",
@@ -60,11 +78,19 @@ class Checks:
         return line
 
 
-def check_tools(runner: CommandRunner, checks: Checks | None = None) -> list[Tool]:
+def check_tools(
+    runner: CommandRunner,
+    checks: Checks | None = None,
+    background: BackgroundCommands | None = None,
+) -> list[Tool]:
     """Return ``run.lint``, ``run.test``, ``run.format`` and ``run_command``."""
-    given = checks or Checks()
+    chosen = checks or Checks()
     kinds: tuple[Kind, ...] = ("lint", "test", "format")
-    return [*(_check(runner, given, kind) for kind in kinds), _run_command(runner)]
+    running = background or BackgroundCommands(runner)
+    return [
+        *(_check(runner, chosen, kind) for kind in kinds),
+        _run_command(runner, running),
+    ]
 
 
 def _check(runner: CommandRunner, checks: Checks, kind: Kind) -> Tool:
@@ -74,7 +100,7 @@ def _check(runner: CommandRunner, checks: Checks, kind: Kind) -> Tool:
         directory = arguments.get("directory", ".")
         place = runner.root / _checked_paths(runner.root, [directory])[0]
         outer = None if place == runner.root else runner.root
-        project = Project(place, runner.environment, outer)
+        project = ProjectCommands(place, runner.environment, outer)
         commands = [split(line)] if line else await asyncio.to_thread(project.commands, kind)
         if not commands:
             text = f"no {kind} command found in this project: nothing was checked"
@@ -110,9 +136,11 @@ def _check(runner: CommandRunner, checks: Checks, kind: Kind) -> Tool:
     )
 
 
-def _run_command(runner: CommandRunner) -> Tool:
+def _run_command(runner: CommandRunner, background: BackgroundCommands) -> Tool:
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
         line = arguments["command"]
+        if arguments.get("background"):
+            return started_result(await background.start(line, caller))
         outcome = await runner.run(
             ("sh", "-c", line),
             caller,
@@ -132,6 +160,16 @@ def _run_command(runner: CommandRunner) -> Tool:
         arguments=parameters(
             {
                 "command": string("The command line, for sh.", least=1),
+                "access": choice(
+                    "Ask the user for more: network (to install packages, to fetch), or outside "
+                    "the sandbox. Only where the command cannot do without.",
+                    [level.value for level in CommandAccess],
+                ),
+                "background": {
+                    "type": "boolean",
+                    "description": "Do not wait for its end: a server, a watcher. What it changes "
+                    "in files cannot be undone.",
+                },
                 "timeout": integer(f"Seconds (default {DEFAULT_SECONDS}).", minimum=1),
             },
             required=["command"],
@@ -154,12 +192,12 @@ def split(line: str) -> Command:
     return argv
 
 
-def passed(outcome: Outcome, *, counted: bool) -> bool:
+def passed(outcome: CommandOutcome, *, counted: bool) -> bool:
     """Tell whether a check succeeded; a test run that ran no test did not."""
     if not outcome.completed.ok:
         return False
-    found = counts(_said(outcome)) if counted else {}
-    return not found.get("failed") and not (found and not any(found.values()))
+    numbers = counts(_output(outcome)) if counted else {}
+    return not numbers.get("failed") and not (numbers and not any(numbers.values()))
 
 
 def _seconds(arguments: Arguments) -> float:
@@ -182,22 +220,24 @@ def _checked_paths(root: Path, paths: Sequence[str]) -> list[str]:
 def _with_paths(command: Command, paths: Sequence[str]) -> Command:
     if not paths:
         return command
-    whole = {".", "./..."}
-    return (*(part for part in command if part not in whole), *paths)
+    everything = {".", "./..."}
+    return (*(part for part in command if part not in everything), *paths)
 
 
 def _result(
-    outcomes: Sequence[Outcome], root: Path, *, counted: bool, directory: str = "."
+    outcomes: Sequence[CommandOutcome], root: Path, *, counted: bool, directory: str = "."
 ) -> ToolResult:
     runs = [_data(outcome, root, counted, directory) for outcome in outcomes]
     good = all(run["passed"] for run in runs)
     changes = _last_of_each([change for outcome in outcomes for change in outcome.changes])
-    text = "\n\n".join(_text(outcome, run) for outcome, run in zip(outcomes, runs, strict=True))
+    text = "\n\n".join(
+        _text(outcome, run, root) for outcome, run in zip(outcomes, runs, strict=True)
+    )
     code = next((run["exit_code"] for run in runs if run["exit_code"]), 0)
     return ToolResult(text, {"passed": good, "exit_code": code, "runs": runs}, changes=changes)
 
 
-def _data(outcome: Outcome, root: Path, counted: bool, directory: str) -> dict[str, Any]:
+def _data(outcome: CommandOutcome, root: Path, counted: bool, directory: str) -> dict[str, Any]:
     done = outcome.completed
     good = passed(outcome, counted=counted)
     return {
@@ -208,22 +248,25 @@ def _data(outcome: Outcome, root: Path, counted: bool, directory: str) -> dict[s
         "truncated": done.truncated,
         "reached": done.reached,
         "seconds": round(done.duration, 3),
-        "counts": counts(_said(outcome)),
+        "counts": counts(_output(outcome)),
         "failures": [] if good else _failures(outcome, root, directory),
         "sandbox": str(outcome.layer),
-        "output": tail(_said(outcome)),
+        "access": str(outcome.access),
+        "output": tail(_output(outcome)),
         "changed": [change.path for change in outcome.changes],
         "not_undoable": list(outcome.not_undoable),
         "changed_meanwhile": list(outcome.unsure),
         "moved_away": list(outcome.put_away.places),
-        "touched": {one.folder: one.files for one in outcome.touched},
+        "touched": {folder.folder: folder.files for folder in outcome.touched},
     }
 
 
-def _failures(outcome: Outcome, root: Path, directory: str) -> list[dict[str, Any]]:
+def _failures(outcome: CommandOutcome, root: Path, directory: str) -> list[dict[str, Any]]:
     """What went wrong, in one shape whatever tool said it; paths are relative to the root."""
-    said = _said(outcome)
-    failures = read_failures(said, str(root)) or (unreadable_failure(outcome.completed.argv, said),)
+    output = _output(outcome)
+    failures = read_failures(output, str(root)) or (
+        unreadable_failure(outcome.completed.argv, output),
+    )
     return [_from_root(failure, root, directory).to_json() for failure in failures]
 
 
@@ -238,8 +281,8 @@ def _from_root(failure: Failure, root: Path, directory: str) -> Failure:
     return replace(failure, file=failure.file and seen(failure.file), frames=frames)
 
 
-def _text(outcome: Outcome, run: dict[str, Any]) -> str:
-    said = _said(outcome)
+def _text(outcome: CommandOutcome, run: dict[str, Any], root: Path) -> str:
+    output = _output(outcome)
     lines = [f"$ {shlex.join(outcome.completed.argv)}", run["output"], _ending(outcome)]
     if run["counts"]:
         lines.append(spell(run["counts"]))
@@ -252,29 +295,47 @@ def _text(outcome: Outcome, run: dict[str, Any]) -> str:
         lines.append(f"changed meanwhile, likely by the user: {names}")
     if outcome.touched:
         lines.append("installed or built; undo moves new folders away, single files stay:")
-        lines += [f"  {one.text}" for one in outcome.touched]
+        lines += [f"  {folder.text}" for folder in outcome.touched]
     lines += [outcome.put_away.text, _refusal(outcome)]
     if outcome.unseen:
         names = ", ".join(outcome.unseen)
         lines.append(f"sandbox: commands may not read {names}. If it is there: {READ_FIX}")
-    if not outcome.completed.ok and outcome.layer is not Layer.NONE and _OFFLINE.search(said):
-        lines.append(_NO_NETWORK)
+    lines += _refused_by_sandbox(outcome, output, root)
     if not outcome.completed.ok and (limits := limitation(outcome.layer)):
         lines.append(limits)
     return "\n".join(line for line in lines if line)
 
 
-def _refusal(outcome: Outcome) -> str:
+def _refused_by_sandbox(outcome: CommandOutcome, output: str, root: Path) -> list[str]:
+    """Say what the sandbox kept from a command that failed, and how it can be opened."""
+    if outcome.access is not CommandAccess.SANDBOX:
+        return [f"[ran {outcome.access.phrase}]"]
+    if outcome.completed.ok or outcome.layer is Layer.NONE:
+        return []
+    lines = []
+    line = outcome.completed.argv[-1]
+    # A quiet installer says only that it found nothing.
+    if _OFFLINE.search(output) or installs(line):
+        words = line.split()
+        lines.append(_NO_NETWORK.format(example=f"{' '.join(words[:2])} *"))
+    refused = (line for line in output.splitlines() if _REFUSED_WRITE.search(line))
+    places = [path for line in refused for path in _ABSOLUTE.findall(line)]
+    if not outcome.unseen and any(not Path(path).is_relative_to(root) for path in places):
+        lines.append(_NO_WRITE)
+    return lines
+
+
+def _refusal(outcome: CommandOutcome) -> str:
     """Say why a command could not write among installed programs, if that may be what failed."""
-    said = "" if outcome.completed.ok else _said(outcome)
-    if not READ_ONLY.search(said):
+    output = "" if outcome.completed.ok else _output(outcome)
+    if not READ_ONLY.search(output):
         return ""
     names = sorted({PurePosixPath(path).name for path in outcome.held})
-    named = [name for name in names if name in said]
+    named = [name for name in names if name in output]
     return f"[{HINT.format(names=' and '.join(named))}]" if named else ""
 
 
-def _ending(outcome: Outcome) -> str:
+def _ending(outcome: CommandOutcome) -> str:
     done = outcome.completed
     if done.timed_out:
         return f"[stopped: not finished after {done.duration:.0f} s]"
@@ -287,7 +348,7 @@ def _ending(outcome: Outcome) -> str:
     return f"[exit code {done.exit_code}]"
 
 
-def _said(outcome: Outcome) -> str:
+def _output(outcome: CommandOutcome) -> str:
     done = outcome.completed
     return "\n".join(part for part in (plain(done.stdout), plain(done.stderr)) if part.strip())
 

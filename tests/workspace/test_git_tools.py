@@ -13,7 +13,7 @@ from evercontext.events.log import EventLog
 from evercontext.files.file_tree import Tree
 from evercontext.files.policy import agent_policy
 from evercontext.tools.toolbox import Toolbox
-from evercontext.workspace.git import Git, git_tools
+from evercontext.workspace.git_tools import Git, git_tools
 from tests.workspace.conftest import CALLER
 
 
@@ -156,8 +156,17 @@ async def test_no_filter_and_no_submodule_starts_anything(
     shell(other, "git", "init", "-q", "-b", "main")
     named = ("git", "-c", "user.name=t", "-c", "user.email=t@example.invalid")
     shell(other, *named, "commit", "-q", "--allow-empty", "-m", "x")
-    shell(place, *named, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add",
-          str(other), "sub")  # fmt: skip
+    shell(
+        place,
+        *named,
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        str(other),
+        "sub",
+    )
     (place / ".gitattributes").write_text("*.txt filter=evil.One diff=evil\n")
     shell(place, "git", "add", ".")
     shell(place, *named, "commit", "-q", "-m", "second")
