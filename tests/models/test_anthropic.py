@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from evercontext.domain.message import Message, ToolCall, assistant, system, tool_result, user
+from evercontext.domain.message import (
+    Image,
+    Message,
+    ToolCall,
+    assistant,
+    system,
+    tool_result,
+    user,
+)
 from evercontext.domain.model import (
     CallDelta,
     Delta,
@@ -334,3 +342,54 @@ async def test_a_silent_server_is_given_up(server: WireServer) -> None:
 def test_no_key_names_the_setting() -> None:
     with pytest.raises(ModelAuthFailed, match="ANTHROPIC_API_KEY"):
         AnthropicModel("claude-sonnet-5-5")
+
+
+async def test_input_tokens_that_come_with_the_end_are_counted(
+    server: WireServer, model: AnthropicModel
+) -> None:
+    """P16: gateways know them only after the answer."""
+    events = [
+        {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 0}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi"}},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"input_tokens": 40, "cache_read_input_tokens": 60, "output_tokens": 7},
+        },
+        {"type": "message_stop"},
+    ]
+    server.will(Answer(sse(*events, event_names=True)))
+    assert (await complete(model, Request([user("Hello")]))).usage == Usage(100, 7, 60)
+
+
+async def test_effort_turns_thinking_on_and_is_left_out_where_it_is_refused(
+    server: WireServer, model: AnthropicModel
+) -> None:
+    """A7."""
+    server.will(Answer(TEXT))
+    request = Request([user("a")], temperature=0.0, effort="low")
+    await complete(model, request)
+    body = server.asked[0].body
+    assert body["thinking"] == {"type": "adaptive"}
+    assert body["output_config"] == {"effort": "low"}
+    assert "temperature" not in body, "thinking and sampling exclude each other"
+    problem = {"type": "invalid_request_error", "message": "output_config: not supported"}
+    server.will(error(400, {"type": "error", "error": problem}), Answer(TEXT), Answer(TEXT))
+    await complete(model, request)
+    await complete(model, request)
+    assert ["thinking" in asked.body for asked in server.asked[1:]] == [True, False, False]
+
+
+async def test_pictures_go_out_as_blocks(server: WireServer, model: AnthropicModel) -> None:
+    """A7."""
+    server.will(Answer(TEXT))
+    image = Image("a.png", "image/png", b"\x89PNG")
+    await complete(model, Request([Message("user", "what is it?", images=(image,))]))
+    picture, words = server.asked[0].body["messages"][0]["content"]
+    assert picture == {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw=="},
+    }
+    assert words["text"] == "what is it?"
+    assert model.info.images

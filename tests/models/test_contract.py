@@ -14,7 +14,7 @@ from evercontext.domain.model import CallDelta, Delta, EndDelta, Model, Request,
 from evercontext.errors import ModelUnavailable
 from evercontext.models.anthropic import AnthropicModel
 from evercontext.models.json_protocol import JsonProtocol
-from evercontext.models.load import canonical
+from evercontext.models.model_loader import canonical
 from evercontext.models.ollama import OllamaModel
 from evercontext.models.openai import OpenAIModel
 from evercontext.models.retry import Retrying

@@ -91,3 +91,32 @@ def test_thinking_is_split_off() -> None:
 )
 def test_arguments_are_parsed_or_handed_on_raw(text: str, expected: object) -> None:
     assert arguments_of(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"path": "a.py",}', {"path": "a.py"}),
+        ("{'path': 'a.py'}", {"path": "a.py"}),
+        ('```json\n{"path": "a.py"}\n```', {"path": "a.py"}),
+        (r'"{\"path\": \"a.py\"}"', {"path": "a.py"}),
+    ],
+)
+def test_arguments_in_other_spellings_are_read(text: str, expected: dict[str, str]) -> None:
+    """Issue 20, replay: nothing is guessed; python benchmarks/replayed_calls.py counts them."""
+    assert arguments_of(text) == (expected, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"path": "a.py"',
+        "{'a': 1, 'a': 2}",
+        r'{"a": "x\ny",}',
+        "{'a': __import__('os')}",
+        "{'a': 1 + 1j}",
+        '"text"',
+    ],
+)
+def test_what_would_be_a_guess_is_refused(text: str) -> None:
+    assert arguments_of(text) == ({}, text)

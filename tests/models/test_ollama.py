@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from evercontext.domain.message import ToolCall, assistant, system, tool_result, user
+from evercontext.domain.message import (
+    Image,
+    Message,
+    ToolCall,
+    assistant,
+    system,
+    tool_result,
+    user,
+)
 from evercontext.domain.model import (
     CallDelta,
     Delta,
@@ -278,3 +286,29 @@ async def test_nobody_listening() -> None:
 def test_endpoints_as_people_write_them() -> None:
     assert address("localhost:11434") == "http://localhost:11434"
     assert address("https://host/") == "https://host"
+
+
+@pytest.mark.parametrize(
+    ("name", "able", "sent"),
+    [("gpt-oss:20b", "thinking", "low"), ("qwen3:8b", "thinking", True), ("a", "tools", None)],
+)
+async def test_effort_is_asked_of_models_that_think(
+    server: WireServer, name: str, able: str, sent: object
+) -> None:
+    """A7."""
+    server.will(show(capabilities=["completion", able]), Answer(TEXT))
+    model = OllamaModel(name, endpoint=server.url)
+    await complete(model, Request([user("a")], effort="low"))
+    await model.aclose()
+    assert server.asked[1].body.get("think") == sent
+
+
+async def test_pictures_go_to_models_that_see(server: WireServer) -> None:
+    """A7."""
+    server.will(show(capabilities=["completion", "vision"]), Answer(TEXT))
+    model = OllamaModel("llava", endpoint=server.url)
+    image = Image("a.png", "image/png", b"\x89PNG")
+    await complete(model, Request([Message("user", "what is it?", images=(image,))]))
+    await model.aclose()
+    assert model.info.images
+    assert server.asked[1].body["messages"][0]["images"] == ["iVBORw=="]

@@ -279,6 +279,15 @@ async def test_every_refusal_has_its_error(
         assert caught.value.retry_after == 20
 
 
+async def test_an_unknown_model_is_told_with_the_nearest_names(server: WireServer) -> None:
+    """V9"""
+    server.will(error(404, problem("no such model", "invalid_request_error", "model_not_found")))
+    model = OpenAIModel("gpt-5x", api_key="sk-x", base_url=f"{server.url}/v1")
+    with pytest.raises(ModelUnknown, match=r"such names: openai:gpt-5"):
+        await complete(model, ASK)
+    await model.aclose()
+
+
 @pytest.mark.contract("E40")
 @pytest.mark.parametrize(
     "answer",
@@ -369,3 +378,16 @@ async def test_leaving_early_frees_the_connection(server: WireServer, model: Ope
     async for _ in model.stream(ASK):
         break
     assert (await complete(model, ASK)).text == "Hello 世界"
+
+
+async def test_effort_is_asked_for_and_left_out_where_it_is_refused(
+    server: WireServer, model: OpenAIModel
+) -> None:
+    """A7: a model that cannot reason still answers."""
+    refused = {"error": {"message": "Unrecognized request argument", "param": "reasoning_effort"}}
+    text = Answer(sse(chunk({"content": "hi"}), chunk({}, "stop"), done=True))
+    server.will(error(400, refused), text, text)
+    request = Request([user("a")], effort="high")
+    await complete(model, request)
+    await complete(model, request)
+    assert [asked.body.get("reasoning_effort") for asked in server.asked] == ["high", None, None]

@@ -20,7 +20,7 @@ from evercontext.errors import (
     RateLimited,
 )
 from evercontext.models.json_protocol import JsonProtocol
-from evercontext.models.load import load
+from evercontext.models.model_loader import load
 from evercontext.models.vendor_cli import Vendor, VendorCli, is_strict, prompt
 from evercontext.models.vendors.codex import Codex
 from evercontext.models.vendors.gemini import Gemini

@@ -1,12 +1,13 @@
-"""Claude, through the Messages API."""
+"""Stream Claude through the Messages API."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from evercontext.domain.message import Message, ToolCall
+from evercontext.domain.message import Image, Message, ToolCall
 from evercontext.domain.model import (
     CallDelta,
     Delta,
@@ -22,6 +23,7 @@ from evercontext.models.lenient_json import arguments_of
 from evercontext.models.provider_errors import Provider
 from evercontext.models.stop_reasons import stop_reason
 from evercontext.models.tool_names import WireNames
+from evercontext.models.tool_schema import for_model
 from evercontext.models.vendor_http import Refusal, VendorHttp, vendor_headers
 from evercontext.settings import process_environment
 
@@ -30,6 +32,7 @@ VERSION = "2026-10-21"
 MAX_OUTPUT = 16_000
 """The API insists on a limit; this one fits every current model and most files."""
 PATH = "/v1/messages"
+_NO_EFFORT = re.compile(r"thinking|output_config|effort")
 _CACHE = {"cache_control": {"type": "ephemeral"}}
 Block = dict[str, Any]
 
@@ -53,7 +56,8 @@ class AnthropicModel:
             raise self._provider.no_key()
         self._http = VendorHttp(self._provider, headers_for(api_key or "none"), timeout)
         self._takes_temperature = True
-        self._info = ModelInfo(f"anthropic:{model}", window(model, context_window))
+        self._takes_effort = True
+        self._info = ModelInfo(f"anthropic:{model}", window(model, context_window), images=True)
 
     @property
     def info(self) -> ModelInfo:
@@ -67,17 +71,17 @@ class AnthropicModel:
     async def stream(self, request: Request) -> AsyncIterator[Delta]:
         """Stream text and thinking as they come; calls only once the whole answer is there."""
         names = WireNames(request.tools)
-        answer = _Answer(self._model)
+        answer = AnthropicAnswer(self._model)
         try:
             async with self._open(request, names) as events:
                 async for event in events:
                     for delta in answer.take(event):
                         yield delta
         except Refusal as refusal:
-            raise self._http.refused(refusal) from refusal
+            raise await self._http.explained(refusal) from refusal
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise self._provider.unavailable("sent something that is not its protocol") from error
-        if not answer.whole:
+        if not answer.complete:
             raise self._provider.unavailable("cut the answer off in the middle")
         for delta in answer.end(names):
             yield delta
@@ -88,6 +92,23 @@ class AnthropicModel:
     ) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
         body = {**_body(self._model, request, names), "stream": True}
         async with AsyncExitStack() as stack:
+            if request.effort and self._takes_effort:
+                thinking = {
+                    "thinking": {"type": "adaptive"},
+                    "output_config": {"effort": request.effort},
+                }
+                try:
+                    events = await stack.enter_async_context(
+                        self._http.events(PATH, body | thinking)
+                    )
+                except Refusal as refusal:
+                    # Models before adaptive thinking answer without it.
+                    if refusal.status != 400 or not _NO_EFFORT.search(refusal.message):
+                        raise
+                    self._takes_effort = False
+                else:
+                    yield events
+                    return
             if request.temperature is not None and self._takes_temperature:
                 warm = {**body, "temperature": request.temperature}
                 try:
@@ -115,7 +136,7 @@ def _body(model: str, request: Request, names: WireNames) -> dict[str, Any]:
         {
             "name": names.there(tool.name),
             "description": tool.description,
-            "input_schema": dict(tool.arguments),
+            "input_schema": for_model(tool.arguments),
         }
         for tool in request.tools
     ]
@@ -138,22 +159,22 @@ def _body(model: str, request: Request, names: WireNames) -> dict[str, Any]:
 
 def turns(messages: Sequence[Message], names: WireNames, model: str) -> list[Block]:
     """Return alternating turns that start with the user, same-role neighbours merged."""
-    found: list[Block] = []
+    conversation: list[Block] = []
     for message in messages:
         role = "assistant" if message.role == "assistant" else "user"
         blocks = _blocks(message, names, model)
         if not blocks:
             continue
-        if not found and role == "assistant":
-            found.append({"role": "user", "content": [_text("(The conversation goes on.)")]})
-        if found and found[-1]["role"] == role:
-            found[-1]["content"] += blocks
+        if not conversation and role == "assistant":
+            conversation.append({"role": "user", "content": [_text("(The conversation goes on.)")]})
+        if conversation and conversation[-1]["role"] == role:
+            conversation[-1]["content"] += blocks
         else:
-            found.append({"role": role, "content": blocks})
-    for turn in found:
+            conversation.append({"role": role, "content": blocks})
+    for turn in conversation:
         # Results must come before any other words of the same turn.
         turn["content"].sort(key=lambda block: turn["role"] == "user" and not _is_result(block))
-    return found
+    return conversation
 
 
 def _is_result(block: Block) -> bool:
@@ -171,13 +192,18 @@ def _blocks(message: Message, names: WireNames, model: str) -> list[Block]:
     # The API refuses blank text.
     words = [_text(message.content)] if message.content.strip() else []
     if message.role != "assistant":
-        return words
-    kept = message.extras.get("anthropic", {})
-    if kept.get("model") == model and _calls_in(kept["content"]) == [
+        return [*map(_image, message.images), *words]
+    stored = message.extras.get("anthropic", {})
+    if stored.get("model") == model and _calls_in(stored["content"]) == [
         call.id for call in message.tool_calls
     ]:
-        return [dict(block) for block in kept["content"]]
+        return [dict(block) for block in stored["content"]]
     return [*words, *(_tool_use(call, names) for call in message.tool_calls)]
+
+
+def _image(image: Image) -> Block:
+    source = {"type": "base64", "media_type": image.media_type, "data": image.base64}
+    return {"type": "image", "source": source}
 
 
 def _calls_in(content: Sequence[Block]) -> list[str]:
@@ -193,25 +219,24 @@ def _tool_use(call: ToolCall, names: WireNames) -> Block:
     }
 
 
-class _Answer:
+class AnthropicAnswer:
     """Folds the events of one answer."""
 
     def __init__(self, model: str) -> None:
-        self._asked = model
+        self._requested = model
         self._model: str | None = None
         self._blocks: dict[int, Block] = {}
         self._json: dict[int, list[str]] = {}
-        self._start: Mapping[str, Any] = {}
-        self._output = 0
+        self._counted: Mapping[str, Any] = {}
         self._stop: str | None = None
-        self.whole = False
+        self.complete = False
 
     def take(self, event: Mapping[str, Any]) -> list[Delta]:
         """Take one event; return what can be shown of it."""
         match event.get("type"):
             case "message_start":
                 self._model = event["message"].get("model")
-                self._start = event["message"].get("usage") or {}
+                self._counted = event["message"].get("usage") or {}
             case "content_block_start":
                 block = event["content_block"]
                 self._blocks[event["index"]] = {k: v for k, v in block.items() if v is not None}
@@ -219,9 +244,11 @@ class _Answer:
                 return self._grow(event["index"], event["delta"])
             case "message_delta":
                 self._stop = event["delta"].get("stop_reason") or self._stop
-                self._output = (event.get("usage") or {}).get("output_tokens") or self._output
+                # Some servers count the input only here; what is told later counts.
+                later = {name: count for name, count in (event.get("usage") or {}).items() if count}
+                self._counted = {**self._counted, **later}
             case "message_stop":
-                self.whole = True
+                self.complete = True
         return []
 
     def _grow(self, index: int, delta: Mapping[str, Any]) -> list[Delta]:
@@ -247,7 +274,7 @@ class _Answer:
             if block["type"] == "tool_use"
         ]
         stop = stop_reason(self._stop)
-        end = EndDelta(stop, self._usage(), self._model or self._asked, self._extras())
+        end = EndDelta(stop, self._usage(), self._model or self._requested, self._extras())
         return [*(CallDelta(call) for call in calls), end]
 
     def _call(self, index: int, block: Block, names: WireNames) -> ToolCall:
@@ -257,16 +284,16 @@ class _Answer:
 
     def _usage(self) -> Usage:
         def count(name: str) -> int:
-            return self._start.get(name) or 0
+            return self._counted.get(name) or 0
 
         cached = count("cache_read_input_tokens")
         read = count("input_tokens") + cached + count("cache_creation_input_tokens")
-        return Usage(read, self._output or count("output_tokens"), cached)
+        return Usage(read, count("output_tokens"), cached)
 
     def _extras(self) -> dict[str, Any]:
         """Thinking must go back verbatim, in its place among the other blocks."""
         content = [block for _, block in sorted(self._blocks.items())]
         if not any("thinking" in block["type"] for block in content):
             return {}
-        kept = [block for block in content if block["type"] != "text" or block["text"].strip()]
-        return {"anthropic": {"model": self._asked, "content": kept}}
+        returned = [block for block in content if block["type"] != "text" or block["text"].strip()]
+        return {"anthropic": {"model": self._requested, "content": returned}}

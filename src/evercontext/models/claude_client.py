@@ -1,4 +1,4 @@
-"""Claude for callers that want one whole reply: the part of the vendor's client that they use."""
+"""Request one complete reply of Claude, with the vendor's client interface."""
 
 from __future__ import annotations
 

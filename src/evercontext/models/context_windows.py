@@ -7,6 +7,9 @@ import re
 DEFAULT_WINDOW = 32_768
 """For unknown names: small enough not to overrun, large enough to work."""
 
+SMALL_WINDOW = 8_000
+"""Tokens below which all tools and their rules would leave no space for the work."""
+
 _WINDOWS = [
     (r"gpt-4\.1", 1_047_576),
     (r"gpt-[56]", 400_000),
@@ -22,7 +25,6 @@ _WINDOWS = [
     (r"claude", 200_000),
     (r"gemini", 1_000_000),
     (r"deepseek", 128_000),
-    (r"qwen|llama|mistral|codestral", 32_768),
 ]
 _KNOWN = [(re.compile(pattern, re.IGNORECASE), tokens) for pattern, tokens in _WINDOWS]
 
@@ -31,6 +33,20 @@ def window(model: str, override: int | None = None) -> int:
     """Return the context window of ``model`` in tokens; ``override`` wins."""
     if override:
         return override
+    return _by_name(model) or DEFAULT_WINDOW
+
+
+def is_known(model: str) -> bool:
+    """Tell whether the name alone says how large the window is."""
+    return _by_name(model) is not None
+
+
+def is_small(tokens: int) -> bool:
+    """Tell whether a window needs the short prompt and few tools."""
+    return tokens < SMALL_WINDOW
+
+
+def _by_name(model: str) -> int | None:
     # A gateway's name may carry the vendor in front: openrouter's "openai/gpt-4.1".
     bare = model.rsplit("/", 1)[-1]
-    return next((tokens for pattern, tokens in _KNOWN if pattern.match(bare)), DEFAULT_WINDOW)
+    return next((tokens for pattern, tokens in _KNOWN if pattern.match(bare)), None)

@@ -1,4 +1,4 @@
-"""A chain of models: when one is unavailable the next steps in, and says so."""
+"""Chain models: when one is unavailable, use the next and say so."""
 
 from __future__ import annotations
 

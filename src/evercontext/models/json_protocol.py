@@ -1,4 +1,4 @@
-"""Tool calls for any model that can only write text: it answers in Hermes JSON.
+"""Add tool calls to models that only write text, by Hermes JSON.
 
 Nothing of a reply is shown or run before all of it is valid. An invalid one is sent back once with
 the reason; the second in a row is ``BadReply``.
@@ -30,6 +30,7 @@ from evercontext.errors import AnswerFiltered, BadReply, LimitReached
 from evercontext.models import json_reply
 from evercontext.models.lenient_json import NotJson
 from evercontext.models.model_stream import open_stream
+from evercontext.models.tool_schema import for_model
 
 MAX_REPLY = 2_000_000
 """Characters kept of one reply: twice the largest file, so that escapes fit."""
@@ -68,28 +69,28 @@ class JsonProtocol:
 
     async def stream(self, request: Request) -> AsyncIterator[Delta]:
         """Yield the thought, then the calls or, without calls, the final answer."""
-        told = self._told(request)
+        prompted = self._prompted(request)
         if not request.tools:
-            async with open_stream(self._inner, told) as deltas:
+            async with open_stream(self._inner, prompted) as deltas:
                 async for delta in deltas:
                     yield delta
             return
         spent = Usage()
         for last_try in (False, True):
-            heard = _Heard()
-            async with aclosing(_listen(self._inner, told, heard)) as shown:
+            written = _Written()
+            async with aclosing(_listen(self._inner, prompted, written)) as shown:
                 async for delta in shown:
                     yield delta
-            spent += heard.end.usage
+            spent += written.end.usage
             try:
-                reply = heard.parsed()
+                reply = written.parsed()
             except NotJson as error:
-                if last_try and heard.end.stop == "length":
+                if last_try and written.end.stop == "length":
                     raise LimitReached(
                         f"the answer of {self.info.name} was cut off at its output limit, twice",
                         fix="Ask for less at once, or use a model with a larger output",
                     ) from error
-                if last_try and heard.end.stop == "filtered":
+                if last_try and written.end.stop == "filtered":
                     raise AnswerFiltered(
                         f"the answer of {self.info.name} was withheld, twice",
                         fix="Say the task in other words, or use another model",
@@ -101,13 +102,13 @@ class JsonProtocol:
                         fix="Try a stronger model, or a smaller task",
                     ) from error
                 yield NoticeDelta(f"Not the JSON that was asked for ({error}); asking once more")
-                told = _corrected(told, heard.text, str(error))
+                prompted = _corrected(prompted, written.text, str(error))
                 continue
-            for delta in _deltas(reply, replace(heard.end, usage=spent)):
+            for delta in _deltas(reply, replace(written.end, usage=spent)):
                 yield delta
             return
 
-    def _told(self, request: Request) -> Request:
+    def _prompted(self, request: Request) -> Request:
         messages = [self._as_text(message, request) for message in request.messages]
         if not request.tools:
             return replace(request, messages=messages)
@@ -133,7 +134,7 @@ class JsonProtocol:
         return replace(message, content=f"Result of {name}:\n{message.content}")
 
 
-class _Heard:
+class _Written:
     """What the inner model wrote, bounded."""
 
     def __init__(self) -> None:
@@ -167,20 +168,20 @@ class _Heard:
             raise
 
 
-async def _listen(model: Model, request: Request, heard: _Heard) -> AsyncGenerator[Delta, None]:
+async def _listen(model: Model, request: Request, written: _Written) -> AsyncGenerator[Delta, None]:
     """Fill ``heard``; yield only what may be shown before the reply is known to be valid."""
     async with open_stream(model, request) as deltas:
         async for delta in deltas:
             match delta:
                 case TextDelta(text):
-                    heard.add(text)
-                    if heard.too_long:
+                    written.add(text)
+                    if written.too_long:
                         return
                 case EndDelta():
-                    heard.end = delta
+                    written.end = delta
                 case NoticeDelta():
                     if delta.restart:
-                        heard.forget()
+                        written.forget()
                     yield delta
                 case ThoughtDelta():
                     yield delta
@@ -195,11 +196,11 @@ def _own_words(message: Message) -> str:
 
 def _corrected(request: Request, bad: str, reason: str) -> Request:
     shown = bad if len(bad) <= _SHOWN_BACK else f"{bad[:_SHOWN_BACK]} [cut]"
-    asked = user(
+    correction = user(
         f"That was not usable: {reason}. Nothing was run. Answer again with exactly one JSON"
         f" object whose only keys are {', '.join(json_reply.KEYS)}, without any other text."
     )
-    return replace(request, messages=[*request.messages, assistant(shown or "(empty)"), asked])
+    return replace(request, messages=[*request.messages, assistant(shown or "(empty)"), correction])
 
 
 def _deltas(reply: json_reply.JsonReply, end: EndDelta) -> list[Delta]:
@@ -238,7 +239,9 @@ def _kind(about: Mapping[str, Any]) -> str:
     if kind in ("string", "integer", "number", "boolean"):
         return str(kind)
     # Nested shapes are given whole: a summary of them would be guessed at.
-    bare = {key: value for key, value in about.items() if key not in ("description", "title")}
+    bare = {
+        key: value for key, value in for_model(about).items() if key not in ("description", "title")
+    }
     return json.dumps(bare, ensure_ascii=False) if bare else "any"
 
 

@@ -1,4 +1,4 @@
-"""The Hermes JSON reply: one object with ``thought``, ``tool_calls`` and ``final_answer``."""
+"""Parse the Hermes JSON reply: ``thought``, ``tool_calls`` and ``final_answer``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from evercontext.domain.message import ToolCall
 from evercontext.domain.model import ToolSpec
 from evercontext.models.lenient_json import NotJson, one_object, split_thinking
+from evercontext.models.tool_schema import for_model
 
 KEYS = ("thought", "tool_calls", "final_answer")
 MAX_CALLS = 50
@@ -28,20 +29,20 @@ class JsonReply:
 def parse(text: str) -> JsonReply:
     """Return the reply in ``text``; raise ``NotJson`` saying what is wrong with it."""
     thinking, rest = split_thinking(text)
-    found = one_object(rest)
-    unknown = sorted(set(found) - set(KEYS))
+    reply = one_object(rest)
+    unknown = sorted(set(reply) - set(KEYS))
     if unknown:
         raise NotJson(f"unknown key {unknown[0]!r}; only {', '.join(KEYS)} are allowed")
-    thought = _text(found, "thought")
+    thought = _text(reply, "thought")
     return JsonReply(
         thought="\n".join(part for part in (thinking, thought) if part),
-        calls=_calls(found.get("tool_calls")),
-        answer=_text(found, "final_answer"),
+        calls=_calls(reply.get("tool_calls")),
+        answer=_text(reply, "final_answer"),
     )
 
 
-def _text(found: Mapping[str, Any], key: str) -> str:
-    value = found.get(key)
+def _text(reply: Mapping[str, Any], key: str) -> str:
+    value = reply.get(key)
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -79,14 +80,14 @@ def new_call_id() -> str:
 
 def render(thought: str, calls: Sequence[ToolCall], answer: str) -> str:
     """Return the JSON text a model would have written; what history shows it of itself."""
-    found: dict[str, Any] = {"thought": thought} if thought else {}
+    reply: dict[str, Any] = {"thought": thought} if thought else {}
     if calls:
-        found["tool_calls"] = [
+        reply["tool_calls"] = [
             {"name": call.name, "parameters": dict(call.arguments)} for call in calls
         ]
     if answer or not calls:
-        found["final_answer"] = answer
-    return json.dumps(found, ensure_ascii=False)
+        reply["final_answer"] = answer
+    return json.dumps(reply, ensure_ascii=False)
 
 
 def schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
@@ -94,7 +95,7 @@ def schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
     calls = [
         {
             "type": "object",
-            "properties": {"name": {"const": tool.name}, "parameters": dict(tool.arguments)},
+            "properties": {"name": {"const": tool.name}, "parameters": for_model(tool.arguments)},
             "required": ["name", "parameters"],
             "additionalProperties": False,
         }

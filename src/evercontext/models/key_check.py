@@ -1,4 +1,4 @@
-"""Asking a provider whether it takes a key: one request that costs nothing."""
+"""Ask a provider whether it accepts a key, by one request that costs nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON as models write it: fenced, surrounded by prose, with raw control characters in strings.
+"""Parse JSON as models write it: fenced, inside prose, with raw control characters.
 
 Leniency ends where it would have to guess. A reply that was cut off, holds two objects or says the
 same key twice is refused, because a guessed half of a file is worse than one more question.
@@ -6,10 +6,13 @@ same key twice is refused, because a guessed half of a file is worse than one mo
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from typing import Any
 
+_LONGEST_LITERAL = 100_000
+_FENCED = re.compile(r"```[\w+-]*[ \t]*\n(.*)\n[ \t]*```", re.DOTALL)
 _FENCE = re.compile(r"^\s*```[\w+-]*[ \t]*$", re.MULTILINE)
 _THINKING = re.compile(r"\A\s*<think(?:ing)?>(.*?)</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 
@@ -19,10 +22,10 @@ class NotJson(ValueError):
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    table = dict(pairs)
+    if len(table) != len(pairs):
         raise NotJson("a key appears twice in one object")
-    return found
+    return table
 
 
 def _no_constant(name: str) -> Any:
@@ -54,8 +57,8 @@ def decode_at(text: str, start: int) -> tuple[Any, int]:
 
 def split_thinking(text: str) -> tuple[str, str]:
     """Split ``<think>…</think>`` off the front; return (thinking, rest)."""
-    found = _THINKING.match(text)
-    return (found.group(1).strip(), text[found.end() :]) if found else ("", text)
+    match = _THINKING.match(text)
+    return (match.group(1).strip(), text[match.end() :]) if match else ("", text)
 
 
 def one_object(text: str) -> dict[str, Any]:
@@ -77,12 +80,45 @@ def one_object(text: str) -> dict[str, Any]:
 
 def arguments_of(text: str) -> tuple[dict[str, Any], str | None]:
     """Parse a call's arguments; return (arguments, the raw text if it was not a JSON object)."""
-    if not text.strip():
+    bare = text.strip()
+    if not bare:
         return {}, None
+    if fenced := _FENCED.fullmatch(bare):
+        bare = fenced[1].strip()
+    value = _whole_value(bare)
+    # Some servers encode the arguments twice.
+    if isinstance(value, str):
+        value = _whole_value(value.strip())
+    return (value, None) if isinstance(value, dict) else ({}, text)
+
+
+def _whole_value(text: str) -> Any:
+    """Return the one value that a text is, also in Python's spelling; ``None`` if it is none."""
     try:
-        value, end = decode_at(text.strip(), 0)
+        value, end = decode_at(text, 0)
     except NotJson:
-        return {}, text
-    if not isinstance(value, dict) or text.strip()[end:].strip():
-        return {}, text
-    return value, None
+        return _literal(text)
+    return None if text[end:].strip() else value
+
+
+def _literal(text: str) -> Any:
+    """Read single quotes and a comma at the end, which Python allows and JSON does not.
+
+    A backslash means something else in either, so that is left alone.
+    """
+    if "\\" in text or len(text) > _LONGEST_LITERAL:
+        return None
+    try:
+        tree = ast.parse(text, mode="eval")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Dict) and len(_keys(node)) != len(node.keys):
+                return None
+        value = ast.literal_eval(tree)
+        json.dumps(value, allow_nan=False).encode()
+        return value
+    except (SyntaxError, ValueError, RecursionError, MemoryError, TypeError):
+        return None
+
+
+def _keys(node: ast.Dict) -> set[object]:
+    return {key.value for key in node.keys if isinstance(key, ast.Constant)}

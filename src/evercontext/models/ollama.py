@@ -1,4 +1,4 @@
-"""Ollama by its native API: the OpenAI-compatible one cannot set the context and cuts silently."""
+"""Stream Ollama by its native API; the compatible one cannot set the context size."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from evercontext.domain.message import Message, ToolCall
 from evercontext.domain.model import (
     CallDelta,
     Delta,
+    Effort,
     EndDelta,
     ModelInfo,
     NoticeDelta,
@@ -21,11 +22,13 @@ from evercontext.domain.model import (
     Usage,
 )
 from evercontext.errors import ModelProblem, ModelUnknown
+from evercontext.models.context_windows import is_small
 from evercontext.models.json_reply import new_call_id
 from evercontext.models.lenient_json import arguments_of
 from evercontext.models.printed_calls import PrintedCalls
 from evercontext.models.provider_errors import Provider
 from evercontext.models.stop_reasons import stop_reason
+from evercontext.models.tool_schema import for_model
 from evercontext.models.vendor_http import lines_of
 from evercontext.process.certificates import certificates
 
@@ -44,6 +47,8 @@ class Shown:
     context: int
     tools: bool
     tool_role: bool
+    thinks: bool = False
+    sees: bool = False
 
 
 class OllamaModel:
@@ -81,23 +86,29 @@ class OllamaModel:
     async def describe(self) -> Shown:
         """Ask the server what this model can do; raise ModelUnknown if it is not installed."""
         if self._shown is None:
-            found = await self._post("/api/show", {"model": self._model})
-            self._shown = shown = _shown(found)
+            answer = await self._post("/api/show", {"model": self._model})
+            self._shown = shown = _shown(answer)
             size = min(self._cap or shown.context, shown.context)
-            self._info = replace(self._info, window=size, native_tools=shown.tools)
+            self._info = replace(
+                self._info,
+                window=size,
+                native_tools=shown.tools,
+                tiny=is_small(size),
+                images=shown.sees,
+            )
         return self._shown
 
     async def installed(self) -> list[str]:
         """Return the names of the chat models this server has, newest first."""
-        found = await self._request("GET", "/api/tags", None)
-        return [model["name"] for model in found.get("models", ()) if _chats(model)]
+        answer = await self._request("GET", "/api/tags", None)
+        return [model["name"] for model in answer.get("models", ()) if _chats(model)]
 
     async def stream(self, request: Request) -> AsyncIterator[Delta]:
         """Stream text as it comes; calls only once the whole answer is there."""
         import httpx2
 
         shown = await self.describe()
-        answer = _Answer(PrintedCalls(request.tools if shown.tools else ()))
+        answer = OllamaAnswer(PrintedCalls(request.tools if shown.tools else ()))
         body = self._body(request, shown)
         try:
             client = await self._connected()
@@ -131,6 +142,7 @@ class OllamaModel:
             "options": {key: value for key, value in options.items() if value is not None},
             "format": request.response_schema and dict(request.response_schema),
             "tools": [_tool(tool) for tool in request.tools] if shown.tools else None,
+            "think": _think(self._model, request.effort) if shown.thinks else None,
         }
         return {key: value for key, value in body.items() if value}
 
@@ -138,14 +150,14 @@ class OllamaModel:
         if not line.strip():
             return {}
         try:
-            found = json.loads(line)
+            event = json.loads(line)
         except ValueError as error:
             raise self._provider.unavailable("sent something that is not its protocol") from error
-        if not isinstance(found, dict):
+        if not isinstance(event, dict):
             raise self._provider.unavailable("sent something that is not its protocol")
-        if found.get("error"):
-            raise self._provider.refused(500, str(found["error"]))
-        return found
+        if event.get("error"):
+            raise self._provider.refused(500, str(event["error"]))
+        return event
 
     async def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return await self._request("POST", path, body)
@@ -166,12 +178,12 @@ class OllamaModel:
     def _refused(self, status: int, raw: bytes) -> ModelProblem:
         text = raw.decode("utf-8", "replace")
         arguments, malformed = arguments_of(text)
-        said = text if malformed else str(arguments.get("error", text))
+        reason = text if malformed else str(arguments.get("error", text))
         if status == 404:
             return ModelUnknown(
                 f"Ollama has no model {self._model!r}", fix=f"Run: ollama pull {self._model}"
             )
-        return self._provider.refused(status, said)
+        return self._provider.refused(status, reason)
 
     def _unreachable(self, error: Exception) -> ModelProblem:
         import httpx2
@@ -200,15 +212,28 @@ def address(endpoint: str) -> str:
     return bare if "://" in bare else f"http://{bare}"
 
 
-def _shown(found: Mapping[str, Any]) -> Shown:
-    facts = found.get("model_info") or {}
+def _shown(answer: Mapping[str, Any]) -> Shown:
+    facts = answer.get("model_info") or {}
     sizes = [value for key, value in facts.items() if key.endswith(".context_length")]
-    template = found.get("template") or ""
-    able = found.get("capabilities")
+    template = answer.get("template") or ""
+    able = answer.get("capabilities")
     # Servers before 0.6.4 do not list capabilities; their templates show them.
     tools = "tools" in able if isinstance(able, list) else ".Tools" in template
     context = int(sizes[0]) if sizes else NUM_CTX
-    return Shown(context, tools, tool_role=bool(_PASSES_ANY_ROLE.search(template)))
+    return Shown(
+        context,
+        tools,
+        tool_role=bool(_PASSES_ANY_ROLE.search(template)),
+        thinks=isinstance(able, list) and "thinking" in able,
+        sees=isinstance(able, list) and "vision" in able,
+    )
+
+
+def _think(model: str, effort: Effort | None) -> str | bool | None:
+    """Return what Ollama takes: a level of gpt-oss alone, of the others only whether."""
+    if effort is None:
+        return None
+    return effort if "gpt-oss" in model else True
 
 
 def _chats(model: Mapping[str, Any]) -> bool:
@@ -217,15 +242,17 @@ def _chats(model: Mapping[str, Any]) -> bool:
 
 
 def _message(message: Message) -> dict[str, Any]:
-    told: dict[str, Any] = {"role": message.role, "content": message.content}
+    body: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.images:
+        body["images"] = [image.base64 for image in message.images]
     if message.tool_calls:
-        told["tool_calls"] = [
+        body["tool_calls"] = [
             {"function": {"name": call.name, "arguments": dict(call.arguments)}}
             for call in message.tool_calls
         ]
     if message.role == "tool" and message.tool_name:
-        told["tool_name"] = message.tool_name
-    return told
+        body["tool_name"] = message.tool_name
+    return body
 
 
 def _tool(tool: Any) -> dict[str, Any]:
@@ -234,13 +261,13 @@ def _tool(tool: Any) -> dict[str, Any]:
         "function": {
             "name": tool.name,
             "description": tool.description,
-            "parameters": dict(tool.arguments),
+            "parameters": for_model(tool.arguments),
         },
     }
 
 
 @dataclass(slots=True)
-class _Answer:
+class OllamaAnswer:
     """Folds the lines of one answer."""
 
     printed: PrintedCalls
@@ -250,8 +277,8 @@ class _Answer:
     def take(self, line: Mapping[str, Any]) -> list[Delta]:
         """Take one line; return what can be shown of it."""
         message = line.get("message") or {}
-        for found in message.get("tool_calls") or ():
-            self.calls.append(_call(found))
+        for call in message.get("tool_calls") or ():
+            self.calls.append(_call(call))
         if line.get("done"):
             self.last = line
         thought = message.get("thinking") or ""
@@ -279,11 +306,11 @@ def _overfull(window: int) -> str:
     return f"The prompt filled all {window} tokens and may have been cut. Raise EC_OLLAMA_NUM_CTX"
 
 
-def _call(found: Mapping[str, Any]) -> ToolCall:
-    about = found.get("function") or {}
-    given = about.get("arguments") or {}
-    call_id = found.get("id") or new_call_id()
+def _call(call: Mapping[str, Any]) -> ToolCall:
+    about = call.get("function") or {}
+    arguments = about.get("arguments") or {}
+    call_id = call.get("id") or new_call_id()
     name = str(about.get("name") or "")
-    if isinstance(given, str):
-        return ToolCall(call_id, name, *arguments_of(given))
-    return ToolCall(call_id, name, given)
+    if isinstance(arguments, str):
+        return ToolCall(call_id, name, *arguments_of(arguments))
+    return ToolCall(call_id, name, arguments)

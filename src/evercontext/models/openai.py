@@ -1,11 +1,12 @@
-"""OpenAI and every server that speaks its Chat Completions."""
+"""Stream OpenAI and every server with its Chat Completions API."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evercontext.domain.message import Message, ToolCall
@@ -20,18 +21,34 @@ from evercontext.domain.model import (
     ToolSpec,
     Usage,
 )
-from evercontext.models.context_windows import window
+from evercontext.models.context_windows import is_small, window
 from evercontext.models.json_reply import new_call_id
 from evercontext.models.lenient_json import arguments_of
 from evercontext.models.printed_calls import PrintedCalls
 from evercontext.models.provider_errors import Provider
 from evercontext.models.stop_reasons import broke_off, stop_reason
+from evercontext.models.tool_fallback import ToolsRefused, refuses_tools, were_dropped
 from evercontext.models.tool_names import WireNames
+from evercontext.models.tool_schema import for_model
 from evercontext.models.vendor_http import Refusal, VendorHttp, vendor_headers
 from evercontext.settings import process_environment
 
+_SEES = re.compile(
+    r"gpt-(?:4o|4\.1|4-turbo|[5-9])|chatgpt-|\bo[134](?!-mini\b)|o4-mini|claude|gemini|llava|pixtral"
+    r"|-vl\b|vision|gemma-?3|llama-?4",
+    re.IGNORECASE,
+)
+"""Names of models that take pictures, also behind gateways that speak the same protocol."""
 ADDRESS = "https://api.openai.com/v1"
-_OPTIONAL = ("temperature", "seed", "stop", "response_format", "stream_options")
+_FORMAT = re.compile(r"response_format|json_schema|grammar|structured output", re.IGNORECASE)
+_OPTIONAL = (
+    "temperature",
+    "seed",
+    "stop",
+    "response_format",
+    "stream_options",
+    "reasoning_effort",
+)
 
 
 class OpenAIModel:
@@ -58,12 +75,23 @@ class OpenAIModel:
         self._http = VendorHttp(self._provider, headers_for(api_key or "none"), timeout)
         self._refused: set[str] = set()
         size = window(model, context_window)
-        self._info = ModelInfo(f"openai:{model}", size, native_tools=native_tools)
+        self._calls_tools = False
+        self._info = ModelInfo(
+            f"openai:{model}",
+            size,
+            native_tools=native_tools,
+            tiny=is_small(size),
+            images=bool(_SEES.search(model)),
+        )
 
     @property
     def info(self) -> ModelInfo:
         """What is known of the model by its name."""
         return self._info
+
+    def drop_tools(self) -> None:
+        """Send no tools from now on."""
+        self._info = replace(self._info, native_tools=False)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -74,20 +102,31 @@ class OpenAIModel:
         tools = request.tools if self._info.native_tools else ()
         names = WireNames(tools)
         body = self._body(request, tools, names)
-        answer = _Answer(PrintedCalls(() if self._own else tools))
+        answer = OpenAIAnswer(PrintedCalls(() if self._own else tools))
         try:
             async with self._open(body) as chunks:
                 async for chunk in chunks:
                     for delta in answer.take(chunk):
                         yield delta
         except Refusal as refusal:
-            raise self._http.refused(refusal) from refusal
+            if tools and refuses_tools(refusal.status, refusal.message):
+                raise ToolsRefused(f"{self._info.name} takes no tools") from refusal
+            raise await self._http.explained(refusal) from refusal
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise self._provider.unavailable("sent something that is not its protocol") from error
         if answer.finish is None or broke_off(answer.finish):
             raise self._provider.unavailable("cut the answer off in the middle")
-        for delta in answer.end(names, self._model):
+        end = answer.end(names, self._model)
+        self._check_tools(tools, end)
+        for delta in end:
             yield delta
+
+    def _check_tools(self, tools: Sequence[ToolSpec], end: Sequence[Delta]) -> None:
+        """Raise if the server never let the model see the tools."""
+        self._calls_tools |= any(isinstance(delta, CallDelta) for delta in end)
+        counted = next((delta.usage for delta in end if isinstance(delta, EndDelta)), Usage())
+        if not self._own and not self._calls_tools and were_dropped(tools, counted.input_tokens):
+            raise ToolsRefused(f"{self._info.name} was not shown the tools by its server")
 
     @asynccontextmanager
     async def _open(self, body: dict[str, Any]) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
@@ -120,6 +159,7 @@ class OpenAIModel:
             limit: request.max_output_tokens,
             "temperature": request.temperature,
             "seed": request.seed,
+            "reasoning_effort": request.effort,
             "stop": list(request.stop) or None,
             "response_format": schema and _response_format(schema),
         }
@@ -141,7 +181,7 @@ class _Part:
     arguments: list[str] = field(default_factory=list)
 
 
-class _Answer:
+class OpenAIAnswer:
     """Folds the chunks of one answer."""
 
     def __init__(self, printed: PrintedCalls) -> None:
@@ -215,10 +255,21 @@ def _message(message: Message, names: WireNames) -> dict[str, Any]:
             "content": message.content,
             "tool_call_id": message.tool_call_id or "",
         }
-    told: dict[str, Any] = {"role": message.role, "content": message.content}
+    body: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.images:
+        body["content"] = [
+            {"type": "text", "text": message.content},
+            *(
+                {
+                    "type": "image_url",
+                    "image_url": {"url": f"data:{image.media_type};base64,{image.base64}"},
+                }
+                for image in message.images
+            ),
+        ]
     if message.tool_calls:
-        told["content"] = message.content or None
-        told["tool_calls"] = [
+        body["content"] = message.content or None
+        body["tool_calls"] = [
             {
                 "id": call.id,
                 "type": "function",
@@ -226,7 +277,7 @@ def _message(message: Message, names: WireNames) -> dict[str, Any]:
             }
             for call in message.tool_calls
         ]
-    return told
+    return body
 
 
 def _written(call: ToolCall) -> str:
@@ -240,7 +291,7 @@ def _tool(tool: ToolSpec, names: WireNames) -> dict[str, Any]:
         "function": {
             "name": names.there(tool.name),
             "description": tool.description,
-            "parameters": dict(tool.arguments),
+            "parameters": for_model(tool.arguments),
         },
     }
 
@@ -255,6 +306,7 @@ def _refused_option(refusal: Refusal, sent: Mapping[str, Any]) -> str | None:
         return None
     for option in _OPTIONAL:
         is_meant = refusal.param.split(".")[0] == option or f"'{option}'" in refusal.message
+        is_meant |= option == "response_format" and bool(_FORMAT.search(refusal.message))
         if option in sent and is_meant:
             return option
     return None

@@ -1,4 +1,4 @@
-"""What a reply cost, from a price list that ships with a package."""
+"""Compute what a reply cost, from a packaged price list."""
 
 from __future__ import annotations
 
@@ -25,5 +25,21 @@ def _price(model: str, usage: Usage) -> float | None:
     )
     try:
         return float(genai_prices.calc_price(spent, model_ref=model).total_price)
+    except LookupError:
+        return None
+
+
+def per_million(model: str) -> tuple[float | None, float | None]:
+    """Return US dollars for a million tokens in and out, for a short request; slow at first."""
+    return _million(model, "input_tokens"), _million(model, "output_tokens")
+
+
+def _million(model: str, kind: str) -> float | None:
+    import genai_prices
+
+    # A thousand: some models cost more in long requests.
+    try:
+        spent = genai_prices.Usage(**{kind: 1_000})
+        return round(float(genai_prices.calc_price(spent, model_ref=model).total_price) * 1000, 4)
     except LookupError:
         return None

@@ -1,4 +1,4 @@
-"""Tool calls that a local model printed as text instead of making them.
+"""Recognise tool calls that a local model printed as text.
 
 Text is passed on as it streams; from the first thing that may be a call it is held back until the
 end, when it is either a call or was text after all. Plain JSON counts only if it names a tool that
@@ -49,10 +49,10 @@ class PrintedCalls:
         if not self._begun and (not start or start.startswith(_OPENINGS)):
             self._held = bool(start)
             return 0
-        found = [at for mark in _MARKS if (at := self._pending.find(mark)) >= 0]
-        if found:
+        places = [at for mark in _MARKS if (at := self._pending.find(mark)) >= 0]
+        if places:
             self._held = True
-            return min(found)
+            return min(places)
         return len(self._pending) - self._tail()
 
     def _tail(self) -> int:
@@ -76,7 +76,7 @@ class PrintedCalls:
 
     def _recover(self, text: str) -> tuple[ToolCall, ...]:
         if "<function=" in text:
-            return tuple(self._function(*found) for found in _FUNCTION.findall(text))
+            return tuple(self._function(*match) for match in _FUNCTION.findall(text))
         if "<tool_call>" in text:
             bodies = [body for body in _TAGGED.findall(text) if body.strip()]
             return tuple(self._tagged(body) for body in bodies)
@@ -85,8 +85,8 @@ class PrintedCalls:
         fenced = _FENCED.match(body)
         values = _values(fenced.group(1) if fenced else body)
         calls = [self._from_json(value, any_name=bool(prefixed)) for value in values]
-        found = tuple(call for call in calls if call is not None)
-        return found if len(found) == len(calls) else ()
+        named = tuple(call for call in calls if call is not None)
+        return named if len(named) == len(calls) else ()
 
     def _tagged(self, body: str) -> ToolCall:
         values = _values(body)
@@ -94,9 +94,9 @@ class PrintedCalls:
         return call or ToolCall(new_call_id(), "unknown", {}, malformed=body.strip())
 
     def _function(self, name: str, body: str) -> ToolCall:
-        given = _PARAMETER.findall(body)
-        if given:
-            return ToolCall(new_call_id(), self._known(name), dict(given))
+        parameters = _PARAMETER.findall(body)
+        if parameters:
+            return ToolCall(new_call_id(), self._known(name), dict(parameters))
         arguments, malformed = arguments_of(body)
         return ToolCall(new_call_id(), self._known(name), arguments, malformed)
 
@@ -104,14 +104,16 @@ class PrintedCalls:
         inner = value.get("function")
         about = inner if isinstance(inner, dict) else value
         name = about.get("name")
-        given = about.get("arguments", about.get("parameters"))
+        arguments = about.get("arguments", about.get("parameters"))
         if not isinstance(name, str) or set(about) - _CALL_KEYS:
             return None
-        if not any_name and (name.lower() not in self._names or given is None):
+        if not any_name and (name.lower() not in self._names or arguments is None):
             return None
-        if isinstance(given, str):
-            return ToolCall(new_call_id(), self._known(name), *arguments_of(given))
-        return ToolCall(new_call_id(), self._known(name), given if isinstance(given, dict) else {})
+        if isinstance(arguments, str):
+            return ToolCall(new_call_id(), self._known(name), *arguments_of(arguments))
+        return ToolCall(
+            new_call_id(), self._known(name), arguments if isinstance(arguments, dict) else {}
+        )
 
     def _known(self, name: str) -> str:
         return self._names.get(name.lower(), name)
@@ -122,7 +124,7 @@ _CALL_KEYS = {"name", "arguments", "parameters", "type", "id"}
 
 def _values(text: str) -> list[Mapping[str, Any]]:
     """Return the JSON objects that make up ``text``, alone, in a row or in a list; else none."""
-    found: list[Any] = []
+    values: list[Any] = []
     text = text.strip()
     at = 0
     while at < len(text):
@@ -130,9 +132,9 @@ def _values(text: str) -> list[Mapping[str, Any]]:
             value, at = decode_at(text, at)
         except NotJson:
             return _repaired(text)
-        found += value if isinstance(value, list) else [value]
+        values += value if isinstance(value, list) else [value]
         at += len(text[at:]) - len(text[at:].lstrip(" \t\r\n,;"))
-    return _objects(found)
+    return _objects(values)
 
 
 def _repaired(text: str) -> list[Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""One table from what a provider answers to the errors of the house."""
+"""Map responses of providers to our errors."""
 
 from __future__ import annotations
 
@@ -68,26 +68,28 @@ class Provider:
     ) -> ModelProblem:
         """Return the error for an HTTP status; ``kind`` decides where the status says nothing."""
         status = _BY_KIND.get(kind, 500) if status < 400 else status
-        said = " ".join(message.split())[:300]
+        reason = " ".join(message.split())[:300]
         if status in (401, 403):
             # The provider's own words may hold part of the key.
             fix = f"Check {self.key_setting}" if self.key_setting else None
             return ModelAuthFailed(f"{self.name} refused the key ({status})", fix=fix)
         if status == 404:
             return ModelUnknown(
-                f"{self.name} has no model {self.model!r}: {said}",
+                f"{self.name} has no model {self.model!r}: {reason}",
                 fix="`evercontext model list` shows what is there",
             )
         if status == 429:
             wait = retry_after(headers or {})
-            asked = f", asks to wait {wait:.0f} s" if wait else ""
-            return RateLimited(f"{self.name} limits the rate{asked}: {said}", retry_after=wait)
-        if status == 413 or (status < 500 and (_TOO_LONG.search(kind) or _TOO_LONG.search(said))):
-            return ContextTooLong(f"more than {self.name}:{self.model} can take: {said}")
+            advice = f", asks to wait {wait:.0f} s" if wait else ""
+            return RateLimited(f"{self.name} limits the rate{advice}: {reason}", retry_after=wait)
+        if status == 413 or (status < 500 and (_TOO_LONG.search(kind) or _TOO_LONG.search(reason))):
+            return ContextTooLong(f"more than {self.name}:{self.model} can take: {reason}")
         if status < 500 and status not in (408, 409):
-            return ModelRefused(f"{self.name} rejected the request ({status}): {said}")
+            return ModelRefused(f"{self.name} rejected the request ({status}): {reason}")
         wait = retry_after(headers or {})
-        return ModelUnavailable(f"{self.name} failed ({kind or status}): {said}", retry_after=wait)
+        return ModelUnavailable(
+            f"{self.name} failed ({kind or status}): {reason}", retry_after=wait
+        )
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -1,4 +1,4 @@
-"""A model that is asked again after an outage; SDK retries are off."""
+"""Retry a model after an outage; retries of vendors' clients are off."""
 
 from __future__ import annotations
 

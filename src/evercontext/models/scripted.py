@@ -1,4 +1,4 @@
-"""A model that plays a script: JSONL, one turn per line.
+"""Play a script as a model: JSONL, one turn per line.
 
 ::
 
@@ -139,15 +139,15 @@ class ScriptedModel:
         return turn
 
     def _next(self, request: Request) -> ScriptedTurn:
-        found = next((turn for turn in self._turns if turn.answers(request)), None)
-        if found is None:
+        turn = next((turn for turn in self._turns if turn.answers(request)), None)
+        if turn is None:
             used = sum(turn.used for turn in self._turns)
             raise ModelRefused(
                 f"the script {self._source} has no turn left for this request"
                 f" ({used} of {len(self._turns)} used)",
                 fix="Add a turn to it",
             )
-        return found
+        return turn
 
 
 class _TextSide:
@@ -174,36 +174,36 @@ class _TextSide:
 
 def _turn(line: str, where: str) -> ScriptedTurn:
     try:
-        found = json.loads(line)
+        fields = json.loads(line)
     except ValueError as error:
         raise ConfigError(f"{where}: not valid JSON") from error
-    if not isinstance(found, dict):
+    if not isinstance(fields, dict):
         raise ConfigError(f"{where}: a turn is a JSON object")
-    unknown = sorted(set(found) - _KEYS)
+    unknown = sorted(set(fields) - _KEYS)
     if unknown:
         raise ConfigError(f"{where}: unknown key {unknown[0]!r}")
-    if not set(found) & set(_ANSWERS):
+    if not set(fields) & set(_ANSWERS):
         raise ConfigError(f"{where}: a turn needs one of {', '.join(_ANSWERS)}")
     try:
-        return _built(found)
+        return _built(fields)
     except (TypeError, ValueError, AttributeError, KeyError, re.error) as error:
         raise ConfigError(f"{where}: {error}") from error
 
 
-def _built(found: Mapping[str, Any]) -> ScriptedTurn:
-    role = found.get("role")
-    error = found.get("error")
+def _built(fields: Mapping[str, Any]) -> ScriptedTurn:
+    role = fields.get("role")
+    error = fields.get("error")
     return ScriptedTurn(
         # Recorded conversations carry "assistant" on every line: it chooses nothing.
         role=None if role == "assistant" else role,
-        when=re.compile(found["when"]) if found.get("when") else None,
-        thought=found.get("thought", ""),
-        text=_string(found.get("text", "")),
-        calls=tuple(_call(item) for item in found.get("tool_calls", ())),
-        raw=None if found.get("raw") is None else _string(found["raw"]),
+        when=re.compile(fields["when"]) if fields.get("when") else None,
+        thought=fields.get("thought", ""),
+        text=_string(fields.get("text", "")),
+        calls=tuple(_call(item) for item in fields.get("tool_calls", ())),
+        raw=None if fields.get("raw") is None else _string(fields["raw"]),
         error=None if error is None else _error(error),
-        usage=Usage(**found.get("usage", {})),
-        stop=_STOPS[_STOPS.index(found.get("stop", "end"))],
+        usage=Usage(**fields.get("usage", {})),
+        stop=_STOPS[_STOPS.index(fields.get("stop", "end"))],
     )
 
 
@@ -222,11 +222,11 @@ def _call(item: Mapping[str, Any]) -> ToolCall:
 
 
 def _error(about: str | Mapping[str, Any]) -> EverContextError:
-    asked: dict[str, Any] = {"code": about} if isinstance(about, str) else dict(about)
-    kind = _error_kind(asked["code"])
-    message = asked.get("message", f"the script says {kind.code}")
+    fields: dict[str, Any] = {"code": about} if isinstance(about, str) else dict(about)
+    kind = _error_kind(fields["code"])
+    message = fields.get("message", f"the script says {kind.code}")
     if issubclass(kind, ModelUnavailable):
-        return kind(message, retry_after=asked.get("retry_after"))
+        return kind(message, retry_after=fields.get("retry_after"))
     return kind(message)
 
 

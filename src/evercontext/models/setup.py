@@ -16,8 +16,8 @@ from evercontext.errors import (
     ModelUnknown,
     ProcessProblem,
 )
-from evercontext.models import load
-from evercontext.models.load import Available, Choice
+from evercontext.models import model_loader
+from evercontext.models.model_loader import Available, Choice
 from evercontext.settings import (
     STORED,
     Settings,
@@ -31,7 +31,7 @@ from evercontext.settings import (
 )
 from evercontext.settings.installation import install_hint, this_installation
 
-SMALL_MODEL = f"embedded:{load.EMBEDDED}"
+SMALL_MODEL = f"embedded:{model_loader.EMBEDDED}"
 Progress = Callable[[int, int], None]
 """Receives the bytes so far and the bytes expected."""
 RUNTIME_SIZE = 102_000_000
@@ -63,11 +63,11 @@ class Setup:
 
 async def read_setup(settings: Settings) -> Setup:
     """Return which model, keys and local models are set up."""
-    installed = await load.ollama_models(settings)
-    listed = {model.name: model for model in await load.available(settings)}
+    installed = await model_loader.ollama_models(settings)
+    listed = {model.name: model for model in await model_loader.available(settings)}
     return Setup(
-        choice=await load.choose(settings),
-        problem=await load.missing(settings),
+        choice=await model_loader.choose(settings),
+        problem=await model_loader.missing(settings),
         keys=tuple(_key(provider, settings) for provider in STORED),
         ollama=None if installed is None else tuple(installed),
         small=listed[SMALL_MODEL],
@@ -108,7 +108,7 @@ def provider_model(provider: str, model: str | None) -> str:
     """Return the name to keep; without a model it follows what this version takes by default."""
     if model is None:
         return provider
-    full = load.canonical(model if ":" in model else f"{provider}:{model}")
+    full = model_loader.canonical(model if ":" in model else f"{provider}:{model}")
     if full.partition(":")[0] != provider:
         raise ConfigError(f"{full} is no model of {provider}", fix="Leave --model out, or name one")
     return full
@@ -116,7 +116,7 @@ def provider_model(provider: str, model: str | None) -> str:
 
 async def use_ollama(settings: Settings, model: str) -> str:
     """Use a model of the running Ollama from now on; return its full name."""
-    installed = await load.ollama_models(settings)
+    installed = await model_loader.ollama_models(settings)
     if installed is None:
         raise ModelUnknown(
             f"no Ollama runs at {settings.ollama_endpoint}",
@@ -142,9 +142,9 @@ def drop_key(settings: Settings, provider: str) -> bool:
     """Remove a stored key, and the choice of a model that needs it; tell whether there was one."""
     was_there = remove_key(settings.home, provider)
     name = settings.model_name or ""
-    kept = settings.origins.get("model_name", "") == "config.json"
+    is_stored = settings.origins.get("model_name", "") == "config.json"
     in_environment = settings.origins[STORED[provider]].startswith("environment")
-    if was_there and kept and not in_environment and load.split(name)[0] == provider:
+    if was_there and is_stored and not in_environment and model_loader.split(name)[0] == provider:
         forget(settings.home, "model_name")
     return was_there
 

@@ -1,4 +1,4 @@
-"""Why an answer ended, in the words of every vendor and of the servers that imitate one."""
+"""Translate the stop reasons of every vendor."""
 
 from __future__ import annotations
 

@@ -29,11 +29,11 @@ class WireNames:
 
     def _free(self, wire: str) -> str:
         number = 1
-        found = wire
-        while found in self._back:
+        name = wire
+        while name in self._back:
             number += 1
-            found = f"{wire[: _LONGEST - 4]}_{number}"
-        return found
+            name = f"{wire[: _LONGEST - 4]}_{number}"
+        return name
 
     def there(self, name: str) -> str:
         """Return the name to send."""

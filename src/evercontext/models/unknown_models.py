@@ -14,6 +14,9 @@ _OLLAMA_FAMILIES = re.compile(
     r"|mistral|mixtral|nemotron|olmo|phi|qwen|qwq|smollm|starcoder|yi)(?![a-z]{4})"
 )
 """How the names of well-known Ollama models begin: these need no running Ollama to be believed."""
+_VENDORS = ("openai", "anthropic")
+_TUNED = re.compile(r"ft:|.*/")
+"""How a name begins that belongs to an account and stands in no list."""
 _CHAT_MODELS = re.compile(r"(gpt-|chatgpt-|o\d|claude-)[^:]*$")
 
 
@@ -33,6 +36,36 @@ async def mistyped(
         f"no model is called {typed!r}{near} ({there})",
         fix=f"See `evercontext model list`; one that Ollama shall have is ollama:{typed}",
     )
+
+
+async def vendor_mistyped(provider: str, model: str) -> ModelMistyped | None:
+    """Return the error for a name that no model of the vendor has, as far as that is certain.
+
+    A name of a known family may be newer than the list of models: it is believed.
+    """
+    if provider not in _VENDORS or not model or _TUNED.match(model) or _CHAT_MODELS.match(model):
+        return None
+    if not (near := await asyncio.to_thread(near_names, f"{provider}:{model}", provider)):
+        return None
+    return ModelMistyped(
+        f"no model of {provider} is called {model!r}; near it: {', '.join(near)}",
+        fix="See `evercontext model list`; a server of your own is named by "
+        f"{provider.upper()}_BASE_URL",
+    )
+
+
+async def doubt(provider: str, model: str) -> str | None:
+    """Return what to say of a vendor's model that is in no list; ``None`` if it is in one."""
+    if provider not in _VENDORS or not model or _TUNED.match(model):
+        return None
+    return await asyncio.to_thread(_doubt, provider, model)
+
+
+def _doubt(provider: str, model: str) -> str | None:
+    if f"{provider}:{model}" in _vendor_names().values():
+        return None
+    near = near_names(f"{provider}:{model}", provider)
+    return "it is in no list of models here" + (f"; near it: {', '.join(near)}" if near else "")
 
 
 async def ollama_problem(
@@ -60,15 +93,27 @@ def _is_installed(name: str, installed: Sequence[str]) -> bool:
 
 
 def _near(name: str, installed: Sequence[str]) -> str:
-    """Say which names are near; to know them, the table of all models is read."""
-    from genai_prices.data import providers
-
-    full = {"smollm2": "embedded:smollm2"}
-    for provider in providers:
-        if provider.id in ("openai", "anthropic"):
-            names = (model.id for model in provider.models)
-            full |= {name: f"{provider.id}:{name}" for name in names if _CHAT_MODELS.match(name)}
+    """Say which names are near."""
+    full = {"smollm2": "embedded:smollm2"} | _vendor_names()
     full |= {model: f"ollama:{model}" for model in installed}
-    full |= {whole: whole for whole in list(full.values())}
+    full |= {full_name: full_name for full_name in list(full.values())}
     near = dict.fromkeys(full[match] for match in get_close_matches(name, full, 6))
     return f"; near it: {', '.join(list(near)[:3])}" if near else ""
+
+
+def near_names(name: str, provider: str) -> list[str]:
+    """Return the vendor's models with names like this one, the nearest first."""
+    full = [known for known in _vendor_names().values() if known.startswith(f"{provider}:")]
+    return get_close_matches(name, full, 3, cutoff=0.75)
+
+
+def _vendor_names() -> dict[str, str]:
+    """Return the full names of the vendors' chat models by their own; the whole table is read."""
+    from genai_prices.data import providers
+
+    names: dict[str, str] = {}
+    for provider in providers:
+        if provider.id in _VENDORS:
+            own = (model.id for model in provider.models)
+            names |= {name: f"{provider.id}:{name}" for name in own if _CHAT_MODELS.match(name)}
+    return names

@@ -1,4 +1,4 @@
-"""Gemini CLI and Codex CLI as models that only write text.
+"""Use Gemini CLI and Codex CLI as models that only write text.
 
 Each run has a private home and an empty folder inside our sandbox; the program's own tools are off,
 and an attempt to use one makes the reply an error. The prompt goes by stdin and never into the

@@ -1,18 +1,20 @@
-"""The wire of OpenAI and Anthropic: JSON over HTTPS, and answers as server-sent events.
+"""Send JSON over HTTPS to OpenAI and Anthropic, and read their server-sent events.
 
 Both vendors' SDKs do the same over the same client; they are 60 MB of types for two requests.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from evercontext.errors import ModelProblem, ModelUnavailable
+from evercontext.errors import ModelProblem, ModelUnavailable, ModelUnknown
 from evercontext.models.connection_errors import unreachable
 from evercontext.models.provider_errors import Provider
+from evercontext.models.unknown_models import near_names
 from evercontext.process.certificates import certificates
 from evercontext.settings import process_environment
 
@@ -136,6 +138,16 @@ class VendorHttp:
         return self._provider.refused(
             refusal.status, refusal.message, kind=refusal.kind, headers=refusal.headers
         )
+
+    async def explained(self, refusal: Refusal) -> ModelProblem:
+        """Return the error that a refusal means, with similar names where the model is unknown."""
+        problem = self.refused(refusal)
+        if isinstance(problem, ModelUnknown):
+            name = f"{self._provider.name}:{self._provider.model}"
+            if near := await asyncio.to_thread(near_names, name, self._provider.name):
+                fix = f"Models of {self._provider.name} with such names: {', '.join(near)}"
+                return ModelUnknown(problem.message, fix=fix)
+        return problem
 
     def problem(self, error: Exception) -> ModelProblem:
         """Return the error that a failed connection means."""

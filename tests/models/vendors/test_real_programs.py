@@ -1,4 +1,4 @@
-"""The real programs from npm, if ``benchmarks/vendor_programs.py`` has brought them here."""
+"""The real programs from npm, if ``python -m tests.real.install`` has brought them here."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from evercontext.process.sandbox import available
+from tests.real.install import NotInstalled, locate
+from tests.real.registry import CACHE_VARIABLE
 
 BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "vendor_programs.py"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evercontext-vendors"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
@@ -25,11 +26,18 @@ pytestmark = [
 def test_injected_replies_have_no_effect(program: str) -> None:
     """P2, P3: a few of the 40; the benchmark plays all of them."""
     kind, _, version = program.partition("=")
-    if not (CACHE / f"{kind}-{version}" / "node_modules" / ".bin" / kind).exists():
-        pytest.skip(f"no {program} here; bring it with: python benchmarks/vendor_programs.py")
-    arguments = [program, "--only", "4", "--cache", str(CACHE)]
+    try:
+        folder = locate(kind, version).folder
+    except NotInstalled as reason:
+        pytest.skip(str(reason))
+    env = {**os.environ, CACHE_VARIABLE: str(folder.parents[1])}
+    arguments = [program, "--only", "4"]
     done = subprocess.run(
-        [sys.executable, BENCHMARK, *arguments], capture_output=True, text=True, check=False
+        [sys.executable, BENCHMARK, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=env,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"| {kind} {version} | 4 |" in done.stdout

@@ -205,8 +205,8 @@ def form_of(path: str, task: str) -> FileForm | None:
 def entry_file(task: str) -> str:
     """Return the conventional file of the kind that a task without a path asks for."""
     others = (form for form in FORMS if form.ending != ".py")
-    asked = (form.entry for form in others if re.search(form.words, task, re.I))
-    return next(asked, FORMS[0].entry)
+    matching = (form.entry for form in others if re.search(form.words, task, re.I))
+    return next(matching, FORMS[0].entry)
 
 
 def prompt(form: FileForm, task: str, path: str, *, reverse: bool = False) -> str:

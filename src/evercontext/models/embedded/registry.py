@@ -120,11 +120,11 @@ class Registry:
 
     async def _by_uv(self, package: str, version: str, folder: Path) -> Path:
         target = folder / "unpacked"
-        wanted = f"{package}=={version}"
+        requirement = f"{package}=={version}"
         # With a cache of its own the download lands where it can be watched.
         cache = str(folder / "cache")
         command = [self.uv, "pip", "install", "--no-deps", "--python", self.python]
-        command += ["--cache-dir", cache, "--target", str(target), wanted]
+        command += ["--cache-dir", cache, "--target", str(target), requirement]
         self._check(await self._run(command, folder), "uv")
         return target
 
@@ -186,22 +186,22 @@ class Registry:
         )
 
     def _watch(self, stream: str, output: bytes) -> None:
-        for found in _PROGRESS.finditer(output):
-            self._tell(int(found[1]), int(found[2]))
+        for match in _PROGRESS.finditer(output):
+            self._tell(int(match[1]), int(match[2]))
 
     def _check(self, ended: Completed, program: str) -> None:
         if ended.timed_out:
             raise ModelUnavailable(f"{program} did not finish in {_TIME:.0f} s")
         if ended.exit_code == 0:
             return
-        said = ended.error_text
-        if "No module named pip" in said:
+        output = ended.error_text
+        if "No module named pip" in output:
             raise ProgramMissing("pip is not installed")
-        if _UNREACHABLE.search(said):
-            host = _HOST.search(said)
+        if _UNREACHABLE.search(output):
+            host = _HOST.search(output)
             address = f"https://{host[1] or host[2]}" if host else self._index
             raise ModelUnavailable(unreachable(address, self.environment))
-        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        lines = [line.strip() for line in output.splitlines() if line.strip()]
         errors = [line for line in lines if line.lower().startswith("error")]
         raise ModelUnavailable(f"{program}: {(errors or lines or ['no output'])[-1][:200]}")
 

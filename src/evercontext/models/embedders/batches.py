@@ -1,4 +1,4 @@
-"""What embedding servers have in common: requests of a bounded size, patience, and checked answers.
+"""Send texts to embedding servers in bounded batches, with retries and checked answers.
 
 Retries are made here, by the policy of all models: nobody else is there to ask again.
 """
@@ -70,19 +70,19 @@ class EmbeddingWire:
             raise self._provider.unavailable(f"said nothing for {self._seconds:.0f} s") from error
         except httpx2.HTTPError as error:
             raise self._provider.unavailable("cannot be reached") from error
-        found = _object(answer)
+        fields = _object(answer)
         if answer.status_code >= 400:
-            raise self._refused(answer.status_code, found, answer.headers)
-        if found is None or len(answer.content) > _LARGEST_ANSWER:
+            raise self._refused(answer.status_code, fields, answer.headers)
+        if fields is None or len(answer.content) > _LARGEST_ANSWER:
             raise BadReply(f"{self._provider.name} sent something that is not its protocol")
-        return found
+        return fields
 
     def _refused(
-        self, status: int, found: Mapping[str, Any] | None, headers: Mapping[str, str]
+        self, status: int, fields: Mapping[str, Any] | None, headers: Mapping[str, str]
     ) -> ModelProblem:
-        said = (found or {}).get("error", "")
-        kind = str(said.get("code") or said.get("type") or "") if isinstance(said, dict) else ""
-        message = str(said.get("message", "")) if isinstance(said, dict) else str(said)
+        error = (fields or {}).get("error", "")
+        kind = str(error.get("code") or error.get("type") or "") if isinstance(error, dict) else ""
+        message = str(error.get("message", "")) if isinstance(error, dict) else str(error)
         return self._provider.refused(status, message, kind=kind, headers=headers)
 
     async def _connected(self) -> httpx2.AsyncClient:
@@ -102,10 +102,10 @@ class EmbeddingWire:
 
 def _object(answer: httpx2.Response) -> dict[str, Any] | None:
     try:
-        found = answer.json()
+        fields = answer.json()
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return fields if isinstance(fields, dict) else None
 
 
 def portions(texts: Sequence[str]) -> Iterator[list[str]]:

@@ -56,10 +56,10 @@ class MiniLM:
                 self._weights = await asyncio.to_thread(_load, self._file)
             # Several threads would wait for each other longer than they work.
             with threadpool_limits(1):
-                vectors = [await asyncio.to_thread(self._one, text) for text in texts]
+                vectors = [await asyncio.to_thread(self._vector, text) for text in texts]
         return Embedded(vectors)
 
-    def _one(self, text: str) -> list[float]:
+    def _vector(self, text: str) -> list[float]:
         import numpy as np
 
         ids = cut(text, _MOST_PIECES)
@@ -71,8 +71,8 @@ class MiniLM:
         for layer in range(_LAYERS):
             x = self._layer(x, f"encoder.layer.{layer}.")
         mean = x.mean(axis=0)
-        found: list[float] = (mean / max(float(np.linalg.norm(mean)), _TINY)).tolist()
-        return found
+        vector: list[float] = (mean / max(float(np.linalg.norm(mean)), _TINY)).tolist()
+        return vector
 
     def _layer(self, x: Matrix, at: str) -> Matrix:
         mixed = self._line(self._attend(x, at + "attention.self."), at + "attention.output.dense")
@@ -127,9 +127,9 @@ def _load(file: Path) -> dict[str, Matrix]:
         head = json.loads(bytes(content[8 : 8 + size]))
     except ValueError:
         raise ModelProblem(f"{file.name} is no weights file") from None
-    found: dict[str, Matrix] = {}
+    tensors: dict[str, Matrix] = {}
     for name, about in head.items():
         if about.get("dtype") == "F32":
             start, end = (8 + size + at for at in about["data_offsets"])
-            found[name] = content[start:end].view(np.float32).reshape(about["shape"])
-    return found
+            tensors[name] = content[start:end].view(np.float32).reshape(about["shape"])
+    return tensors

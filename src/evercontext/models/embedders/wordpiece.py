@@ -36,7 +36,7 @@ def cut(text: str, most: int) -> list[int]:
 
 
 def _words(text: str) -> list[str]:
-    spaced = _ALONE.sub(lambda found: f" {found[0]} ", _clean(text))
+    spaced = _ALONE.sub(lambda match: f" {match[0]} ", _clean(text))
     plain = unicodedata.normalize("NFD", spaced.lower())
     plain = "".join(c for c in plain if unicodedata.category(c) != "Mn")
     signs = {c for c in plain if not c.isascii() and unicodedata.category(c)[0] == "P"}
@@ -65,9 +65,9 @@ def _pieces(word: str) -> tuple[int, ...]:
     start = 0
     while start < len(word):
         for end in range(len(word), start, -1):
-            found = known.get(("##" if start else "") + word[start:end])
-            if found is not None:
-                ids.append(found)
+            piece = known.get(("##" if start else "") + word[start:end])
+            if piece is not None:
+                ids.append(piece)
                 start = end
                 break
         else:

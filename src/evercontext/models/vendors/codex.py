@@ -1,4 +1,4 @@
-"""Codex CLI: its arguments by version, its private configuration, its stream of events."""
+"""Run Codex CLI: arguments by version, private configuration, event stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gemini CLI: its arguments by version, its private configuration, its stream of events."""
+"""Run Gemini CLI: arguments by version, private configuration, event stream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evercontext.models.vendors.reply import VendorReply, events, number, table
 _POLICY = '[[rule]]\ntoolName = "*"\ndecision = "deny"\npriority = 999\n'
 """No tool is allowed, so none is offered to the model."""
 _SYSTEM = "Answer what you are asked with text. There are no tools here.\n"
-_ASKED = "Answer what is asked above, with text only."
+_PROMPT = "Answer what is asked above, with text only."
 _TEXT_EVENTS = ("init", "message", "thought", "error", "result")
 _STATUS = re.compile(r'\b(?:code|status)"?: (\d{3})\b|"code":(\d{3})\b')
 _QUOTA = re.compile(r"quota|rate limit|RESOURCE_EXHAUSTED", re.IGNORECASE)
@@ -117,7 +117,7 @@ class Gemini:
         # The folder is ours and empty; without trust every version from 0.39 on refuses to run.
         words += ["--skip-trust"] if "--skip-trust" in facts.options else []
         words += ["--model", self.model] if self.model else []
-        return [*words, "--prompt", _ASKED]
+        return [*words, "--prompt", _PROMPT]
 
     def stdin(self, prompt: str) -> str:
         """Return the prompt as the program takes it: a leading slash would be a command to it."""

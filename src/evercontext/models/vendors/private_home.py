@@ -1,4 +1,4 @@
-"""A vendor's program runs in a home of its own; only a refreshed login comes back out of it.
+"""Run a vendor's program in a private home; copy only a refreshed login back.
 
 The program gets copies of its login files and a configuration that we write. Whatever else it
 leaves there (sessions, histories, logs) goes when it ends. A login that it refreshed is returned to

@@ -152,9 +152,9 @@ async def _run(
     except ProcessProblem as error:
         raise ModelUnavailable(f"{program.path.name}: {error.message}", fix=error.fix) from error
     if done.timed_out:
-        asked = " ".join(words)
+        question = " ".join(words)
         raise ModelUnavailable(
-            f"{program.path.name} {asked} did not finish in {PROBE_SECONDS:.0f} s"
+            f"{program.path.name} {question} did not finish in {PROBE_SECONDS:.0f} s"
         )
     return done
 
@@ -169,8 +169,8 @@ def _interpreter(script: Path, environment: Mapping[str, str]) -> list[str]:
         words = [word for word in words[1:] if word != "-S"]
     if not words:
         return []
-    found = shutil.which(words[0], path=environment.get("PATH"))
-    return [found or words[0], *words[1:]]
+    place = shutil.which(words[0], path=environment.get("PATH"))
+    return [place or words[0], *words[1:]]
 
 
 def _package(real: Path) -> tuple[Path, ...]:

@@ -1,4 +1,4 @@
-"""What a vendor's program answered, in our words."""
+"""Convert the reply of a vendor's program."""
 
 from __future__ import annotations
 

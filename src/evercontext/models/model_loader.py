@@ -1,4 +1,4 @@
-"""From a name to a model, and from nothing to a name.
+"""Load a model by its name, and choose one if none is named.
 
 Names are ``provider:model``. A prefix counts only if it is a registered provider, so that
 ``hermes3:8b`` stays an Ollama name; bare vendor names find their vendor.
@@ -6,6 +6,7 @@ Names are ``provider:model``. A prefix counts only if it is a registered provide
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -17,9 +18,11 @@ from evercontext.domain.backoff import Backoff
 from evercontext.domain.model import Model, ModelInfo
 from evercontext.errors import ModelMistyped, ModelProblem, ModelUnknown
 from evercontext.models import plugin_models, unknown_models
+from evercontext.models.context_windows import window
 from evercontext.models.fallback import Fallback
 from evercontext.models.json_protocol import JsonProtocol
 from evercontext.models.lazy_model import open_or_defer
+from evercontext.models.prices import per_million
 from evercontext.models.provider_errors import Provider
 from evercontext.models.retry import Retrying
 from evercontext.process.environment import filtered
@@ -30,7 +33,8 @@ from evercontext.settings.keys import KEYRING
 if TYPE_CHECKING:
     from evercontext.models.vendor_cli import Vendor, VendorCli
 
-OPENAI_MODELS = ("gpt-4.1-nano", "gpt-4.1-mini")
+OPENAI_MODELS = ("gpt-6.1-terra", "gpt-6-luna", "gpt-4.1-mini", "gpt-4.1-nano")
+"""The first is used where none is named: current, capable, of moderate price."""
 CLAUDE_MODELS = ("claude-sonnet-5-5", "claude-haiku-5-5")
 EMBEDDED = "smollm2"
 SET_UP = "Run: evercontext setup (a key of OpenAI or Anthropic, a running Ollama, or a small model)"
@@ -62,6 +66,11 @@ class Available:
     name: str
     ready: bool
     note: str
+    window: int | None = None
+    """Tokens of its context window, where it is known."""
+    input_usd: float | None = None
+    """Price of a million tokens, in and out; ``None`` where none is known."""
+    output_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +117,11 @@ async def ready(settings: Settings, name: str | None = None) -> Model:
     await plugin_models.find_installed()
     if name and (problem := await mistyped(name, settings)):
         raise problem
-    asked = name or await _usable(settings)
+    if problem := await mistyped_fallback(settings):
+        raise problem
+    first_name = name or await _usable(settings)
     behind = settings.fallback_models
-    first = await _retrying(asked, settings, last=not behind)
+    first = await _retrying(first_name, settings, last=not behind)
     others = [(other, _opener(other, settings, last=other == behind[-1])) for other in behind]
     return Fallback(first, others) if others else first
 
@@ -179,13 +190,32 @@ async def missing(settings: Settings) -> ModelProblem | None:
 
 
 async def mistyped(name: str, settings: Settings) -> ModelMistyped | None:
-    """Return why a name is no model here; one with its provider is taken as it is."""
+    """Return why a name is no model here; a server of the user's own has names of its own."""
     typed = name.strip()
-    if split(typed)[0] != "ollama" or typed.partition(":")[0] in PROVIDERS:
+    provider, model = split(typed)
+    if provider in STORED and not getattr(settings, f"{provider}_base_url"):
+        return await unknown_models.vendor_mistyped(provider, model)
+    if provider != "ollama" or typed.partition(":")[0] in PROVIDERS:
         return None
     return await unknown_models.mistyped(
         typed, await ollama_models(settings), settings.ollama_endpoint
     )
+
+
+async def doubt(name: str, settings: Settings) -> str | None:
+    """Return why a name may be mistyped, though it may also be new; ``None`` if it is known."""
+    provider, model = split(name)
+    if provider not in STORED or getattr(settings, f"{provider}_base_url"):
+        return None
+    return await unknown_models.doubt(provider, model)
+
+
+async def mistyped_fallback(settings: Settings) -> ModelMistyped | None:
+    """Return why a model of the fallback chain is none."""
+    for name in settings.fallback_models:
+        if problem := await mistyped(name, settings):
+            return ModelMistyped(f"fallback_models: {problem.message}", fix=problem.fix)
+    return None
 
 
 async def ollama_lack(name: str, settings: Settings) -> ModelProblem | None:
@@ -214,8 +244,8 @@ def _lack_of(choice: Choice | None, settings: Settings) -> ModelProblem | None:
 async def available(settings: Settings) -> list[Available]:
     """Return every model that could be used from here, and what is missing for the others."""
     return [
-        *_keyed("openai", OPENAI_MODELS, settings),
-        *_keyed("anthropic", CLAUDE_MODELS, settings),
+        *await asyncio.to_thread(_keyed, "openai", OPENAI_MODELS, settings),
+        *await asyncio.to_thread(_keyed, "anthropic", CLAUDE_MODELS, settings),
         *await _ollama_lines(settings),
         *_cli_lines(),
         _embedded_line(settings),
@@ -227,7 +257,10 @@ def _keyed(provider: str, models: tuple[str, ...], settings: Settings) -> list[A
     has_key = bool(getattr(settings, STORED[provider]))
     variable = STORED[provider].upper()
     note = key_reason(settings, provider) if has_key else f"set {variable}, or evercontext setup"
-    return [Available(f"{provider}:{model}", has_key, note) for model in models]
+    return [
+        Available(f"{provider}:{model}", has_key, note, window(model), *per_million(model))
+        for model in models
+    ]
 
 
 async def ollama_models(settings: Settings) -> list[str] | None:
@@ -245,9 +278,9 @@ async def ollama_models(settings: Settings) -> list[str] | None:
 
 async def _ollama_lines(settings: Settings) -> list[Available]:
     at = settings.ollama_endpoint
-    if not (found := await ollama_models(settings)):
+    if not (names := await ollama_models(settings)):
         return [Available("ollama:…", False, f"no Ollama with a chat model at {at}")]
-    return [Available(f"ollama:{name}", True, f"installed at {at}") for name in found]
+    return [Available(f"ollama:{name}", True, f"installed at {at}") for name in names]
 
 
 def _cli_lines() -> list[Available]:
@@ -259,9 +292,9 @@ def _cli_lines() -> list[Available]:
     path = process_environment().get("PATH")
     lines = []
     for vendor in (Gemini(), Codex()):
-        found = shutil.which(vendor.program, path=path)
-        note = f"{vendor.program} is installed" if found else f"run: {vendor.install}"
-        lines.append(Available(vendor.name, found is not None, note))
+        place = shutil.which(vendor.program, path=path)
+        note = f"{vendor.program} is installed" if place else f"run: {vendor.install}"
+        lines.append(Available(vendor.name, place is not None, note))
     return lines
 
 
@@ -300,14 +333,26 @@ def _embedded_line(settings: Settings) -> Available:
 
 
 async def _openai(model: str, settings: Settings) -> Model:
-    from evercontext.models.openai import OpenAIModel
+    from evercontext.models.context_windows import is_known
+    from evercontext.models.openai import ADDRESS, OpenAIModel, headers_for
+    from evercontext.models.server_facts import ServerFacts, ask_server
+    from evercontext.models.tool_fallback import ToolFallback
 
-    return OpenAIModel(
+    base, key, facts = settings.openai_base_url, settings.openai_api_key, ServerFacts()
+    if base and base.rstrip("/") != ADDRESS and not is_known(model):
+        facts = await ask_server(
+            Provider("openai", model, address=base), headers_for(key or "none")
+        )
+    opened = OpenAIModel(
         model,
-        api_key=settings.openai_api_key,
-        base_url=settings.openai_base_url,
+        api_key=key,
+        base_url=base,
         timeout=settings.model_timeout,
-        context_window=settings.context_window,
+        context_window=settings.context_window or facts.window,
+        native_tools=facts.tools is not False,
+    )
+    return (
+        ToolFallback(opened) if facts.tools is not False else JsonProtocol(opened, tool_role=False)
     )
 
 
@@ -326,7 +371,7 @@ async def _anthropic(model: str, settings: Settings) -> Model:
 async def _ollama(model: str, settings: Settings) -> Model:
     from evercontext.models.ollama import OllamaModel
 
-    found = OllamaModel(
+    opened = OllamaModel(
         model or await _first_ollama(settings),
         endpoint=settings.ollama_endpoint,
         num_ctx=settings.ollama_num_ctx,
@@ -334,16 +379,16 @@ async def _ollama(model: str, settings: Settings) -> Model:
         context_window=settings.context_window,
     )
     try:
-        shown = await found.describe()
+        shown = await opened.describe()
     except ModelProblem:
-        await found.aclose()
+        await opened.aclose()
         raise
-    return found if shown.tools else JsonProtocol(found, tool_role=shown.tool_role)
+    return opened if shown.tools else JsonProtocol(opened, tool_role=shown.tool_role)
 
 
 async def _first_ollama(settings: Settings) -> str:
-    if found := await ollama_models(settings):
-        return found[0]
+    if names := await ollama_models(settings):
+        return names[0]
     raise ModelUnknown("Ollama has no chat model here", fix="Run: ollama pull qwen3-coder")
 
 

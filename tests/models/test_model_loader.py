@@ -13,7 +13,7 @@ from evercontext.domain.message import user
 from evercontext.domain.model import NoticeDelta, Request, complete
 from evercontext.errors import ModelAuthFailed, ModelUnavailable, ModelUnknown
 from evercontext.models.json_protocol import JsonProtocol
-from evercontext.models.load import available, canonical, choose, load, ready
+from evercontext.models.model_loader import available, canonical, choose, load, ready
 from evercontext.settings import Settings
 from tests.models import test_ollama
 from tests.models.wire_server import Answer, WireServer, error, ndjson, wire_server
@@ -46,7 +46,7 @@ def settings(tmp_path: Path, **given: Any) -> Settings:
         ("gemini-cli", "gemini-cli"),
         ("gemini-cli:gemini-3-pro", "gemini-cli:gemini-3-pro"),
         ("codex-cli", "codex-cli"),
-        ("openai", "openai:gpt-4.1-nano"),
+        ("openai", "openai:gpt-6.1-terra"),
         ("embedded", "embedded:smollm2"),
         ("scripted:C:/x.jsonl", "scripted:C:/x.jsonl"),
         (" gpt-4.1-nano ", "openai:gpt-4.1-nano"),
@@ -78,7 +78,7 @@ async def test_the_choice_goes_down_the_list(tmp_path: Path, server: WireServer)
         everything.pop(next(iter(everything)))
     assert [choice and choice.name for choice in chosen] == [
         "openai:gpt-4.1-mini",
-        "openai:gpt-4.1-nano",
+        "openai:gpt-6.1-terra",
         "anthropic:claude-sonnet-5-5",
         "ollama:hermes3:8b",
         None,
@@ -157,9 +157,9 @@ async def test_ready_retries_and_falls_back(tmp_path: Path, server: WireServer) 
     script.write_text('{"text": "from the script"}\n')
     server.will(error(503, {}, retry_after="0"), error(429, {}, retry_after="99"))
     given = settings(
-        tmp_path, openai_base_url=server.url, fallback_models=("nope", f"scripted:{script}")
+        tmp_path, openai_base_url=server.url, fallback_models=("ollama:nope", f"scripted:{script}")
     )
-    model = await ready(given, "openai:m")
+    model = await ready(given, "openai:gpt-4.1-nano")
     got = [delta async for delta in model.stream(Request([user("go")]))]
     notices = [delta.text for delta in got if isinstance(delta, NoticeDelta)]
     assert len(server.asked) == 2
@@ -179,7 +179,7 @@ async def test_ready_without_a_chain(tmp_path: Path) -> None:
 
 def test_nothing_heavy_is_imported_before_it_is_used() -> None:
     code = (
-        "import sys, evercontext.models.load, evercontext.models.openai,"
+        "import sys, evercontext.models.model_loader, evercontext.models.openai,"
         " evercontext.models.anthropic, evercontext.models.ollama,"
         " evercontext.models.vendor_cli, evercontext.models.scripted\n"
         "heavy = {'openai', 'anthropic', 'ollama', 'httpx2', 'httpx', 'pydantic', 'json_repair'}\n"
