@@ -72,3 +72,24 @@ def test_required_and_unknown_names() -> None:
 )
 def test_an_odd_schema_asks_for_nothing(schema: dict[str, Any]) -> None:
     assert ArgumentCheck(schema)({"x": 1}) == {"x": 1}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value", "fits"),
+    [
+        (r"^\S+\s\S+$", "山田\u3000太郎", True),
+        (r"^\S+$", "山田\u3000太郎", False),
+        (r"^[\w\s山田太郎]+$", "山田\u3000太郎", True),
+        (r"^[^\s]+$", "a\u00a0b", False),
+        (r"^a\\sb$", r"a\sb", True),
+    ],
+)
+def test_a_space_is_what_json_schema_calls_one(pattern: str, value: str, fits: bool) -> None:
+    """P16: RE2 takes only the spaces of ASCII for spaces."""
+    schema = {"type": "object", "properties": {"name": {"type": "string", "pattern": pattern}}}
+    check = ArgumentCheck(schema)
+    if fits:
+        assert check({"name": value}) == {"name": value}
+    else:
+        with pytest.raises(InvalidArguments, match="must match"):
+            check({"name": value})

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from evercontext.catalog.entry import CatalogEntry
 from evercontext.catalog.model_search import ModelPick
+from evercontext.catalog.tool_entry import CatalogEntry
 from evercontext.errors import ServerProblem
 from evercontext.testing import scripted_model
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from evercontext.app.models import open_picking_model
-from evercontext.catalog.entry import CatalogEntry
 from evercontext.catalog.picker import RETRY_SECONDS, Picker
+from evercontext.catalog.tool_entry import CatalogEntry
 from evercontext.domain.model import Model
 from evercontext.settings import Settings
 from evercontext.testing import write_script

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from evercontext.catalog.server_table import ServerConfig
+from evercontext.domain.caller_scope import Aside
 from tests.catalog.world import EVERYBODY, run, servers
 
 PROGRAM = Path(__file__).with_name("real_server.py")
@@ -50,7 +51,8 @@ async def test_it_is_called_over_http(tmp_path: Path, kind: str, path: str) -> N
             assert answer["structuredContent"] == {"result": 3}
             (backend,) = await opened.visible(EVERYBODY)
             entry = next(entry for entry in await backend.entries() if entry.name == "count")
-            counted = await backend.call(entry, {"to": 3}, lambda p: told.append(p["progress"]))
+            aside = Aside(lambda progress: told.append(progress["progress"]))
+            counted = await backend.call(entry, {"to": 3}, aside)
             assert counted.value["content"][0]["text"] == "counted to 3"
             assert told == [1, 2, 3]
             several = (run(opened, "real:add", a=i, b=i) for i in range(10))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +12,9 @@ import pytest
 
 from evercontext.catalog.server_table import ServerConfig
 from evercontext.catalog.servers import PATIENCE
-from tests.catalog.world import EVERYBODY, odd, run, servers
+from evercontext.catalog.validation import accept_tools, digest_of, earlier_digest_of
+from tests.catalog.rich_server import DEFINITION
+from tests.catalog.world import EVERYBODY, RICH_SERVER, odd, run, servers
 from tests.conftest import running_children
 
 
@@ -62,3 +66,43 @@ async def test_ten_servers_answer_while_two_are_dead(tmp_path: Path) -> None:
             answered = {entry.server for entry in await opened.gather(EVERYBODY, patience=0.5)}
         assert len(running_children() - before) >= 10
     assert running_children() == before
+
+
+async def test_tools_are_known_while_their_server_starts(tmp_path: Path) -> None:
+    """C3: accepted definitions are searched meanwhile; what a running server says now wins."""
+    mark = tmp_path / "go"
+    slow = ServerConfig("slow", (sys.executable, str(RICH_SERVER), str(mark)))
+    async with servers(tmp_path, slow) as opened:
+        mark.touch()
+        listed = await opened.gather(EVERYBODY, PATIENCE * 10)
+        assert "slow:show" in {entry.key for entry in listed}
+    mark.unlink()
+    async with servers(tmp_path, slow) as opened:
+        offered = await opened.offered(EVERYBODY)
+        assert sorted(offered.entries, key=repr) == sorted(listed, key=repr)
+        assert offered.notice == "slow is still starting (its 7 tools as last seen are searched)"
+        mark.touch()
+        assert await opened.gather(EVERYBODY, PATIENCE * 10) == listed
+        assert (await opened.offered(EVERYBODY)).notice == ""
+
+
+async def test_who_is_missing_is_named_with_the_reason(tmp_path: Path) -> None:
+    """C3."""
+    async with servers(tmp_path, ServerConfig("gone", ("no-such-program",))) as opened:
+        assert "gone is missing: " in (await opened.offered(EVERYBODY)).notice
+        assert "no-such-program" in (await opened.offered(EVERYBODY)).notice
+
+
+async def test_pins_from_before_definitions_were_stored(tmp_path: Path) -> None:
+    """An upgrade holds nothing back; hints that change afterwards do."""
+    rich = ServerConfig("rich", (sys.executable, str(RICH_SERVER)))
+    entry = accept_tools("rich", [DEFINITION])[0][0]
+    async with servers(tmp_path, rich) as opened:
+        await opened.table.pin("rich", {"show": earlier_digest_of(entry)})
+        await opened.gather(EVERYBODY, PATIENCE * 10)
+        (backend,) = await opened.visible(EVERYBODY)
+        assert not backend.held
+        assert (await opened.table.pins("rich"))["show"] == (digest_of(entry), None)
+        stored = json.loads((await opened.table.definitions("rich"))["show"])
+        assert stored == DEFINITION
+    assert digest_of(entry) != digest_of(replace(entry, more={**entry.more, "annotations": {}}))

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.access.router_projects import Projects
-from evercontext.catalog.backend import Patience, Surroundings
-from evercontext.catalog.cloud import CloudSearch
+from evercontext.catalog.discovery_tools import Catalog
+from evercontext.catalog.external_search import CloudSearch
+from evercontext.catalog.server_lifecycle import Patience, ServerEnvironment
 from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.catalog.servers import Servers
-from evercontext.catalog.tools import Catalog
 from evercontext.domain.caller_scope import Scope
 from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.events.log import EventLog
@@ -23,6 +23,7 @@ from evercontext.storage.sqlite import SqliteStore
 from evercontext.tools.toolbox import Toolbox
 
 ODD_SERVER = Path(__file__).with_name("odd_server.py")
+RICH_SERVER = Path(__file__).with_name("rich_server.py")
 EVERYBODY = Scope()
 
 
@@ -40,7 +41,7 @@ async def servers(
     table = ServerTable(store)
     for config in configs:
         await table.put(config)
-    around = Surroundings(
+    around = ServerEnvironment(
         process_environment(), folder, folder / "logs", patience=patience or Patience()
     )
     opened = Servers(table, around)

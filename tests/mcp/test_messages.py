@@ -39,15 +39,28 @@ def test_the_result_is_kept_as_it_was_written(line: bytes, raw: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        b"", b"{", b"[1]", b'"x"', b"{}", b'{"jsonrpc":"2.0",}', b'{"jsonrpc":"2.0" "a":1}',
-        b'{"jsonrpc":"2.0"} {}', b'{"jsonrpc":"2.0","result":NaN}', b'{1:2,"jsonrpc":"2.0"}',
-        b'{"jsonrpc":"2.0","result":"\xff"}', b'{"jsonrpc":"2.0","result":"\x01"}',
-        b'{"jsonrpc":"2.0","id":01,"result":1}', b'{"jsonrpc":"2.0","id":1,"result":1,}',
-        b'{"jsonrpc":"2.0","id":1,"result":1} {}', b'{"result":1,"jsonrpc":"1.0","id":1}',
-        b'{"result":NaN,"jsonrpc":"2.0","id":1}', b'{"result":,"jsonrpc":"2.0","id":1}',
-        b'{"jsonrpc":"2.0","result":' + b"[" * 200_000, b'{"jsonrpc":"1.0"}',
+        b"",
+        b"{",
+        b"[1]",
+        b'"x"',
+        b"{}",
+        b'{"jsonrpc":"2.0",}',
+        b'{"jsonrpc":"2.0" "a":1}',
+        b'{"jsonrpc":"2.0"} {}',
+        b'{"jsonrpc":"2.0","result":NaN}',
+        b'{1:2,"jsonrpc":"2.0"}',
+        b'{"jsonrpc":"2.0","result":"\xff"}',
+        b'{"jsonrpc":"2.0","result":"\x01"}',
+        b'{"jsonrpc":"2.0","id":01,"result":1}',
+        b'{"jsonrpc":"2.0","id":1,"result":1,}',
+        b'{"jsonrpc":"2.0","id":1,"result":1} {}',
+        b'{"result":1,"jsonrpc":"1.0","id":1}',
+        b'{"result":NaN,"jsonrpc":"2.0","id":1}',
+        b'{"result":,"jsonrpc":"2.0","id":1}',
+        b'{"jsonrpc":"2.0","result":' + b"[" * 200_000,
+        b'{"jsonrpc":"1.0"}',
     ],
-)  # fmt: skip
+)
 def test_what_is_no_message(line: bytes) -> None:
     assert read_message(line) is None
 

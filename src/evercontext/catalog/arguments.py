@@ -1,4 +1,4 @@
-"""Arguments against a foreign schema, as far as that can be told beyond doubt and in no time.
+"""Check arguments against a server's schema, as far as possible in bounded time.
 
 A schema of a stranger may take for ever to apply: references that double at every step, patterns
 that try every way. So only what lies open is checked here: required names, plain types, choices,
@@ -125,12 +125,36 @@ def _short_enough(limit: Any) -> _Test | None:
     return lambda v: over if isinstance(v, str) and len(v) > limit else ""
 
 
+_OTHER_SPACES = (
+    r"\x{b}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}"
+)
+"""What ECMAScript's ``\\s`` matches beyond RE2's."""
 _LIMITS: Mapping[str, Callable[[Any], _Test | None]] = {
     "minimum": _at_least,
     "maximum": _at_most,
     "minLength": _long_enough,
     "maxLength": _short_enough,
 }
+
+
+def _with_all_spaces(pattern: str) -> str:
+    """Return a pattern whose ``\\s`` means what it means in JSON Schema: U+3000 is a space, too.
+
+    RE2 knows only the spaces of ASCII. ``\\S`` inside a class cannot be said and stays as it is.
+    """
+    parts: list[str] = []
+    inside, at = False, 0
+    while at < len(pattern):
+        piece = pattern[at : at + 2] if pattern[at] == "\\" else pattern[at]
+        at += len(piece)
+        if piece == "\\s":
+            piece = rf"\s{_OTHER_SPACES}" if inside else rf"[\s{_OTHER_SPACES}]"
+        elif piece == "\\S" and not inside:
+            piece = rf"[^\s{_OTHER_SPACES}]"
+        elif piece in "[]":
+            inside = piece == "["
+        parts.append(piece)
+    return "".join(parts)
 
 
 def _pattern_test(pattern: str) -> _Test | None:
@@ -143,16 +167,18 @@ def _pattern_test(pattern: str) -> _Test | None:
     options.max_mem, options.log_errors = _PATTERN_MEMORY, False
     try:
         compiled = (
-            re2.compile(pattern, options=options) if len(pattern) <= LONGEST_PATTERN else None
+            re2.compile(_with_all_spaces(pattern), options=options)
+            if len(pattern) <= LONGEST_PATTERN
+            else None
         )
     except re2.error:
         compiled = None
     if compiled is None:
         return None
-    said = f"must match {pattern[:100]!r}"
+    mismatch = f"must match {pattern[:100]!r}"
 
     def test(value: Any) -> str:
         known = isinstance(value, str) and len(value) <= LONGEST_TEXT
-        return said if known and not compiled.search(value) else ""
+        return mismatch if known and not compiled.search(value) else ""
 
     return test

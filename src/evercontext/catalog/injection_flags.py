@@ -1,4 +1,4 @@
-"""Words in a tool's description that speak to a model instead of describing a tool.
+"""Flag descriptions that give orders to a model instead of describing a tool.
 
 A description is text of a stranger. What is found here is shown to the user and put beside the
 tool; nothing is hidden and nothing is decided by it, for no list of words is complete.
@@ -35,9 +35,9 @@ _UNSEEN = re.compile("[\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\
 def flagged(text: str) -> tuple[str, ...]:
     """Return what a user should look at, as it stands there; empty if there is nothing."""
     plain = unicodedata.normalize("NFKC", _UNSEEN.sub("", text))
-    found = [" ".join(match[0].split())[:_LONGEST] for match in _PHRASES.finditer(plain)]
+    flags = [" ".join(match[0].split())[:_LONGEST] for match in _PHRASES.finditer(plain)]
     if _UNSEEN.search(text):
-        found.append("characters that cannot be seen")
+        flags.append("characters that cannot be seen")
     if any(unicodedata.category(char) == "Cc" and char not in "\n\r\t" for char in text):
-        found.append("control characters")
-    return tuple(dict.fromkeys(found))[:MOST_FLAGS]
+        flags.append("control characters")
+    return tuple(dict.fromkeys(flags))[:MOST_FLAGS]

@@ -1,4 +1,4 @@
-"""Tools picked by a model: it sees a short list, says which do the work, and why.
+"""Let a model pick tools: it reads a short list and names the fitting ones with reasons.
 
 The list is made by the local search, because a model given a thousand tools reads none of them.
 What it says is believed only as far as it names tools of the list.
@@ -11,8 +11,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from evercontext.catalog.entry import CatalogEntry
-from evercontext.catalog.provider import LocalSearch, Results
+from evercontext.catalog.search_provider import LocalSearch, Results
+from evercontext.catalog.tool_entry import CatalogEntry
 from evercontext.domain.message import system, user
 from evercontext.domain.model import Model, Request, complete
 from evercontext.errors import ModelProblem, ServerProblem
@@ -73,9 +73,9 @@ class ModelPick:
         listed = await self._local.search(queries, entries, max(limit, SHORTLIST), context)
         if not listed:
             return []
-        asked = [system(_SYSTEM), user(_question(queries, context, listed, limit))]
+        messages = [system(_SYSTEM), user(_question(queries, context, listed, limit))]
         request = Request(
-            asked, temperature=0.0, seed=0, response_schema=_SCHEMA, hints={"role": "picker"}
+            messages, temperature=0.0, seed=0, response_schema=_SCHEMA, hints={"role": "picker"}
         )
         try:
             async with asyncio.timeout(self._seconds):
@@ -89,13 +89,17 @@ class ModelPick:
 
 def _question(queries: Sequence[str], context: str | None, listed: Results, limit: int) -> str:
     lines = [
-        f"{number}. {one['toolKey']}: {' '.join(one['description'].split())[:_LONGEST_DESCRIPTION]}"
-        for number, one in enumerate(listed, 1)
+        f"{number}. {tool['toolKey']}: {_one_line(tool['description'])}"
+        for number, tool in enumerate(listed, 1)
     ]
-    wanted = "\n".join(f"- {query}" for query in queries)
+    requests = "\n".join(f"- {query}" for query in queries)
     about = f"\nContext: {context}" if context else ""
     tools = "\n".join(lines)
-    return f"Request:\n{wanted}{about}\n\nAt most {limit} picks.\n\n<tools>\n{tools}\n</tools>"
+    return f"Request:\n{requests}{about}\n\nAt most {limit} picks.\n\n<tools>\n{tools}\n</tools>"
+
+
+def _one_line(description: str) -> str:
+    return " ".join(description.split())[:_LONGEST_DESCRIPTION]
 
 
 def _picked(text: str, listed: Results) -> Results:
@@ -107,16 +111,16 @@ def _picked(text: str, listed: Results) -> Results:
         picks = None
     if not isinstance(picks, list):
         raise ServerProblem("the model did not answer with picks")
-    found: dict[int, dict[str, Any]] = {}
+    picked: dict[int, dict[str, Any]] = {}
     for pick in picks:
         number = pick.get("tool") if isinstance(pick, dict) else None
-        if isinstance(number, int) and 1 <= number <= len(listed) and number not in found:
+        if isinstance(number, int) and 1 <= number <= len(listed) and number not in picked:
             why = str(pick.get("why") or "")[:_LONGEST_WHY]
-            told = {"relevance": _share(pick.get("relevance")), "explanation": why}
-            found[number] = {**listed[number - 1], **told}
-    return list(found.values())
+            judgement = {"relevance": _share(pick.get("relevance")), "explanation": why}
+            picked[number] = {**listed[number - 1], **judgement}
+    return list(picked.values())
 
 
-def _share(given: Any) -> float:
-    number = isinstance(given, int | float) and not isinstance(given, bool) and given == given
-    return min(1.0, max(0.0, float(given))) if number else 0.0
+def _share(number: Any) -> float:
+    is_number = isinstance(number, int | float) and not isinstance(number, bool)
+    return min(1.0, max(0.0, float(number))) if is_number and number == number else 0.0

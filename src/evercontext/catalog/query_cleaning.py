@@ -1,10 +1,10 @@
-"""What of a request says which tool is wanted: not its courtesies, not the values it gives."""
+"""Remove courtesies and values from a request, so that the words of the tool remain."""
 
 from __future__ import annotations
 
 import re
 
-from evercontext.retrieval.tokens import STOP_WORDS, runs
+from evercontext.retrieval.terms import STOP_WORDS, runs
 
 _PATH = re.compile(r"(?:[A-Za-z]:|~)?(?:[/\\][\w.\-]+){2,}/?|\b[\w\-]+\.[a-z]{2,5}\b", re.ASCII)
 _VALUE = re.compile(
@@ -41,7 +41,7 @@ def _says_something(text: str) -> bool:
     return any(len(word) > 1 and word.lower() not in STOP_WORDS for word in runs(text))
 
 
-def _kind_of_path(found: re.Match[str]) -> str:
+def _kind_of_path(path: re.Match[str]) -> str:
     """A path in a task says that a file is meant, and of which kind; its name is noise."""
-    _, dot, kind = found[0].rpartition(".")
+    _, dot, kind = path[0].rpartition(".")
     return f" file {kind} " if dot and "/" not in kind else " folder directory "

@@ -10,10 +10,11 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from evercontext.catalog.backend import Backend
-from evercontext.catalog.servers import PATIENCE, Servers, asks_for_input
+from evercontext.catalog.call_results import asks_for_input
+from evercontext.catalog.server_lifecycle import Backend
+from evercontext.catalog.servers import PATIENCE, Servers
 from evercontext.catalog.validation import LONGEST_DESCRIPTION
-from evercontext.domain.caller_scope import Scope
+from evercontext.domain.caller_scope import NOTHING, Aside, Scope
 from evercontext.errors import ServerProblem
 from evercontext.mcp.client.listing import MOST_ITEMS, Listed
 from evercontext.mcp.messages import Params, Result
@@ -74,12 +75,43 @@ class Resources:
         params = {"name": own, "arguments": arguments, **more}
         return await _request(backend, "prompts/get", params, bool(more))
 
+    async def subscribe(self, method: str, address: str, scope: Scope) -> Result | None:
+        """Begin or end to follow a resource; ``None`` if it is not there for this caller."""
+        server, _, own = address.removeprefix(SCHEME).partition("/")
+        backend = await self._servers.backend(server, scope)
+        if not address.startswith(SCHEME) or backend is None or not own:
+            return None
+        return await backend.ask(method, {"uri": own})
+
+    async def complete(self, reference: Params, params: Params, scope: Scope) -> Result | None:
+        """Complete an argument of a prompt or template; ``None`` if that is not there."""
+        name, address = reference.get("name"), reference.get("uri")
+        if isinstance(address, str) and address.startswith(SCHEME):
+            server, _, own = address.removeprefix(SCHEME).partition("/")
+            own_reference = {**reference, "uri": own}
+        elif isinstance(name, str):
+            server, _, own = name.partition(":")
+            own_reference = {**reference, "name": own}
+        else:
+            return None
+        backend = await self._servers.backend(server, scope)
+        if backend is None or not own:
+            return None
+        return await backend.ask(
+            "completion/complete", {"ref": own_reference, **params}, _aside(params)
+        )
+
 
 async def _request(backend: Backend, method: str, params: Params, can_be_asked: bool) -> Result:
-    result = await backend.ask(method, params)
+    result = await backend.ask(method, params, _aside(params))
     if asks_for_input(result.value) and not can_be_asked:
         raise ServerProblem(f"{backend.config.id} asks for input, and who called cannot be asked")
     return result
+
+
+def _aside(params: Params) -> Aside:
+    """Return what says that a request belongs to the stateless revision, if it does."""
+    return Aside(more=params) if "_meta" in params else NOTHING
 
 
 def _shown(what: str, server: str, task: asyncio.Task[Listed]) -> list[dict[str, Any]]:

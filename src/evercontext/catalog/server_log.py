@@ -1,4 +1,4 @@
-"""What servers say for people: the last lines in memory, and a bounded file to look at later."""
+"""Keep the log output of servers: last lines in memory, and a bounded file."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ Place = tuple[int, int]
 def end_of_log(folder: Path, server: str) -> Place:
     """The place after the last line that is there now."""
     try:
-        found = log_path(folder, server).stat()
+        status = log_path(folder, server).stat()
     except OSError:
         return 0, 0
-    return found.st_ino, found.st_size
+    return status.st_ino, status.st_size
 
 
 def read_on(folder: Path, server: str, place: Place) -> tuple[list[str], Place]:
-    """The whole lines that came since, and the place after them."""
+    """The complete lines that came since, and the place after them."""
     number, offset = place
     try:
         with log_path(folder, server).open("rb") as file:
@@ -99,6 +99,6 @@ def read_on(folder: Path, server: str, place: Place) -> tuple[list[str], Place]:
             end = file.tell()
     except OSError:
         return [], place
-    whole = data[: data.rfind(b"\n") + 1]
-    lines = whole.decode("utf-8", "replace").split("\n")[:-1]
-    return lines, (now, end - len(data) + len(whole))
+    complete = data[: data.rfind(b"\n") + 1]
+    lines = complete.decode("utf-8", "replace").split("\n")[:-1]
+    return lines, (now, end - len(data) + len(complete))

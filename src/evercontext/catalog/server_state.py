@@ -1,4 +1,4 @@
-"""How servers are doing, left where another process can read it: which one runs, fails, waits."""
+"""Publish the state of servers for other processes: running, failing or waiting."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from pathlib import Path
 
 from evercontext.files.atomic_write import replace_file
 from evercontext.files.json_file import read_json_leniently
+
+_ORDER = ("running", "failed", "stopped")
+"""Which of several notes is believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class ServerState:
 
 def leave_state(folder: Path, state: ServerState) -> None:
     """Write it; a disk that cannot be written costs the note, never the server."""
-    path = folder / f"{state.server}.json"
+    path = folder / f"{state.server}.{state.pid}.json"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(path, json.dumps(asdict(state)).encode(), durable=False)
@@ -43,10 +46,26 @@ def leave_state(folder: Path, state: ServerState) -> None:
 
 
 def read_state(folder: Path, server: str) -> ServerState | None:
-    """What is known, if the process that wrote it still runs."""
+    """Return what the processes that use a server know of it: one that runs it is believed first.
+
+    Each process has a note of its own, so that a command that ends does not speak for a server
+    that another process goes on using. Notes of processes that ended are removed.
+    """
+    states = [state for path in folder.glob(f"{server}.*.json") if (state := _read(path, server))]
+    return min(states, key=lambda state: _ORDER.index(state.state), default=None)
+
+
+def _read(path: Path, server: str) -> ServerState | None:
     try:
-        state = ServerState(**(read_json_leniently(folder / f"{server}.json") or {}))
+        state = ServerState(**(read_json_leniently(path) or {}))
+        if state.server != server or state.state not in _ORDER:
+            return None
         os.kill(state.pid, 0)
+    except ProcessLookupError:
+        path.unlink(missing_ok=True)
+        return None
+    except PermissionError:
+        return state
     except (OSError, TypeError):
         return None
     return state

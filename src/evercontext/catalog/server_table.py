@@ -1,4 +1,4 @@
-"""The servers a user added: how each is reached, and who may use which of its tools."""
+"""Store the servers a user added: how to reach each, and access to its tools."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from evercontext.storage.version_cache import VersionCache
 
 CALL_SECONDS = 60.0
 _PLAIN_HEADERS = frozenset({"accept", "accept-language", "user-agent", "content-type"})
+_NONE: Mapping[str, str] = {}
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -59,9 +60,9 @@ class ServerConfig:
 
     def secrets(self, headers: Mapping[str, str], env: Mapping[str, str]) -> list[str]:
         """What no log may show of the credentials it is given, filled in as they are."""
-        said = [value for name, value in headers.items() if name.lower() not in _PLAIN_HEADERS]
+        sent = [value for name, value in headers.items() if name.lower() not in _PLAIN_HEADERS]
         # The scheme before a credential is no secret, and the credential is one without it too.
-        known = [*said, *(value.rpartition(" ")[2] for value in said), *secret_values(env)]
+        known = [*sent, *(value.rpartition(" ")[2] for value in sent), *secret_values(env)]
         # Servers echo what they are given inside JSON, where it may be spelled in escapes.
         return [*known, *(json.dumps(value)[1:-1] for value in known)]
 
@@ -104,11 +105,11 @@ def _texts(value: Any) -> dict[str, str]:
     return {str(k): str(v) for k, v in value.items()} if isinstance(value, Mapping) else {}
 
 
-def meant(name: str, there: Collection[str]) -> str:
+def suggest_names(name: str, there: Collection[str]) -> str:
     """Say which names are near; nothing where none is."""
-    near = difflib.get_close_matches(name.lower(), {one.lower() for one in there}, n=3)
-    found = [one for one in there if one.lower() in near]
-    return f"Did you mean {' or '.join(found)}?" if found else ""
+    near = difflib.get_close_matches(name.lower(), {candidate.lower() for candidate in there}, n=3)
+    matches = [candidate for candidate in there if candidate.lower() in near]
+    return f"Did you mean {' or '.join(matches)}?" if matches else ""
 
 
 class ServerTable:
@@ -139,7 +140,7 @@ class ServerTable:
         row = await self._store.fetch_one("SELECT * FROM servers WHERE id = ?", (id,))
         if row is None:
             there = [config.id for config in await self.all()]
-            fix = meant(id, there) or "See: evercontext servers list"
+            fix = suggest_names(id, there) or "See: evercontext servers list"
             raise NotFound(f"there is no server {id[:80]!r}", fix=fix)
         return _config(row)
 
@@ -173,12 +174,32 @@ class ServerTable:
         )
         return {row["tool"]: (row["digest"], row["held"]) for row in rows}
 
-    async def pin(self, server: str, trusted: Mapping[str, str]) -> None:
+    async def definitions(self, server: str) -> dict[str, str]:
+        """Return the trusted definitions of a server's tools, as JSON, where they are known."""
+        rows = await self._store.fetch_all(
+            "SELECT tool, definition FROM tool_pins WHERE server = ? AND definition IS NOT NULL",
+            (server,),
+        )
+        return {row["tool"]: row["definition"] for row in rows}
+
+    async def pin(
+        self, server: str, trusted: Mapping[str, str], definitions: Mapping[str, str] = _NONE
+    ) -> None:
         """Trust these digests; a tool that already has one keeps it."""
         await self._store.execute_many(
-            "INSERT INTO tool_pins (server, tool, digest) VALUES (?, ?, ?)"
+            "INSERT INTO tool_pins (server, tool, digest, definition) VALUES (?, ?, ?, ?)"
             " ON CONFLICT (server, tool) DO NOTHING",
-            [(server, tool, digest) for tool, digest in trusted.items()],
+            [(server, tool, digest, definitions.get(tool)) for tool, digest in trusted.items()],
+        )
+
+    async def add_definitions(
+        self, server: str, trusted: Mapping[str, str], definitions: Mapping[str, str]
+    ) -> None:
+        """Store the definitions of tools that were trusted before definitions were stored."""
+        await self._store.execute_many(
+            "UPDATE tool_pins SET digest = ?, definition = ?"
+            " WHERE server = ? AND tool = ? AND definition IS NULL",
+            [(digest, definitions[tool], server, tool) for tool, digest in trusted.items()],
         )
 
     async def hold(self, server: str, changed: Mapping[str, str]) -> None:
@@ -188,11 +209,14 @@ class ServerTable:
             [(digest, server, tool) for tool, digest in changed.items()],
         )
 
-    async def approve(self, server: str, shown: Mapping[str, str]) -> None:
+    async def approve(
+        self, server: str, shown: Mapping[str, str], definitions: Mapping[str, str] = _NONE
+    ) -> None:
         """Trust these digests of tools from now on, and no other that came meanwhile."""
         await self._store.execute_many(
-            "UPDATE tool_pins SET digest = ?, held = NULL WHERE server = ? AND tool = ?",
-            [(digest, server, tool) for tool, digest in shown.items()],
+            "UPDATE tool_pins SET digest = ?, held = NULL, definition = ?"
+            " WHERE server = ? AND tool = ?",
+            [(digest, definitions.get(tool), server, tool) for tool, digest in shown.items()],
         )
 
 

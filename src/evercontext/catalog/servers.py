@@ -1,49 +1,79 @@
-"""All outside servers: which of them a caller sees, and none that waits for another."""
+"""Hold all outside servers and filter them by caller; a slow server delays no other."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from evercontext.catalog.arguments import ArgumentCheck
-from evercontext.catalog.backend import Backend, Surroundings
-from evercontext.catalog.entry import CatalogEntry
+from evercontext.catalog.call_results import as_tool_result, asks_for_input
+from evercontext.catalog.server_lifecycle import Backend, ServerEnvironment
 from evercontext.catalog.server_table import ServerConfig, ServerTable
+from evercontext.catalog.tool_entry import CatalogEntry
 from evercontext.domain.caller_scope import NOTHING, Aside, Scope
 from evercontext.domain.tool import OUTSIDE, Arguments, Caller, Tool, ToolResult
-from evercontext.errors import EverContextError, ServerProblem, ToolProblem
+from evercontext.errors import ServerProblem
 from evercontext.events.redaction import Clean, unchanged
-from evercontext.mcp.messages import Result
+from evercontext.mcp.messages import Params
 
 ADOPTED = "server "
 """What the origin of an outside tool begins with."""
+_MOST_MISSING = 10
 PATIENCE = 2.5
 """Seconds that a listing waits for servers that are not there yet; they go on starting."""
+
+
+Listener = Callable[[str, str, dict[str, Any]], None]
+"""Takes the name of a server, and a notification's method and parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTools:
+    """The tools that can be found now."""
+
+    entries: tuple[CatalogEntry, ...]
+    notice: str
+    """Which servers are missing or still starting, and why; empty if none is."""
 
 
 class Servers:
     """The servers of the table, each connected when first asked for."""
 
-    def __init__(self, table: ServerTable, around: Surroundings) -> None:
+    def __init__(self, table: ServerTable, around: ServerEnvironment) -> None:
         self.table = table
         self._around = around
         self._configs: list[ServerConfig] = []
         self._backends: dict[str, Backend] = {}
         self._working: dict[str, asyncio.Task[tuple[CatalogEntry, ...]]] = {}
+        self.client_capabilities: Params = {}
+        """What the clients behind us can be asked for; told to servers that start from now on."""
+        self.listeners: set[Listener] = set()
+        """Told what servers say to nobody in particular: log messages, updates of resources."""
+
+    def _notified(self, server: str, method: str, params: dict[str, Any]) -> None:
+        for listener in tuple(self.listeners):
+            listener(server, method, params)
+
+    def is_visible(self, id: str, scope: Scope) -> bool:
+        """Tell whether a scope sees a server that was started."""
+        backend = self._backends.get(id)
+        return backend is not None and scope.sees(backend.config)
 
     async def visible(self, scope: Scope) -> list[Backend]:
         """The backends of a scope; the table is read every time, so that a change holds at once."""
         await self._reload()
         return [self._backend(config) for config in self._configs if scope.sees(config)]
 
-    async def state(self, scope: Scope) -> tuple[object, ...]:
-        """What compares equal as long as a scope is offered the same; starts no server."""
+    async def state(self, scope: Scope, kind: str) -> tuple[object, ...]:
+        """Return what compares equal while a list of a scope is the same; start no server."""
         await self._reload()
         seen = [config for config in self._configs if scope.sees(config)]
         backends = [self._backends.get(config.id) for config in seen]
-        return (*seen, *(backend.generation if backend else 0 for backend in backends))
+        return (*seen, *(backend.generations[kind] if backend else 0 for backend in backends))
 
     async def _reload(self) -> None:
         """End what was removed or is reached in another way now; the rest goes on running."""
@@ -59,8 +89,13 @@ class Servers:
             elif id in by_id:
                 backend.config = by_id[id]
 
+    async def start(self, scope: Scope) -> None:
+        """Begin to start every server of a scope, and wait for none."""
+        for backend in await self.visible(scope):
+            self._listing(backend)
+
     async def gather(self, scope: Scope, patience: float = PATIENCE) -> list[CatalogEntry]:
-        """The tools of every server that answers in time."""
+        """Return the tools of every server that answers in time."""
         backends = await self.visible(scope)
         tasks = {backend.config.id: self._listing(backend) for backend in backends}
         if tasks:
@@ -72,6 +107,39 @@ class Servers:
             for entry in task.result()
             if backend.config.allows(entry.name)
         ]
+
+    async def offered(self, scope: Scope, known_patience: float = 0.0) -> OfferedTools:
+        """Return the tools of a scope, and which servers are missing and why.
+
+        A server that is still starting is waited for; where its tools are known from before, only
+        for ``known_patience`` seconds.
+        """
+        backends = await self.visible(scope)
+        tasks = {backend.config.id: self._listing(backend) for backend in backends}
+        if tasks:
+            # A moment is enough for a server whose list is there already.
+            await asyncio.wait(tasks.values(), timeout=known_patience)
+        pinned = {
+            backend.config.id: await backend.pinned_entries()
+            for backend in backends
+            if not tasks[backend.config.id].done()
+        }
+        awaited = [task for id, task in tasks.items() if not pinned.get(id)]
+        if awaited:
+            await asyncio.wait(awaited, timeout=PATIENCE)
+        entries: list[CatalogEntry] = []
+        missing: list[str] = []
+        for backend in backends:
+            id, task = backend.config.id, tasks[backend.config.id]
+            listed = task.result() if _succeeded(task) else ()
+            if not task.done():
+                listed = pinned.get(id, ())
+                known = f"its {len(listed)} tools as last seen are searched" if listed else ""
+                missing.append(f"{id} is still starting" + (f" ({known})" if known else ""))
+            elif not _succeeded(task):
+                missing.append(f"{id} is missing: {backend.problem or 'it did not answer'}")
+            entries += [entry for entry in listed if backend.config.allows(entry.name)]
+        return OfferedTools(tuple(entries), "; ".join(missing[:_MOST_MISSING]))
 
     def unheard(self) -> list[tuple[str, str]]:
         """The servers that were asked for their tools and gave none, each with why."""
@@ -121,7 +189,13 @@ class Servers:
     def _backend(self, config: ServerConfig) -> Backend:
         known = self._backends.get(config.id)
         if known is None:
-            known = self._backends[config.id] = Backend(config, self.table, self._around)
+            known = self._backends[config.id] = Backend(
+                config,
+                self.table,
+                self._around,
+                partial(self._notified, config.id),
+                self.client_capabilities,
+            )
         return known
 
     def _listing(self, backend: Backend) -> asyncio.Task[tuple[CatalogEntry, ...]]:
@@ -152,7 +226,7 @@ def adopted(entry: CatalogEntry, backend: Backend, aside: Aside) -> Tool:
     """Return an outside tool as one of ours; it may do anything, as far as we know."""
 
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
-        result = await backend.call(entry, arguments, aside.hear, aside.more)
+        result = await backend.call(entry, arguments, aside)
         if asks_for_input(result.value) and not aside.more:
             raise ServerProblem(f"{entry.key} asks for input, and who called it cannot be asked")
         return as_tool_result(result)
@@ -169,21 +243,3 @@ def adopted(entry: CatalogEntry, backend: Backend, aside: Aside) -> Tool:
         # Its server's own patience ends the call.
         timeout=math.inf,
     )
-
-
-def asks_for_input(answer: Mapping[str, Any]) -> bool:
-    """True for an answer of the stateless revision that is a question back."""
-    return answer.get("resultType") == "input_required"
-
-
-def as_tool_result(result: Result) -> ToolResult:
-    """Return a server's answer; an error it reports is an error of the call."""
-    answer: dict[str, Any] = result.value
-    content = answer.get("content")
-    parts = content if isinstance(content, list) else []
-    texts = [str(p.get("text", "")) for p in parts if isinstance(p, dict) and "text" in p]
-    text = "\n".join(texts)
-    error: EverContextError | None = None
-    if answer.get("isError") is True:
-        error = ToolProblem(text[:2_000] or "the tool failed and did not say why")
-    return ToolResult(text=text, data=answer, error=error, raw=result.raw)

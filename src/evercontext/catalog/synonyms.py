@@ -1,4 +1,4 @@
-"""Everyday words of Japanese and Chinese, beside those of software.
+"""Translate everyday Japanese and Chinese words for the tool search.
 
 People ask for news, trains and share prices; the dictionary learned from the messages of programs
 has no such words, or has them wrong. ``synonyms.tsv`` is a list written by hand: English (with
@@ -15,7 +15,7 @@ from importlib import resources
 
 from evercontext.domain.japanese import has_kana
 from evercontext.retrieval.japanese import Dictionary, dictionary, expand, plain, read
-from evercontext.retrieval.tokens import fold, has_cjk, stem
+from evercontext.retrieval.terms import fold, has_cjk, stem
 
 _KATAKANA = re.compile(r"[\u30a1-\u30fa\u30fc]+")
 _LATIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
@@ -76,15 +76,15 @@ def japanese_words() -> Dictionary:
 @lru_cache(maxsize=1)
 def _lists() -> tuple[_Words, _Words]:
     """Return what is said in English, most usual first, by Japanese and by Chinese word."""
-    found: tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]] = ({}, {})
+    by_language: tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]] = ({}, {})
     text = resources.files(__package__).joinpath("synonyms.tsv").read_text("utf-8")
     for line in text.splitlines():
         english, *others = line.split("\t")
-        for known, words in zip(found, others, strict=True):
+        for known, words in zip(by_language, others, strict=True):
             for word in words.split():
                 key = plain(word) if _KATAKANA.fullmatch(word) else word
                 known[key] = (*known.get(key, ()), *english.split(", "))
-    return found
+    return by_language
 
 
 @lru_cache(maxsize=2)

@@ -8,12 +8,21 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from evercontext.catalog.entry import CatalogEntry, mirrors_of
+from evercontext.catalog.tool_entry import CatalogEntry, definition_of, mirrors_of
 from evercontext.mcp.client.listing import MOST_ITEMS as MOST_TOOLS
 
 LARGEST_SCHEMA = 256 * 1024
 LONGEST_DESCRIPTION = 8_000
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_FURTHER: Mapping[str, type] = {
+    "title": str,
+    "annotations": dict,
+    "outputSchema": dict,
+    "icons": list,
+    "execution": dict,
+    "_meta": dict,
+}
+"""Fields of a definition that are passed on as they are, and the kind of each."""
 _META = frozenset({"tool_discovery", "tool_execute"})
 
 
@@ -35,7 +44,18 @@ def accept_tools(server: str, listed: Iterable[Any]) -> tuple[list[CatalogEntry]
 
 
 def digest_of(entry: CatalogEntry) -> str:
-    """Return a digest of everything a model reads about the tool."""
+    """Return a digest of everything a model or a client goes by."""
+    fields = [entry.name, entry.description, entry.schema, *([entry.more] if entry.more else [])]
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+
+
+def encode_definition(entry: CatalogEntry) -> str:
+    """Return a definition as it is stored."""
+    return json.dumps(definition_of(entry), ensure_ascii=False)
+
+
+def earlier_digest_of(entry: CatalogEntry) -> str:
+    """Return the digest of name, description and schema alone, which was pinned once."""
     fields = [entry.name, entry.description, entry.schema]
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
@@ -54,8 +74,20 @@ def _entry(server: str, value: Any) -> tuple[CatalogEntry | None, str]:
     problem = _schema_problem(schema)
     if problem:
         return None, problem
-    entry = CatalogEntry(f"{server}:{name}", server, name, description, schema, mirrors_of(schema))
-    return entry, ""
+    key, more = f"{server}:{name}", _further_fields(value)
+    return CatalogEntry(key, server, name, description, schema, mirrors_of(schema), more), ""
+
+
+def _further_fields(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what else is said about a tool, as it is; a field of the wrong kind is left out."""
+    fields = {
+        name: value[name] for name, kind in _FURTHER.items() if isinstance(value.get(name), kind)
+    }
+    try:
+        size = len(json.dumps(fields))
+    except (ValueError, RecursionError):
+        return {}
+    return fields if size <= LARGEST_SCHEMA else {}
 
 
 def _schema_problem(schema: Any) -> str:

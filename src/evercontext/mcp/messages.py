@@ -37,13 +37,22 @@ class RpcError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RpcRequest:
     """One request of a client; a notification has no id and gets no response."""
 
     method: str
     params: dict[str, Any]
     id: Id
     is_notification: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RpcResponse:
+    """What a client answered to a request of ours."""
+
+    id: Id
+    outcome: dict[str, Any]
+    """``{"result": …}`` or ``{"error": …}``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +63,8 @@ class Result:
     raw: str
 
 
-def parse_request(text: str | bytes) -> Request | None:
-    """Parse one message of a client; return ``None`` for a response, which nobody asked for."""
+def parse_message(text: str | bytes) -> RpcRequest | RpcResponse:
+    """Parse one message of a client: a request, a notification, or a response to us."""
     try:
         message = json.loads(text)
     except (ValueError, RecursionError):
@@ -66,13 +75,13 @@ def parse_request(text: str | bytes) -> Request | None:
     if isinstance(id, bool) or not isinstance(id, str | int | None):
         raise RpcError(INVALID_REQUEST, "the id must be a text or a whole number")
     if "method" not in message and ("result" in message or "error" in message):
-        return None
+        return RpcResponse(id, {key: message[key] for key in ("result", "error") if key in message})
     method, params = message.get("method"), message.get("params", {})
     if message.get("jsonrpc") != "2.0" or not isinstance(method, str):
         raise RpcError(INVALID_REQUEST, "not a JSON-RPC 2.0 request with a method", id=id)
     if not isinstance(params, dict):
         raise RpcError(INVALID_PARAMS, "params must be an object", id=id)
-    return Request(method, params, id, "id" not in message)
+    return RpcRequest(method, params, id, "id" not in message)
 
 
 def encode(message: Params, surrogates: Surrogates = "backslashreplace") -> bytes:

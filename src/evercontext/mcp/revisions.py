@@ -1,4 +1,4 @@
-"""The revisions of the protocol: those with a handshake, and the stateless one of 2026-07-28.
+"""List the revisions of the protocol: those with a handshake, and the stateless one.
 
 With a handshake, client and server agree on a revision first. Without one, every request carries
 an envelope of its own in ``_meta`` and, over HTTP, repeats parts of it in headers.
@@ -17,8 +17,8 @@ from evercontext.mcp.messages import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     Params,
-    Request,
     RpcError,
+    RpcRequest,
     meta_of,
 )
 
@@ -27,10 +27,16 @@ HANDSHAKE_REVISIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 STATELESS_REVISION = "2026-07-28"
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
+SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
 HEADER_MISMATCH, UNSUPPORTED_REVISION = -32020, -32022
 HANDSHAKE_METHODS = frozenset({"initialize", "ping", "server/discover"})
 """Methods that tell nothing about tools: a client may send its token only with later requests."""
+_REMOVED = frozenset(
+    {"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
+)
+"""Methods of earlier revisions that the stateless one no longer has."""
 _NAME_PARAMETERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _STATUS = {
     METHOD_NOT_FOUND: 404,
@@ -50,7 +56,7 @@ class ServerInfo:
     stateless_capabilities: Mapping[str, Any] | None = None
     """``None``: the stateless revision is not served."""
 
-    def handshake_result(self, request: Request) -> dict[str, Any] | None:
+    def handshake_result(self, request: RpcRequest) -> dict[str, Any] | None:
         """Return the result of a handshake method, or ``None`` for every other method."""
         if request.method == "initialize":
             return self._initialize_result(request.params)
@@ -78,14 +84,18 @@ def agreed_revision(proposed: Any) -> str:
     return proposed if proposed in HANDSHAKE_REVISIONS else HANDSHAKE_REVISIONS[0]
 
 
-def is_stateless(request: Request, version_header: str = "") -> bool:
+def is_stateless(request: RpcRequest, version_header: str = "") -> bool:
     """Tell whether a request belongs to the stateless revision."""
     unknown = version_header != "" and version_header not in HANDSHAKE_REVISIONS
     return VERSION_KEY in meta_of(request.params) or unknown
 
 
-def check_envelope(request: Request, headers: Mapping[bytes, bytes] | None) -> None:
+def check_envelope(request: RpcRequest, headers: Mapping[bytes, bytes] | None) -> None:
     """Raise ``RpcError`` unless a stateless request has its envelope, and headers that match it."""
+    if request.method in _REMOVED:
+        raise RpcError(
+            METHOD_NOT_FOUND, f"{request.method} is not in revision {STATELESS_REVISION}"
+        )
     meta = meta_of(request.params)
     missing = [key for key in (VERSION_KEY, CAPABILITIES_KEY) if key not in meta]
     if VERSION_KEY in missing:
@@ -99,7 +109,7 @@ def check_envelope(request: Request, headers: Mapping[bytes, bytes] | None) -> N
         raise _unsupported(str(meta[VERSION_KEY])[:32])
 
 
-def _check_headers(request: Request, meta: Params, headers: Mapping[bytes, bytes]) -> None:
+def _check_headers(request: RpcRequest, meta: Params, headers: Mapping[bytes, bytes]) -> None:
     expected = {
         b"mcp-protocol-version": meta[VERSION_KEY],
         b"mcp-method": request.method,
@@ -108,6 +118,14 @@ def _check_headers(request: Request, meta: Params, headers: Mapping[bytes, bytes
     for name, value in expected.items():
         if value is not None and _decode_header(headers.get(name)) != value:
             raise RpcError(HEADER_MISMATCH, f"the {name.decode()} header says something else")
+
+
+def check_mirrored(mirrored: Mapping[str, Any], headers: Mapping[bytes, bytes] | None) -> None:
+    """Raise ``RpcError`` unless the arguments that belong into headers stand there as well."""
+    for name, value in mirrored.items() if headers is not None else ():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if _decode_header((headers or {}).get(name.lower().encode())) != text:
+            raise RpcError(HEADER_MISMATCH, f"the {name.lower()} header says something else")
 
 
 def _missing(keys: list[str]) -> RpcError:
@@ -151,7 +169,7 @@ def encode_header(value: Any) -> str:
 def _decode_header(value: bytes | None) -> str | None:
     if value is None:
         return None
-    text = value.decode("latin-1")
+    text = value.decode("latin-1").strip(" \t")
     if not (text.startswith("=?base64?") and text.endswith("?=")):
         return text
     try:

@@ -140,8 +140,10 @@ async def test_a_call_through_a_proxy(tmp_path: Path, monkeypatch: pytest.Monkey
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
     names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
     files = ["-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "cert.pem")]
-    if not shutil.which("openssl") or subprocess.run([*made, *names, *files], check=False,
-                                                     capture_output=True).returncode:  # fmt: skip
+    if (
+        not shutil.which("openssl")
+        or subprocess.run([*made, *names, *files], check=False, capture_output=True).returncode
+    ):
         pytest.skip("no openssl to make a certificate with")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
     http1._tls.cache_clear()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evercontext.errors import NotFound
-from evercontext.mcp.messages import METHOD_NOT_FOUND, Request, RpcError
+from evercontext.mcp.messages import METHOD_NOT_FOUND, RpcError, RpcRequest
 from evercontext.mcp.revisions import (
     HANDSHAKE_REVISIONS,
     STATELESS_REVISION,
@@ -23,7 +23,7 @@ class Echo:
     def __init__(self, stateless: dict[str, Any] | None = None) -> None:
         self.info = ServerInfo("echo", {"tools": {}}, "Say something.", stateless)
 
-    async def answer(self, request: Request, context: str) -> Answer:
+    async def answer(self, request: RpcRequest, context: str) -> Answer:
         if request.method == "echo":
             return {"context": context, **request.params}
         if request.method == "missing":
@@ -31,11 +31,11 @@ class Echo:
         raise RpcError(METHOD_NOT_FOUND, "no such method")
 
 
-def request(method: str, **params: Any) -> Request:
-    return Request(method, params, 7, False)
+def request(method: str, **params: Any) -> RpcRequest:
+    return RpcRequest(method, params, 7, False)
 
 
-async def response(offer: Echo, asked: Request, *, stateless: bool = False) -> Any:
+async def response(offer: Echo, asked: RpcRequest, *, stateless: bool = False) -> Any:
     return json.loads(await respond(asked, answer(offer, asked, "here"), stateless=stateless))
 
 
@@ -69,6 +69,8 @@ async def test_results_and_errors_are_encoded_under_the_id() -> None:
 
 
 def test_only_a_cancellation_names_a_request() -> None:
-    assert cancelled_id(Request("notifications/cancelled", {"requestId": 3}, None, True)) == 3
-    assert cancelled_id(Request("notifications/cancelled", {"requestId": [3]}, None, True)) is None
-    assert cancelled_id(Request("notifications/other", {"requestId": 3}, None, True)) is None
+    assert cancelled_id(RpcRequest("notifications/cancelled", {"requestId": 3}, None, True)) == 3
+    assert (
+        cancelled_id(RpcRequest("notifications/cancelled", {"requestId": [3]}, None, True)) is None
+    )
+    assert cancelled_id(RpcRequest("notifications/other", {"requestId": 3}, None, True)) is None

@@ -1,4 +1,4 @@
-"""Server-sent events, put together from whatever pieces arrive."""
+"""Parse server-sent events from pieces of any size."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ class EventStream:
     def feed(self, part: bytes) -> list[tuple[str, bytes]]:
         """Return the events that this part completes."""
         self._rest += part
-        found: list[tuple[str, bytes]] = []
+        events: list[tuple[str, bytes]] = []
         begin = 0
         # Looked at once only: a stream that comes byte by byte must cost no more than another.
         while (end := self._rest.find(b"\n", max(begin, self._looked))) >= 0:
-            self._line(bytes(self._rest[begin:end]).removesuffix(b"\r"), found)
+            self._line(bytes(self._rest[begin:end]).removesuffix(b"\r"), events)
             begin = end + 1
         del self._rest[:begin]
         self._looked = len(self._rest)
         if self._size + len(self._rest) > self._longest:
             raise ServerProblem(f"more than {self._longest} bytes in one event")
-        return found
+        return events
 
-    def _line(self, line: bytes, found: list[tuple[str, bytes]]) -> None:
+    def _line(self, line: bytes, events: list[tuple[str, bytes]]) -> None:
         if not line:
             if self._data:
                 name = self._event.decode("utf-8", "replace") or "message"
-                found.append((name, b"\n".join(self._data)))
+                events.append((name, b"\n".join(self._data)))
             self._event, self._data, self._size = b"", [], 0
             return
         field, _, value = line.partition(b":")

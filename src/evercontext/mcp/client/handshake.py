@@ -11,7 +11,7 @@ from typing import Any
 
 from evercontext import __version__
 from evercontext.errors import ServerProblem
-from evercontext.mcp.client.exchange import Connection, RpcProblem
+from evercontext.mcp.client.exchange import McpConnection, RpcProblem
 from evercontext.mcp.messages import Params
 from evercontext.mcp.revisions import (
     CAPABILITIES_KEY,
@@ -39,22 +39,29 @@ class Handshake:
     """``tools``, ``resources``, ``prompts``, as far as the server declared them."""
 
 
-async def shake_hands(name: str, connection: Connection, seconds: float) -> Handshake:
-    """Agree on a revision; raise ``ServerProblem`` if that cannot be done."""
+async def shake_hands(
+    name: str, connection: McpConnection, seconds: float, capabilities: Params | None = None
+) -> Handshake:
+    """Agree on a revision; raise ``ServerProblem`` if that cannot be done.
+
+    ``capabilities`` are those of the clients on whose behalf we connect.
+    """
     try:
-        return await _initialize(name, connection, seconds)
+        return await _initialize(name, connection, seconds, capabilities or {})
     except RpcProblem as refusal:
         try:
-            return await _discover(name, connection, seconds)
+            return await discover(name, connection, seconds)
         except RpcProblem:
             # It knows neither method: its answer to the usual one tells more.
             raise refusal from None
 
 
-async def _initialize(name: str, connection: Connection, seconds: float) -> Handshake:
+async def _initialize(
+    name: str, connection: McpConnection, seconds: float, capabilities: Params
+) -> Handshake:
     proposal = {
         "protocolVersion": HANDSHAKE_REVISIONS[0],
-        "capabilities": {},
+        "capabilities": capabilities,
         "clientInfo": CLIENT_INFO,
     }
     result = (await connection.request("initialize", proposal, seconds)).value
@@ -67,7 +74,8 @@ async def _initialize(name: str, connection: Connection, seconds: float) -> Hand
     return Handshake(version[:32], _capabilities(result))
 
 
-async def _discover(name: str, connection: Connection, seconds: float) -> Handshake:
+async def discover(name: str, connection: McpConnection, seconds: float) -> Handshake:
+    """Agree on the stateless revision; raise ``ServerProblem`` if the server does not speak it."""
     connection.use_revision(STATELESS_REVISION, ENVELOPE)
     result = (await connection.request("server/discover", {}, seconds)).value
     versions = result.get("supportedVersions") if isinstance(result, dict) else None

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from evercontext.domain.caller_scope import Hear
+from evercontext.domain.caller_scope import ClientChannel, Hear
 from evercontext.errors import ServerGone, ServerProblem, ServerTimeout
 from evercontext.mcp.client.event_stream import EventStream
 from evercontext.mcp.client.exchange import (
     CHANGES_REQUEST,
     LONGEST_LINE,
     Exchange,
+    Notified,
     UnusableMessages,
     cancellation,
     connection_closed,
+    ignore_notification,
 )
 from evercontext.mcp.client.http1 import Link, Origin
 from evercontext.mcp.messages import Params, Result, encode
@@ -47,11 +49,12 @@ class HttpConnection:
         name: str,
         url: str,
         headers: Mapping[str, str],
-        on_changed: Callable[[], None],
+        on_changed: Callable[[str], None],
         proxy: str | None = None,
+        on_notified: Notified = ignore_notification,
     ) -> None:
         self._name = name
-        self._exchange = Exchange(on_changed)
+        self._exchange = Exchange(on_changed, on_notified, self._send_later)
         configured = {key.lower(): value for key, value in headers.items()}
         kind = {"accept": ACCEPT, "content-type": "application/json"}
         sent = {**configured, **kind, "accept-encoding": "identity"}
@@ -89,10 +92,11 @@ class HttpConnection:
         seconds: float,
         hear: Hear | None = None,
         headers: Mapping[str, str] | None = None,
+        client: ClientChannel | None = None,
     ) -> Result:
         """Send a request; its connection is closed when nobody waits for the response any more."""
-        number, body, pending = self._exchange.begin(method, params, seconds, hear)
-        post = _Post(self, number)
+        number, body, pending = self._exchange.begin(method, params, seconds, hear, client)
+        post = _PostResponse(self, number)
         link: Link | None = None
         try:
             more = self._routed(method, params, headers) if self._stateless else ""
@@ -112,20 +116,20 @@ class HttpConnection:
             loop.call_later(_STREAM_SECONDS, self._drop, link, post)
         return answer
 
-    def _cancel(self, number: int, link: Link | None, post: _Post) -> None:
+    def _cancel(self, number: int, link: Link | None, post: _PostResponse) -> None:
         """Cancel a request: by closing its connection, and before 2026 by a message as well."""
         self._drop(link, post)
         if not self._stateless and self._open and not post.over:
             self._send_later(cancellation(number))
 
-    def _drop(self, link: Link | None, post: _Post) -> None:
+    def _drop(self, link: Link | None, post: _PostResponse) -> None:
         if link is not None and not post.over:
             self._origin.drop(link)
 
     async def notify(self, method: str, params: Params) -> None:
         """Send a notification."""
         message = encode({"method": method, "params": self._exchange.with_envelope(params)})
-        post = _Post(self, None)
+        post = _PostResponse(self, None)
         link: Link | None = None
         try:
             async with asyncio.timeout(_NOTIFY_SECONDS):
@@ -138,7 +142,7 @@ class HttpConnection:
 
     async def subscribe(self) -> None:
         """Open the stream for notifications of changes; most servers have none."""
-        stream = _Post(self, None, is_stream=True)
+        stream = _PostResponse(self, None, is_stream=True)
         try:
             if self._stateless:
                 params = self._exchange.with_envelope({"notifications": CHANGES_REQUEST})
@@ -158,9 +162,9 @@ class HttpConnection:
             task.cancel()
         self._origin.close()
 
-    def receive(self, message: bytes) -> None:
+    def receive(self, message: bytes, number: int | None = None) -> None:
         """Take a message that arrived; a request in it is answered by a POST of its own."""
-        reply = self._exchange.receive(message)
+        reply = self._exchange.receive(message, number)
         if reply is not None and self._open:
             self._send_later(reply)
 
@@ -195,7 +199,7 @@ class HttpConnection:
         """The server's name, for messages."""
         return self._name
 
-    async def _post(self, body: bytes, post: _Post, more: str) -> Link:
+    async def _post(self, body: bytes, post: _PostResponse, more: str) -> Link:
         try:
             return await self._origin.post(body, post, more)
         except ServerGone:
@@ -209,7 +213,7 @@ class HttpConnection:
             task.add_done_callback(self._later_tasks.discard)
 
     async def _send(self, reply: bytes) -> None:
-        post = _Post(self, None)
+        post = _PostResponse(self, None)
         try:
             async with asyncio.timeout(_NOTIFY_SECONDS):
                 await self._origin.post(reply, post)
@@ -223,7 +227,7 @@ class HttpConnection:
         return "".join(f"{name}: {encode_header(value)}\r\n" for name, value in lines.items())
 
 
-class _Post:
+class _PostResponse:
     """Reads the response to one POST: a message, a stream of messages, or an error."""
 
     def __init__(
@@ -253,7 +257,7 @@ class _Post:
         if self._stream is not None:
             try:
                 for _, message in self._stream.feed(data):
-                    self._connection.receive(message)
+                    self._connection.receive(message, self._number)
             except ServerProblem as problem:
                 raise ServerProblem(f"{self._connection.name} sent {problem}") from None
             return

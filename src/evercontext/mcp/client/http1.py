@@ -1,4 +1,4 @@
-"""HTTP/1.1 to one address: connections that are kept, and no more of HTTP than servers here use.
+"""Send HTTP/1.1 requests to one address over connections that are kept open.
 
 No redirect is followed and nothing is decompressed: what a server may send is bounded as it comes.
 """
@@ -26,7 +26,7 @@ MOST_IDLE = 32
 LARGEST_HEAD = 65_536
 
 
-class Reader(Protocol):
+class ResponseReader(Protocol):
     """Who takes an answer as it arrives."""
 
     def head(self, status: int, headers: Mapping[str, str]) -> None:
@@ -51,7 +51,7 @@ class Link(asyncio.Protocol):
         self._name = name
         self._parser: httptools.HttpResponseParser = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
-        self._reader: Reader | None = None
+        self._reader: ResponseReader | None = None
         self._headers: dict[str, str] = {}
         self._head_size = 0
         self._keep = True
@@ -65,7 +65,7 @@ class Link(asyncio.Protocol):
         transport = self._transport
         return transport is not None and not transport.is_closing() and self._reader is None
 
-    def send(self, request: bytes, reader: Reader) -> None:
+    def send(self, request: bytes, reader: ResponseReader) -> None:
         """Send a question; its answer goes to ``reader``."""
         if self._transport is None or self._transport.is_closing():
             raise ServerGone(f"{self._name}: connection closed")
@@ -87,8 +87,8 @@ class Link(asyncio.Protocol):
         """Tell whoever waits."""
         self._transport = None
         if self._reader is not None:
-            whole = self._until_close and exc is None
-            self._over(None if whole else ServerGone(f"{self._name}: connection closed"))
+            is_complete = self._until_close and exc is None
+            self._over(None if is_complete else ServerGone(f"{self._name}: connection closed"))
 
     def data_received(self, data: bytes) -> None:
         """Parse what came."""
@@ -101,8 +101,8 @@ class Link(asyncio.Protocol):
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             # What a callback raises comes out of the parser wrapped.
             cause = error.__context__
-            told = cause if isinstance(cause, ServerProblem) else None
-            self._broken(told or ServerProblem(f"{self._name} does not speak HTTP"))
+            known = cause if isinstance(cause, ServerProblem) else None
+            self._broken(known or ServerProblem(f"{self._name} does not speak HTTP"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by the parser."""
@@ -191,7 +191,7 @@ class Origin:
         """True if this header is sent."""
         return name in self._headers
 
-    async def post(self, body: bytes, reader: Reader, more: str = "") -> Link:
+    async def post(self, body: bytes, reader: ResponseReader, more: str = "") -> Link:
         """Send a body; the answer goes to ``reader``."""
         link = self._take() or await self._connect()
         head = f"POST {self._head}{more}content-length: {len(body)}\r\n\r\n"
@@ -199,7 +199,7 @@ class Origin:
         link.send(head.encode("latin-1") + body, reader)
         return link
 
-    async def get(self, reader: Reader) -> Link:
+    async def get(self, reader: ResponseReader) -> Link:
         """Ask for the stream at this address."""
         link = await self._connect()
         self._used.add(link)
@@ -242,8 +242,8 @@ class Origin:
                 link = await (self._tunnel(self._proxy) if self._proxy else self._direct())
         except (OSError, TimeoutError, ValueError, IndexError) as problem:
             refused = isinstance(problem, ConnectionRefusedError)
-            said = "nobody listens there" if refused else str(problem) or "no answer in time"
-            raise ServerGone(f"{self._name} cannot be reached: {said[:200]}") from None
+            reason = "nobody listens there" if refused else str(problem) or "no answer in time"
+            raise ServerGone(f"{self._name} cannot be reached: {reason[:200]}") from None
         link.on_free = self._free
         return link
 
@@ -264,8 +264,8 @@ class Origin:
         try:
             place = f"{self._host}:{self._port}"
             user = unquote(f"{parts.username or ''}:{parts.password or ''}")
-            given = f"proxy-authorization: Basic {b64encode(user.encode()).decode()}\r\n"
-            login = given if parts.username else ""
+            authorization = f"proxy-authorization: Basic {b64encode(user.encode()).decode()}\r\n"
+            login = authorization if parts.username else ""
             transport.write(f"CONNECT {place} HTTP/1.1\r\nhost: {place}\r\n{login}\r\n".encode())
             status = (await knock.answer).split(b" ", 2)[1]
             if status != b"200":
@@ -289,8 +289,8 @@ class Origin:
 def proxy_for(url: str, environment: Mapping[str, str]) -> str | None:
     """The proxy that the environment names for an address; plain HTTP goes its own way."""
     parts = urlsplit(url)
-    found = environment.get("https_proxy") or environment.get("HTTPS_PROXY")
-    if parts.scheme != "https" or not found or not parts.hostname:
+    proxy = environment.get("https_proxy") or environment.get("HTTPS_PROXY")
+    if parts.scheme != "https" or not proxy or not parts.hostname:
         return None
     excepted = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
     for name in (part.strip().lstrip("*.").lower() for part in excepted.split(",")):
@@ -298,7 +298,7 @@ def proxy_for(url: str, environment: Mapping[str, str]) -> str | None:
             return None
     if excepted.strip() == "*":
         return None
-    return found if "://" in found else f"http://{found}"
+    return proxy if "://" in proxy else f"http://{proxy}"
 
 
 @cache

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evercontext.errors import ServerTimeout
-from evercontext.mcp.client.exchange import Connection
+from evercontext.mcp.client.exchange import McpConnection
 
 MOST_ITEMS = 1_000
 """Entries of one list that are taken."""
@@ -26,7 +26,7 @@ class Listed:
     """How long the server says the list holds; 0: it did not say."""
 
 
-async def list_all(connection: Connection, what: str, seconds: float) -> Listed:
+async def list_all(connection: McpConnection, what: str, seconds: float) -> Listed:
     """List ``tools``, ``resources``, ``resources/templates`` or ``prompts``."""
     listed = Listed()
     try:
@@ -37,7 +37,7 @@ async def list_all(connection: Connection, what: str, seconds: float) -> Listed:
     return listed
 
 
-async def _pages(connection: Connection, what: str, seconds: float, listed: Listed) -> None:
+async def _pages(connection: McpConnection, what: str, seconds: float, listed: Listed) -> None:
     seen: set[str] = set()
     cursor: str | None = None
     for _ in range(_MOST_PAGES):
@@ -57,6 +57,6 @@ async def _pages(connection: Connection, what: str, seconds: float, listed: List
 
 
 def _ttl(page: dict[str, Any]) -> float:
-    given = page.get("ttlMs")
-    plain = isinstance(given, int) and not isinstance(given, bool) and given > 0
-    return min(given / 1000, _MOST_SECONDS) if plain else 0.0  # type: ignore[operator]
+    ms = page.get("ttlMs")
+    plain = isinstance(ms, int) and not isinstance(ms, bool) and ms > 0
+    return min(ms / 1000, _MOST_SECONDS) if plain else 0.0  # type: ignore[operator]

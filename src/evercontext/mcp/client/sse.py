@@ -6,16 +6,18 @@ import asyncio
 from collections.abc import Callable, Mapping
 from urllib.parse import urljoin, urlsplit
 
-from evercontext.domain.caller_scope import Hear
+from evercontext.domain.caller_scope import ClientChannel, Hear
 from evercontext.errors import ServerProblem, ServerTimeout
 from evercontext.mcp.client.event_stream import EventStream
 from evercontext.mcp.client.exchange import (
     LONGEST_LINE,
     Exchange,
+    Notified,
     UnusableMessages,
     cancellation,
     connection_closed,
     discard,
+    ignore_notification,
 )
 from evercontext.mcp.client.http1 import Link, Origin
 from evercontext.mcp.messages import Params, Result, encode
@@ -31,12 +33,13 @@ class SseConnection:
         name: str,
         url: str,
         headers: Mapping[str, str],
-        on_changed: Callable[[], None],
+        on_changed: Callable[[str], None],
         proxy: str | None = None,
+        on_notified: Notified = ignore_notification,
     ) -> None:
         self._name, self._url = name, url
         self._headers = {key.lower(): value for key, value in headers.items()}
-        self._exchange = Exchange(on_changed)
+        self._exchange = Exchange(on_changed, on_notified, self._send_later)
         self._events = EventStream(LONGEST_LINE)
         accept = {**self._headers, "accept": "text/event-stream"}
         self._stream = Origin(name, url, accept, proxy)
@@ -52,11 +55,12 @@ class SseConnection:
         name: str,
         url: str,
         headers: Mapping[str, str],
-        on_changed: Callable[[], None],
+        on_changed: Callable[[str], None],
         proxy: str | None = None,
+        on_notified: Notified = ignore_notification,
     ) -> SseConnection:
         """Open the stream and wait for the address to post to."""
-        connection = cls(name, url, headers, on_changed, proxy)
+        connection = cls(name, url, headers, on_changed, proxy, on_notified)
         try:
             async with asyncio.timeout(_SECONDS):
                 await connection._stream.get(connection)
@@ -101,9 +105,10 @@ class SseConnection:
         seconds: float,
         hear: Hear | None = None,
         headers: Mapping[str, str] | None = None,
+        client: ClientChannel | None = None,
     ) -> Result:
         """Send a request; it is cancelled at the server when nobody waits for it any more."""
-        number, body, pending = self._exchange.begin(method, params, seconds, hear)
+        number, body, pending = self._exchange.begin(method, params, seconds, hear, client)
         try:
             await self._send(body)
             return await pending.response

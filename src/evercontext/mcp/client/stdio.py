@@ -8,14 +8,16 @@ from asyncio import StreamReader
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from evercontext.domain.caller_scope import Hear
+from evercontext.domain.caller_scope import ClientChannel, Hear
 from evercontext.errors import ServerProblem, ServerTimeout
 from evercontext.mcp.client.exchange import (
     CHANGES_REQUEST,
     LONGEST_LINE,
     Exchange,
+    Notified,
     UnusableMessages,
     connection_closed,
+    ignore_notification,
 )
 from evercontext.mcp.messages import Params, Result, encode
 from evercontext.process.child import Child, start
@@ -36,6 +38,7 @@ class StdioConnection:
     def __init__(self, name: str, child: Child, log: TakeLog, exchange: Exchange) -> None:
         self._name, self._child, self._log, self._exchange = name, child, log, exchange
         self._open = True
+        exchange.send_later = self._reply
         self._writing = asyncio.Lock()
         self._reading = [
             asyncio.create_task(self._read_messages()),
@@ -51,12 +54,13 @@ class StdioConnection:
         cwd: Path,
         env: Mapping[str, str],
         log: TakeLog,
-        on_changed: Callable[[], None],
+        on_changed: Callable[[str], None],
+        on_notified: Notified = ignore_notification,
     ) -> StdioConnection:
         """Start the server; no message is sent yet."""
         sandbox = Sandbox(cwd, Layer.NONE, limits=UNLIMITED)
         child = await start(argv, cwd=cwd, env=env, sandbox=sandbox)
-        return cls(name, child, log, Exchange(on_changed))
+        return cls(name, child, log, Exchange(on_changed, on_notified))
 
     @property
     def unusable(self) -> UnusableMessages:
@@ -95,11 +99,12 @@ class StdioConnection:
         seconds: float,
         hear: Hear | None = None,
         headers: Mapping[str, str] | None = None,
+        client: ClientChannel | None = None,
     ) -> Result:
         """Send a request; it is cancelled at the server when nobody waits for it any more."""
         if not self._open:
             raise connection_closed(self._name)
-        number, line, pending = self._exchange.begin(method, params, seconds, hear)
+        number, line, pending = self._exchange.begin(method, params, seconds, hear, client)
         try:
             await self._write(line)
             return await pending.response
@@ -166,7 +171,11 @@ class StdioConnection:
         if not line.strip():
             return
         reply = self._exchange.receive(line)
-        if reply is not None and self._child.stdin is not None:
+        if reply is not None:
+            self._reply(reply)
+
+    def _reply(self, reply: bytes) -> None:
+        if self._child.stdin is not None:
             # Not awaited: a server that sends requests and never reads must not stop our reading.
             with contextlib.suppress(OSError, RuntimeError):
                 if self._child.stdin.transport.get_write_buffer_size() < LONGEST_LINE:

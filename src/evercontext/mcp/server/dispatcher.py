@@ -10,10 +10,11 @@ from typing import Any, Protocol, TypeVar
 
 from evercontext.domain.error_codes import json_rpc_code
 from evercontext.errors import EverContextError
+from evercontext.mcp.client.exchange import RpcProblem
 from evercontext.mcp.messages import (
     Id,
-    Request,
     RpcError,
+    RpcRequest,
     Surrogates,
     encode_error,
     encode_result,
@@ -34,19 +35,19 @@ class Offer(Protocol[_Taken]):
         """What the handshake says about the server."""
         ...
 
-    async def answer(self, request: Request, context: _Taken) -> Answer:
+    async def answer(self, request: RpcRequest, context: _Taken) -> Answer:
         """Answer one request; ``context`` is what the transport knows about it."""
         ...
 
 
-async def answer(offer: Offer[Context], request: Request, context: Context) -> Answer:
+async def answer(offer: Offer[Context], request: RpcRequest, context: Context) -> Answer:
     """Answer a request, be it of the handshake or of the offer."""
     handshake = offer.info.handshake_result(request)
     return handshake if handshake is not None else await offer.answer(request, context)
 
 
 async def respond(
-    request: Request,
+    request: RpcRequest,
     answer: Awaitable[Answer],
     *,
     stateless: bool,
@@ -62,12 +63,14 @@ async def respond(
 
 
 def rpc_error(error: EverContextError) -> RpcError:
-    """Return an error of ours as one of JSON-RPC."""
+    """Return an error of ours as one of JSON-RPC; one that a server answered with stays its own."""
+    if isinstance(error, RpcProblem):
+        return RpcError(error.rpc_code, error.rpc_message, error.rpc_data)
     return RpcError(json_rpc_code(error), str(error))
 
 
 def encode_answer(
-    request: Request,
+    request: RpcRequest,
     answer: Answer,
     stateless: bool,
     surrogates: Surrogates = "backslashreplace",
@@ -79,7 +82,7 @@ def encode_answer(
     return encode_result(request.id, result, surrogates)
 
 
-def cancelled_id(notification: Request) -> Id:
+def cancelled_id(notification: RpcRequest) -> Id:
     """Return the id that ``notifications/cancelled`` names; ``None`` for any other message."""
     if notification.method != "notifications/cancelled":
         return None

@@ -5,8 +5,7 @@ The stream begins only when there is progress to tell, so most responses are pla
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from evercontext.domain.caller_scope import Hear
@@ -16,27 +15,23 @@ from evercontext.mcp.messages import (
     INVALID_REQUEST,
     PARSE_ERROR,
     Id,
-    Request,
     RpcError,
+    RpcRequest,
+    RpcResponse,
     encode,
     encode_error,
-    one_line,
-    parse_request,
+    parse_message,
 )
 from evercontext.mcp.revisions import check_envelope, http_status_of, is_stateless
+from evercontext.mcp.server.client_sessions import ClientSession
 from evercontext.mcp.server.dispatcher import Answer, encode_answer, rpc_error
+from evercontext.mcp.server.response_stream import ResponseStream, Send
 
-MOST_PENDING_PROGRESS = 64
-"""Progress messages that wait for a slow client; later ones are left out."""
 Headers = Mapping[bytes, bytes]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 SendResponse = Callable[[int, bytes], Awaitable[None]]
 """Sends a status and a body as a whole response."""
-_STREAM_HEADERS = [
-    (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-cache, no-transform"),
-    (b"x-content-type-options", b"nosniff"),
-]
+_RESUMABLE = b"2025-11-25"
+"""The revision whose clients know an event that only tells an id."""
 
 
 class Refused(Exception):
@@ -53,37 +48,72 @@ class HttpExchange:
     def __init__(self, body: bytes, headers: Headers, send: Send) -> None:
         self._body, self.headers, self._send = body, headers, send
         self.stateless = False
-        self._progress: ProgressStream | None = None
+        self.session: ClientSession | None = None
+        self._stream: ResponseStream | None = None
 
     async def serve(
         self,
-        answer: Callable[[Request], Awaitable[Answer]],
-        notified: Callable[[Request], Awaitable[None]],
+        answer: Callable[[RpcRequest], Awaitable[Answer]],
+        notified: Callable[[RpcRequest], Awaitable[None]],
+        responded: Callable[[RpcResponse], Awaitable[None]],
         send_response: SendResponse,
     ) -> None:
-        """Answer a request, or take a notification."""
-        status, body = await self._respond(answer, notified)
-        if self._progress is not None and self._progress.has_begun:
-            await self._progress.finish(body)
+        """Answer a request, or take a notification or a response."""
+        status, body = await self._respond(answer, notified, responded)
+        if self._stream is not None and self._stream.has_begun:
+            await self._stream.finish(body)
         else:
             await send_response(status, body)
 
     def progress_to(self, token: str | int) -> Hear | None:
         """Return what passes progress on, where the client accepts a stream."""
+        stream = self.stream()
+        if stream is None:
+            return None
+
+        def pass_on(params: dict[str, Any]) -> None:
+            params = {**params, "progressToken": token}
+            message = encode({"method": "notifications/progress", "params": params})
+            stream.put(message, optional=True)
+
+        return pass_on
+
+    def stream(self) -> ResponseStream | None:
+        """Return the stream that the response becomes, if the client accepts one."""
         if b"text/event-stream" not in self.headers.get(b"accept", b""):
             return None
-        self._progress = ProgressStream(self._send, token)
-        return self._progress.pass_on
+        if self._stream is None:
+            self._stream = (
+                self.session.open_stream(self._send)
+                if self.session is not None and self.may_resume
+                else ResponseStream(self._send)
+            )
+        return self._stream
+
+    @property
+    def may_resume(self) -> bool:
+        """True if the client could come back for a stream it lost."""
+        return (
+            self.headers.get(b"mcp-protocol-version") == _RESUMABLE
+            and b"mcp-session-id" in self.headers
+        )
+
+    @property
+    def resumable(self) -> ResponseStream | None:
+        """The stream that has begun, if the client can come back for it."""
+        return self._stream if self._stream is not None and self._stream.is_resumable else None
 
     async def _respond(
         self,
-        answer: Callable[[Request], Awaitable[Answer]],
-        notified: Callable[[Request], Awaitable[None]],
+        answer: Callable[[RpcRequest], Awaitable[Answer]],
+        notified: Callable[[RpcRequest], Awaitable[None]],
+        responded: Callable[[RpcResponse], Awaitable[None]],
     ) -> tuple[int, bytes]:
         id: Id = None
         try:
-            request = parse_request(self._body)
-            if request is None:
+            request = parse_message(self._body)
+            if isinstance(request, RpcResponse):
+                await responded(request)
                 return 202, b""
             id = request.id
             if request.is_notification:
@@ -103,47 +133,3 @@ class HttpExchange:
             malformed = error.code in (PARSE_ERROR, INVALID_REQUEST)
             status = 400 if malformed else http_status_of(error, self.stateless)
             return status, encode_error(id, error)
-
-
-class ProgressStream:
-    """A response that became a stream, because there was progress before the result."""
-
-    def __init__(self, send: Send, token: str | int) -> None:
-        self._send, self._token = send, token
-        self._pending: list[bytes] = []
-        self._writing: asyncio.Task[None] | None = None
-        self._head_sent = False
-
-    @property
-    def has_begun(self) -> bool:
-        """True once there was progress to tell."""
-        return self._writing is not None
-
-    def pass_on(self, params: dict[str, Any]) -> None:
-        """Send progress under the client's own token."""
-        if len(self._pending) >= MOST_PENDING_PROGRESS:
-            return
-        params = {**params, "progressToken": self._token}
-        message = encode({"method": "notifications/progress", "params": params})
-        self._pending.append(_event(message))
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.ensure_future(self._write())
-
-    async def finish(self, body: bytes) -> None:
-        """Send the response itself, as the last event."""
-        assert self._writing is not None
-        await self._writing
-        await self._send({"type": "http.response.body", "body": _event(body)})
-
-    async def _write(self) -> None:
-        if not self._head_sent:
-            self._head_sent = True
-            head = {"type": "http.response.start", "status": 200, "headers": list(_STREAM_HEADERS)}
-            await self._send(head)
-        while self._pending:
-            part, self._pending = b"".join(self._pending), []
-            await self._send({"type": "http.response.body", "body": part, "more_body": True})
-
-
-def _event(message: bytes) -> bytes:
-    return b"event: message\ndata: " + one_line(message) + b"\n\n"

@@ -12,18 +12,18 @@ from evercontext.mcp.messages import (
     INTERNAL_ERROR,
     Id,
     Params,
-    Request,
     RpcError,
+    RpcRequest,
+    RpcResponse,
     encode_error,
     encode_notification,
     one_line,
-    parse_request,
+    parse_message,
 )
+from evercontext.mcp.server.client_sessions import ClientState
 from evercontext.mcp.server.dispatcher import cancelled_id
+from evercontext.mcp.server.response_stream import MOST_PENDING_PROGRESS
 from evercontext.process.stdin import read_lines
-
-MOST_PENDING_PROGRESS = 64
-"""Progress messages that wait for a slow client; later ones are left out."""
 
 
 class StdioServer:
@@ -34,12 +34,15 @@ class StdioServer:
     """
 
     def __init__(
-        self, respond: Callable[[Request], Awaitable[bytes]], notified: Callable[[Request], None]
+        self,
+        respond: Callable[[RpcRequest], Awaitable[bytes]],
+        notified: Callable[[RpcRequest], None],
     ) -> None:
         self._respond, self._notified = respond, notified
         self._tasks: set[asyncio.Task[None]] = set()
         self._running: dict[Id, asyncio.Task[None]] = {}
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.state = ClientState()
 
     async def serve(self) -> None:
         """Serve until the client closes the pipe; requests sent by then are answered first."""
@@ -56,9 +59,19 @@ class StdioServer:
             self._lines.put_nowait(None)
             await writing
 
+    @property
+    def key(self) -> str:
+        """The name of the only client."""
+        return "stdio"
+
     def notify(self, method: str, params: Params) -> None:
-        """Send a notification to the client."""
-        self._send(encode_notification(method, params))
+        """Send a notification to the client, unless it is one it does not want."""
+        if self.state.takes(method, params):
+            self._send(encode_notification(method, params))
+
+    async def ask(self, method: str, params: Params) -> dict[str, Any]:
+        """Send a request to the client and return what it answers."""
+        return await self.state.ask(method, params, self._send)
 
     def progress_to(self, token: str | int) -> Hear:
         """Return what passes progress on to the client, under the client's token."""
@@ -72,11 +85,12 @@ class StdioServer:
 
     def _receive(self, line: bytes) -> None:
         try:
-            request = parse_request(line)
+            request = parse_message(line)
         except RpcError as error:
             self._send(encode_error(error.id, error))
             return
-        if request is None:
+        if isinstance(request, RpcResponse):
+            self.state.receive(request)
             return
         if request.is_notification:
             if (running := self._running.get(cancelled_id(request))) is not None:
@@ -88,7 +102,7 @@ class StdioServer:
         self._running[request.id] = task
         task.add_done_callback(lambda done: self._ended(request.id, done))
 
-    async def _answer(self, request: Request) -> None:
+    async def _answer(self, request: RpcRequest) -> None:
         self._send(await self._respond(request))
 
     def _ended(self, id: Id, task: asyncio.Task[None]) -> None:

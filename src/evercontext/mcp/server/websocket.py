@@ -13,11 +13,12 @@ from evercontext.mcp.messages import (
     NOT_INITIALIZED,
     Id,
     Params,
-    Request,
     RpcError,
+    RpcRequest,
+    RpcResponse,
     encode_error,
     encode_notification,
-    parse_request,
+    parse_message,
 )
 from evercontext.mcp.server import dispatcher
 from evercontext.mcp.server.dispatcher import Answer, Offer, cancelled_id, respond
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 MOST_CALLS = 32
 """Tool calls that may run at a time over one connection."""
+_LARGE = 262_144
 
 
 class WebSocketContext:
@@ -76,11 +78,15 @@ class WebSocketConnection:
 
     async def _receive(self, message: str | bytes) -> None:
         try:
-            request = parse_request(message)
+            # A large document takes a moment to parse, in which others want to be served.
+            large = len(message) > _LARGE
+            request = (
+                await asyncio.to_thread(parse_message, message) if large else parse_message(message)
+            )
         except RpcError as error:
             await self._send(encode_error(error.id, error))
             return
-        if request is None:
+        if isinstance(request, RpcResponse):
             return
         if request.is_notification:
             if (running := self._calls.get(cancelled_id(request))) is not None:
@@ -90,7 +96,7 @@ class WebSocketConnection:
         else:
             await self._respond(request)
 
-    async def _start_call(self, request: Request) -> None:
+    async def _start_call(self, request: RpcRequest) -> None:
         try:
             self._check_initialized()
             if request.id in self._calls:
@@ -104,7 +110,7 @@ class WebSocketConnection:
         self._calls[request.id] = task
         task.add_done_callback(lambda _: self._calls.pop(request.id, None))
 
-    async def _respond(self, request: Request) -> None:
+    async def _respond(self, request: RpcRequest) -> None:
         context = WebSocketContext(self._send)
         answer = self._answer(request, context)
         response = await respond(request, answer, stateless=False, surrogates="replace")
@@ -112,7 +118,7 @@ class WebSocketConnection:
         await context.flush()
         await self._send(response)
 
-    async def _answer(self, request: Request, context: WebSocketContext) -> Answer:
+    async def _answer(self, request: RpcRequest, context: WebSocketContext) -> Answer:
         if request.method == "initialize":
             self._initialized = True
             self._on_initialized()

@@ -1,4 +1,4 @@
-"""Which tool does this? Words, meaning and Japanese-English terms over a list of entries.
+"""Rank tools for a request by words, meaning and Japanese-English terms.
 
 A request for a tool is short, or it is a whole task of several steps. So every clause of it is
 also asked for itself, and a server whose tools are about the matter speaks for each of them.
@@ -14,17 +14,17 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from evercontext.catalog.entry import CatalogEntry
 from evercontext.catalog.query_cleaning import essence
 from evercontext.catalog.query_words import as_written
 from evercontext.catalog.synonyms import english_terms, for_meaning, language_of
+from evercontext.catalog.tool_entry import CatalogEntry
 from evercontext.domain.japanese import has_kana
 from evercontext.retrieval.bm25f import Field, FieldIndex
 from evercontext.retrieval.fusion import standardise
 from evercontext.retrieval.postings import Floats
 from evercontext.retrieval.spelling import repair
 from evercontext.retrieval.static_vectors import StaticVectors, load_static_vectors
-from evercontext.retrieval.tokens import (
+from evercontext.retrieval.terms import (
     bigrams,
     content_words,
     count_terms,
@@ -66,7 +66,7 @@ class Strategy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ToolMatch:
     """A tool that may do it, and what spoke for it."""
 
     entry: CatalogEntry
@@ -98,8 +98,8 @@ class ToolSearch:
         self.strategy = strategy
         self._index = FieldIndex([_counts(entry) for entry in self.entries], _FIELDS, _SATURATION)
         self._languages = np.array([language_of(entry.description) for entry in self.entries])
-        wanted = strategy is Strategy.HYBRID and bool(self.entries)
-        self._vectors = (vectors or load_static_vectors()) if wanted else None
+        uses_meaning = strategy is Strategy.HYBRID and bool(self.entries)
+        self._vectors = (vectors or load_static_vectors()) if uses_meaning else None
         if self._vectors is not None:
             self._meanings = _meanings(self.entries, self._vectors)
             self._servers, self._server_of = _server_meanings(self.entries, self._meanings)
@@ -111,18 +111,18 @@ class ToolSearch:
         *,
         context: str | None = None,
         allow: Callable[[CatalogEntry], bool] | None = None,
-    ) -> list[Found]:
+    ) -> list[ToolMatch]:
         """Return the best tools, best first; a tool good for any of the queries is good."""
         alive = np.array([allow is None or allow(entry) for entry in self.entries], np.bool_)
         if not alive.any():
             return []
         if self.strategy is Strategy.NULL:
-            kept = [entry for entry, ok in zip(self.entries, alive, strict=True) if ok]
-            return [Found(entry, 1.0) for entry in kept[:limit]]
-        asked = [self._ask(text, alive) for text in queries if text.strip()]
-        if not asked:
+            allowed = [entry for entry, ok in zip(self.entries, alive, strict=True) if ok]
+            return [ToolMatch(entry, 1.0) for entry in allowed[:limit]]
+        scores = [self._ask(text, alive) for text in queries if text.strip()]
+        if not scores:
             return []
-        best = asked[0] if len(asked) == 1 else _best_of(asked)
+        best = scores[0] if len(scores) == 1 else _best_of(scores)
         total = best.total + self._same_language(queries)
         if context and context.strip():
             total = total + np.float32(_CONTEXT) * self._ask(context, alive).total
@@ -136,15 +136,15 @@ class ToolSearch:
     def _ask(self, text: str, alive: NDArray[np.bool_]) -> _Scores:
         text = essence(fold(text[:LONGEST_QUESTION]))
         text = repair(text, self._index.frequencies, self._vectors)
-        whole = self._score(text, alive)
+        scores = self._score(text, alive)
         parts = [part for part in _CUT.split(text) if part and len(content_words(part)) > 1]
         if len(parts) < 2:
-            return whole
+            return scores
         each = np.stack([self._score(part, alive).total for part in parts[:MOST_CLAUSES]])
         # A soft maximum: one clause that fits well is enough, two are better.
         clauses = np.log(np.exp(each).mean(axis=0))
-        total = whole.total + np.float32(_CLAUSES) * clauses
-        return replace(whole, total=total)
+        total = scores.total + np.float32(_CLAUSES) * clauses
+        return replace(scores, total=total)
 
     def _score(self, text: str, alive: NDArray[np.bool_]) -> _Scores:
         terms = question_terms(text)
@@ -163,7 +163,7 @@ class ToolSearch:
 
     def _ranked(
         self, total: Floats, best: _Scores, alive: NDArray[np.bool_], limit: int
-    ) -> list[Found]:
+    ) -> list[ToolMatch]:
         says = alive & ((best.words > 0) | (best.meaning > 0))
         order = [i for i in np.argsort(-total, kind="stable").tolist() if says[i]][:limit]
         if not order:
@@ -171,11 +171,11 @@ class ToolSearch:
         low, high = float(total[alive].min()), float(total[order[0]])
         strength = min(1.0, max(float(best.words[order[0]]), float(best.meaning[order[0]])))
         spread = high - low
-        found = []
+        matches = []
         for i, why in zip(order, self._reasons(order, best), strict=True):
             share = (float(total[i]) - low) / spread if spread > 1e-9 else 1.0
-            found.append(Found(self.entries[i], round(strength * share, 4), why))
-        return found
+            matches.append(ToolMatch(self.entries[i], round(strength * share, 4), why))
+        return matches
 
     def _reasons(self, order: Sequence[int], best: _Scores) -> list[str]:
         """What speaks for each of these entries, in the words of the question."""
@@ -185,10 +185,12 @@ class ToolSearch:
             for i in np.intersect1d(documents, order, assume_unique=True).tolist():
                 held[i].append(term)
         words = {key: _shared(key, best.text) for key in {tuple(terms) for terms in held.values()}}
-        said = [words[tuple(held[i])] for i in order]
+        reasons = [words[tuple(held[i])] for i in order]
         if self._vectors is None:
-            return said
-        return [f"{one}; meaning {best.meaning[i]:.2f}" for one, i in zip(said, order, strict=True)]
+            return reasons
+        return [
+            f"{why}; meaning {best.meaning[i]:.2f}" for why, i in zip(reasons, order, strict=True)
+        ]
 
 
 def _shared(held: Sequence[str], text: str) -> str:
@@ -227,13 +229,13 @@ def _standard_meaning(meanings: Floats) -> Floats:
     return standardise(meanings, _USUAL_SPREAD)
 
 
-def _best_of(asked: Sequence[_Scores]) -> _Scores:
+def _best_of(scores: Sequence[_Scores]) -> _Scores:
     return _Scores(
-        np.max([one.total for one in asked], axis=0),
-        np.max([one.words for one in asked], axis=0),
-        np.max([one.meaning for one in asked], axis=0),
-        {term: weight for one in asked for term, weight in one.terms.items()},
-        "\n".join(one.text for one in asked),
+        np.max([score.total for score in scores], axis=0),
+        np.max([score.words for score in scores], axis=0),
+        np.max([score.meaning for score in scores], axis=0),
+        {term: weight for score in scores for term, weight in score.terms.items()},
+        "\n".join(score.text for score in scores),
     )
 
 
@@ -262,7 +264,7 @@ def _meanings(entries: Sequence[CatalogEntry], vectors: StaticVectors) -> Floats
     """Return one vector per entry: once with its arguments, once without, added."""
     short = [f"{entry.server} {entry.name} {entry.description}" for entry in entries]
     more = [f"{entry.name} {entry.parameters[:_PARAMETERS_READ]}" for entry in entries]
-    full = [for_meaning(f"{one} {rest}") for one, rest in zip(short, more, strict=True)]
+    full = [for_meaning(f"{text} {rest}") for text, rest in zip(short, more, strict=True)]
     return normalise(vectors.encode(list(map(for_meaning, short))) + vectors.encode(full))
 
 

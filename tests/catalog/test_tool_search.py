@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evercontext.catalog.entry import CatalogEntry, read_entry
-from evercontext.catalog.search import Strategy, ToolSearch, question_terms
+from evercontext.catalog.tool_entry import CatalogEntry, read_entry
+from evercontext.catalog.tool_search import Strategy, ToolSearch, question_terms
 
 CARDS = [
     CatalogEntry("files:read_file", "files", "read_file", "Return the content of a file."),

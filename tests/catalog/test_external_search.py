@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evercontext.catalog.cloud import CloudSearch
+from evercontext.catalog.external_search import CloudSearch
 from tests.catalog.world import caller, odd, servers, toolbox
 from tests.mcp.client.test_http import http, serving
 

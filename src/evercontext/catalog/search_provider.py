@@ -1,4 +1,4 @@
-"""Who looks for tools: the seam between gathering them and finding the right one.
+"""Define the interface of tool search, between the catalog and each way to search.
 
 A provider gets the entries that the caller may use and gives results as discovery shows them. The
 local ones are here; one over HTTP is in ``cloud``, one that asks a model in ``picking``.
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from evercontext.catalog.entry import CatalogEntry
+from evercontext.catalog.tool_entry import CatalogEntry
 
 if TYPE_CHECKING:
-    from evercontext.catalog.search import ToolSearch
+    from evercontext.catalog.tool_search import ToolSearch
 
 _KEPT_SEARCHES = 4
 Results = list[dict[str, Any]]
@@ -47,18 +47,22 @@ class LocalSearch:
         context: str | None,
     ) -> Results:
         """Return the best, best first."""
-        found = self._over(tuple(entries)).search(queries, limit, context=context)
+        matches = self._over(tuple(entries)).search(queries, limit, context=context)
         return [
-            {**one.entry.to_json(), "relevance": one.relevance, "explanation": one.explanation}
-            for one in found
+            {
+                **match.entry.to_json(),
+                "relevance": match.relevance,
+                "explanation": match.explanation,
+            }
+            for match in matches
         ]
 
     def _over(self, entries: tuple[CatalogEntry, ...]) -> ToolSearch:
-        from evercontext.catalog.search import Strategy, ToolSearch
+        from evercontext.catalog.tool_search import Strategy, ToolSearch
 
         for search in self._searches:
             if search.entries == entries:
                 return search
-        made = ToolSearch(entries, Strategy(self._strategy))
-        self._searches = [made, *self._searches[: _KEPT_SEARCHES - 1]]
-        return made
+        search = ToolSearch(entries, Strategy(self._strategy))
+        self._searches = [search, *self._searches[: _KEPT_SEARCHES - 1]]
+        return search

@@ -73,10 +73,15 @@ async def test_what_is_not_for_the_caller_is_not_there(tmp_path: Path) -> None:
     ]
     scope = Scope("mine", frozenset({"off", "theirs", "part", "mine"}))
     async with servers(tmp_path, *configs) as opened, toolbox(tmp_path, opened, scope) as box:
-        found = await box.call("tool_discovery", {"query": "say text"}, caller())
+        asked = {"query": ["say text", "always fail", "show the environment"]}
+        found = await box.call("tool_discovery", asked, caller())
         assert set(keys(found)) == {
-            "mine:echo", "mine:fail", "mine:environment", "part:fail", "part:environment",
-        }  # fmt: skip
+            "mine:echo",
+            "mine:fail",
+            "mine:environment",
+            "part:fail",
+            "part:environment",
+        }
         answers = set()
         for key in ("off:echo", "theirs:echo", "part:echo", "nowhere:echo", "mine:nothing"):
             done = await box.call("tool_execute", {"toolKey": key}, caller())

@@ -1,4 +1,4 @@
-"""Tools looked for by somebody else's search: asked briefly, believed only about known tools."""
+"""Search tools through another search service, within a time limit, known tools only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evercontext.catalog.entry import CatalogEntry
+from evercontext.catalog.tool_entry import CatalogEntry
 from evercontext.errors import ServerProblem
 from evercontext.process.certificates import certificates
 
@@ -32,21 +32,22 @@ class CloudSearch:
         context: str | None,
     ) -> list[dict[str, Any]]:
         """Return results as discovery shows them; raise ``ServerProblem`` within the time."""
-        asked: dict[str, Any] = {
+        request: dict[str, Any] = {
             "query": list(queries),
-            "tools": [_told(entry) for entry in entries],
+            "tools": [_described(entry) for entry in entries],
             "maxResults": limit,
         }
         if context:
-            asked["context"] = context
+            request["context"] = context
         try:
             async with asyncio.timeout(self.seconds):
-                answer = await self._post(asked)
+                answer = await self._post(request)
         except TimeoutError:
             raise ServerProblem(f"cloud search took more than {self.seconds:g} s") from None
-        return _known(answer, entries)[:limit]
+        results = answer.get("results") if isinstance(answer, dict) else None
+        return known_results(results, entries, "cloud search")[:limit]
 
-    async def _post(self, asked: Mapping[str, Any]) -> Any:
+    async def _post(self, request: Mapping[str, Any]) -> Any:
         import httpx2
 
         headers = {"authorization": f"Bearer {self.token}"} if self.token else {}
@@ -54,7 +55,7 @@ class CloudSearch:
         try:
             async with (
                 httpx2.AsyncClient(follow_redirects=False, timeout=None, verify=trusted) as client,
-                client.stream("POST", self.url, json=asked, headers=headers) as answer,
+                client.stream("POST", self.url, json=request, headers=headers) as answer,
             ):
                 if answer.status_code != 200:
                     raise ServerProblem(f"cloud search answered with HTTP {answer.status_code}")
@@ -65,8 +66,8 @@ class CloudSearch:
                         raise ServerProblem("cloud search answered with too much")
             return json.loads(body)
         except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
-            said = str(problem) or type(problem).__name__
-            raise ServerProblem(f"cloud search cannot be reached: {said[:200]}") from None
+            reason = str(problem) or type(problem).__name__
+            raise ServerProblem(f"cloud search cannot be reached: {reason[:200]}") from None
         except (ValueError, RecursionError):
             raise ServerProblem("cloud search answered with no JSON") from None
 
@@ -85,7 +86,7 @@ class NoCloud:
         raise ServerProblem("no cloud search is set (EC_CATALOG_URL)")
 
 
-def _told(entry: CatalogEntry) -> dict[str, str]:
+def _described(entry: CatalogEntry) -> dict[str, str]:
     return {
         "toolKey": entry.key,
         "toolName": entry.name,
@@ -94,22 +95,21 @@ def _told(entry: CatalogEntry) -> dict[str, str]:
     }
 
 
-def _known(answer: Any, entries: Sequence[CatalogEntry]) -> list[dict[str, Any]]:
+def known_results(results: Any, entries: Sequence[CatalogEntry], name: str) -> list[dict[str, Any]]:
     """Keep what is about our tools, each once; everything but the order is ours."""
-    results = answer.get("results") if isinstance(answer, dict) else None
     if not isinstance(results, list):
-        raise ServerProblem("cloud search answered without results")
+        raise ServerProblem(f"{name} answered without results")
     by_key = {entry.key: entry for entry in entries}
-    kept = []
-    for one in results:
-        entry = by_key.pop(str(one.get("toolKey")), None) if isinstance(one, dict) else None
+    known = []
+    for result in results:
+        entry = by_key.pop(str(result.get("toolKey")), None) if isinstance(result, dict) else None
         if entry is not None:
-            kept.append({**entry.to_json(), **_judged(one)})
-    return kept
+            known.append({**entry.to_json(), **_judged(result)})
+    return known
 
 
-def _judged(one: Mapping[str, Any]) -> dict[str, Any]:
-    given = one.get("relevance")
-    number = isinstance(given, int | float) and not isinstance(given, bool)
-    relevance = min(1.0, max(0.0, float(given))) if number else 0.0  # type: ignore[arg-type]
-    return {"relevance": relevance, "explanation": str(one.get("explanation") or "")[:500]}
+def _judged(result: Mapping[str, Any]) -> dict[str, Any]:
+    number = result.get("relevance")
+    is_number = isinstance(number, int | float) and not isinstance(number, bool)
+    relevance = min(1.0, max(0.0, float(number))) if is_number else 0.0  # type: ignore[arg-type]
+    return {"relevance": relevance, "explanation": str(result.get("explanation") or "")[:500]}

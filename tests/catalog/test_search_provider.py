@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from evercontext.access.router_projects import Projects
-from evercontext.catalog.entry import CatalogEntry
-from evercontext.catalog.provider import LocalSearch, SearchProvider
+from evercontext.catalog.search_provider import LocalSearch, SearchProvider
+from evercontext.catalog.tool_entry import CatalogEntry
 from evercontext.errors import ServerProblem
 from evercontext.events.log import EventLog
 from evercontext.events.redaction import Redactor

@@ -1,4 +1,4 @@
-"""A tool in the catalog: what is needed to find it and to fill in its arguments."""
+"""Define a tool of the catalog: the data to search it and to fill in its arguments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from evercontext.catalog.injection_flags import flagged
 from evercontext.domain.caller_scope import OURS
-from evercontext.domain.tool import Tool
+from evercontext.domain.tool import Effect, Tool
 from evercontext.errors import BadRequest
 
 Mirrors = tuple[tuple[tuple[str, ...], str], ...]
@@ -28,12 +28,14 @@ class CatalogEntry:
     schema: Mapping[str, Any] = field(default_factory=dict)
     mirrors: Mirrors = ()
     """Arguments, by their path, that the server requires in a header of that name as well."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """What else the server says about it: title, annotations, output schema, icons, ``_meta``."""
 
     @property
     def parameters(self) -> str:
         """Names and descriptions of the arguments, for searching."""
-        found = self.schema.get("properties")
-        properties = found if isinstance(found, Mapping) else {}
+        declared = self.schema.get("properties")
+        properties = declared if isinstance(declared, Mapping) else {}
         return " ".join(f"{name} {_description(about)}" for name, about in properties.items())
 
     @property
@@ -43,8 +45,8 @@ class CatalogEntry:
 
     def mirrored(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that the stateless revision repeats in headers."""
-        found = ((token, _at(arguments, path)) for path, token in self.mirrors)
-        return {f"mcp-param-{token}": value for token, value in found if value is not None}
+        values = ((token, _at(arguments, path)) for path, token in self.mirrors)
+        return {f"mcp-param-{token}": value for token, value in values if value is not None}
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry as ``tool_discovery`` shows it."""
@@ -58,18 +60,24 @@ class CatalogEntry:
         }
 
 
+def definition_of(entry: CatalogEntry) -> dict[str, Any]:
+    """Return a tool as a server lists it."""
+    described = {"name": entry.name, "description": entry.description}
+    return {**described, "inputSchema": dict(entry.schema), **entry.more}
+
+
 def mirrors_of(schema: Any, path: tuple[str, ...] = ()) -> Mirrors:
     """Find the arguments that a schema requires in headers (``x-mcp-header``)."""
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     if not isinstance(properties, Mapping) or len(path) > _DEEPEST:
         return ()
-    found: list[tuple[tuple[str, ...], str]] = []
+    mirrors: list[tuple[tuple[str, ...], str]] = []
     for name, about in properties.items():
         token = about.get("x-mcp-header") if isinstance(about, Mapping) else None
         if isinstance(token, str) and _TOKEN.fullmatch(token):
-            found.append(((*path, name), token))
-        found.extend(mirrors_of(about, (*path, name)))
-    return tuple(found)
+            mirrors.append(((*path, name), token))
+        mirrors.extend(mirrors_of(about, (*path, name)))
+    return tuple(mirrors)
 
 
 def _at(arguments: Any, path: tuple[str, ...]) -> str | int | None:
@@ -80,7 +88,24 @@ def _at(arguments: Any, path: tuple[str, ...]) -> str | int | None:
 
 def entry_of(tool: Tool) -> CatalogEntry:
     """Return the entry of one of our own tools."""
-    return CatalogEntry(f"{OURS}:{tool.name}", OURS, tool.name, tool.description, tool.arguments)
+    return CatalogEntry(
+        f"{OURS}:{tool.name}",
+        OURS,
+        tool.name,
+        tool.description,
+        tool.arguments,
+        more={"title": tool.name, "annotations": annotations_of(tool)},
+    )
+
+
+def annotations_of(tool: Tool) -> dict[str, bool]:
+    """Return the hints by which clients decide whether a call needs a person's consent."""
+    return {
+        "readOnlyHint": not tool.writes,
+        "destructiveHint": tool.writes,
+        "idempotentHint": not tool.writes,
+        "openWorldHint": bool(tool.effects & Effect.NETWORK),
+    }
 
 
 def read_entry(value: Any) -> CatalogEntry:

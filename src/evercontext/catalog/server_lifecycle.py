@@ -1,8 +1,9 @@
-"""One outside server: started when first needed, restarted with growing pauses, ended with us."""
+"""Start an outside server when first needed, restart it with backoff, and stop it."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import time
@@ -12,28 +13,35 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.catalog.arguments import ArgumentCheck
-from evercontext.catalog.entry import CatalogEntry
 from evercontext.catalog.server_log import ServerLog
 from evercontext.catalog.server_state import ServerState, leave_state
 from evercontext.catalog.server_table import ServerConfig, ServerTable
-from evercontext.catalog.validation import accept_tools, digest_of
-from evercontext.domain.caller_scope import Hear
+from evercontext.catalog.tool_entry import CatalogEntry
+from evercontext.catalog.validation import (
+    accept_tools,
+    digest_of,
+    earlier_digest_of,
+    encode_definition,
+)
+from evercontext.domain.caller_scope import NOTHING, Aside
 from evercontext.domain.tool import Tool
 from evercontext.domain.visible_text import escaped_line
 from evercontext.errors import EverContextError, ServerGone, ServerProblem, ServerTimeout
 from evercontext.events.redaction import Redactor, secret_values
-from evercontext.mcp.client.exchange import Connection
-from evercontext.mcp.client.handshake import Handshake, shake_hands
+from evercontext.mcp.client.exchange import McpConnection, Notified, ignore_notification
+from evercontext.mcp.client.handshake import Handshake, discover, shake_hands
 from evercontext.mcp.client.http import HttpConnection, HttpRefused, SessionExpired
 from evercontext.mcp.client.http1 import proxy_for
 from evercontext.mcp.client.listing import Listed, list_all
 from evercontext.mcp.client.sse import SseConnection
 from evercontext.mcp.client.stdio import StdioConnection
-from evercontext.mcp.messages import Result
+from evercontext.mcp.messages import Params, Result
+from evercontext.mcp.revisions import STATELESS_REVISION
 from evercontext.process.environment import filtered
 
 _LONGEST_PAUSE = 60.0
 _LASTING = 10.0
+LIST_KINDS = ("tools", "resources", "prompts")
 FRESH_SECONDS = 300.0
 """How long a list is believed of a server that has no way to say that it changed."""
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -51,7 +59,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ServerEnvironment:
     """What a server is started with and whom it is reported to."""
 
     environment: Mapping[str, str] = field(repr=False)
@@ -67,8 +75,19 @@ class Surroundings:
 class Backend:
     """A server and its tools. Calls are never repeated: they may have had effects."""
 
-    def __init__(self, config: ServerConfig, table: ServerTable, around: Surroundings) -> None:
+    def __init__(
+        self,
+        config: ServerConfig,
+        table: ServerTable,
+        around: ServerEnvironment,
+        on_notified: Notified = ignore_notification,
+        client_capabilities: Params | None = None,
+    ) -> None:
         self.config = config
+        self._on_notified, self._client_capabilities = on_notified, client_capabilities
+        self._log_level: str | None = None
+        self._stateless: McpConnection | None = None
+        self._knows_stateless = True
         # Servers may print their credentials, and their stderr is kept in a log.
         self._secrets = Redactor(secret_values(around.environment))
         self.log = ServerLog(config.id, around.logs, self._secrets.masked)
@@ -82,15 +101,16 @@ class Backend:
         self.tools: dict[str, Tool] = {}
         """Tools that were called, ready to be called again; forgotten with the list."""
         self._table, self._around = table, around
-        self._connection: Connection | None = None
+        self._connection: McpConnection | None = None
         self._entries: dict[str, CatalogEntry] | None = None
+        self._pinned: tuple[CatalogEntry, ...] | None = None
         self._fresh_until = 0.0
         self._failures = 0
         self._since = 0.0
         self._connecting, self._listing = asyncio.Lock(), asyncio.Lock()
         self._old_transport = config.sse
-        self.generation = 0
-        """Grows whenever the server may offer something else."""
+        self.generations = dict.fromkeys(LIST_KINDS, 0)
+        """For each list, a number that grows whenever the server may offer something else."""
 
     def clean(self, text: str) -> str:
         """Return a text of the server without the credentials it was given."""
@@ -110,7 +130,7 @@ class Backend:
         return left if left > 0 and self.state == "failed" else None
 
     @property
-    def connection(self) -> Connection | None:
+    def connection(self) -> McpConnection | None:
         """The connection, if it is open or was."""
         return self._connection
 
@@ -140,6 +160,14 @@ class Backend:
             entry for entry in (self._entries or {}).values() if entry.name not in self.held
         )
 
+    async def pinned_entries(self) -> tuple[CatalogEntry, ...]:
+        """Return the tools as they were last trusted, for a server that has not answered yet."""
+        if self._pinned is None:
+            stored = await self._table.definitions(self.config.id)
+            values = [json.loads(definition) for definition in stored.values()]
+            self._pinned = tuple(accept_tools(self.config.id, values)[0])
+        return self._pinned
+
     def held_entries(self) -> list[CatalogEntry]:
         """Return the definitions that wait for approval."""
         return [entry for entry in (self._entries or {}).values() if entry.name in self.held]
@@ -148,33 +176,66 @@ class Backend:
         self,
         entry: CatalogEntry,
         arguments: Mapping[str, Any],
-        hear: Hear | None = None,
-        more: Mapping[str, Any] | None = None,
+        aside: Aside = NOTHING,
     ) -> Result:
         """Call a tool and return the server's answer as it is."""
-        params = {"name": entry.name, "arguments": arguments, **(more or {})}
-        return await self.ask("tools/call", params, hear, entry.mirrored(arguments))
+        params = {"name": entry.name, "arguments": arguments, **aside.more}
+        return await self.ask("tools/call", params, aside, entry.mirrored(arguments))
 
     async def ask(
         self,
         method: str,
         params: Mapping[str, Any],
-        hear: Hear | None = None,
+        aside: Aside = NOTHING,
         headers: Mapping[str, str] | None = None,
     ) -> Result:
-        """Send one request; its result is an object."""
+        """Send one request; its result is an object.
+
+        A request of the stateless revision is sent in that revision, where the server knows it.
+        """
         connection = await self._connected()
         seconds = self.config.call_seconds
+        if aside.more:
+            connection = await self._in_stateless_revision() or connection
+        along = (seconds, aside.hear, headers, aside.client)
         try:
-            result = await connection.request(method, params, seconds, hear, headers)
+            result = await connection.request(method, params, *along)
         except SessionExpired:
             # The one refusal that says for certain that nothing was carried out.
             self.next_try = 0.0
             connection = await self._connected()
-            result = await connection.request(method, params, seconds, hear, headers)
+            result = await connection.request(method, params, *along)
         if not isinstance(result.value, dict):
             raise ServerProblem(f"{self.config.id} answered with no result")
         return result
+
+    async def _in_stateless_revision(self) -> McpConnection | None:
+        """Return a connection in the stateless revision beside the usual one, where there is one.
+
+        Over HTTP a second connection costs nothing; a child process has one conversation.
+        """
+        if self._stateless is not None and self._stateless.open:
+            return self._stateless
+        spoken = self.handshake.version if self.handshake else ""
+        has_choice = bool(self.config.url) and not self._old_transport
+        if not has_choice or not self._knows_stateless or spoken == STATELESS_REVISION:
+            return None
+        connection = await self._open()
+        try:
+            await discover(self.config.id, connection, self._around.patience.handshake)
+        except ServerProblem:
+            self._knows_stateless = False
+            await connection.close()
+            return None
+        self._stateless = connection
+        return connection
+
+    async def set_log_level(self, level: str) -> None:
+        """Have the server send log messages of a level, now and after every restart."""
+        self._log_level = level
+        offers = self.handshake.capabilities if self.handshake else frozenset()
+        if self.state == "running" and "logging" in offers:
+            await self.ask("logging/setLevel", {"level": level})
 
     async def list_all(self, what: str) -> Listed:
         """List ``resources``, ``resources/templates`` or ``prompts``; nothing if it has none."""
@@ -187,11 +248,14 @@ class Backend:
     async def close(self) -> None:
         """Close the connection and end the server."""
         connection, self._connection = self._connection, None
+        stateless, self._stateless = self._stateless, None
+        if stateless is not None:
+            await stateless.close()
         if connection is not None:
             await connection.close()
             self._write_state()
 
-    async def _connected(self) -> Connection:
+    async def _connected(self) -> McpConnection:
         if self._connection is not None and self._connection.open:
             return self._connection
         async with self._connecting:
@@ -204,7 +268,7 @@ class Backend:
             except EverContextError as problem:
                 self._failed(str(problem))
                 raise
-            self._forget_list()
+            self._forget_lists()
             self.problem = None
             self._since = time.monotonic()
             self.next_try = self._since + self._pause()
@@ -246,7 +310,7 @@ class Backend:
         )
         leave_state(self._around.logs, state)
 
-    async def _connect(self) -> Connection:
+    async def _connect(self) -> McpConnection:
         try:
             return await self._shake_hands_over(await self._open())
         except HttpRefused as refusal:
@@ -260,18 +324,25 @@ class Backend:
                 self._old_transport = False
                 raise refusal from None
 
-    async def _shake_hands_over(self, connection: Connection) -> Connection:
+    async def _shake_hands_over(self, connection: McpConnection) -> McpConnection:
         try:
             self.handshake = await shake_hands(
-                self.config.id, connection, self._around.patience.handshake
+                self.config.id,
+                connection,
+                self._around.patience.handshake,
+                self._client_capabilities,
             )
             await connection.subscribe()
+            if self._log_level is not None and "logging" in self.handshake.capabilities:
+                level = {"level": self._log_level}
+                seconds = self._around.patience.handshake
+                await connection.request("logging/setLevel", level, seconds)
         except BaseException:
             await connection.close()
             raise
         return connection
 
-    async def _open(self) -> Connection:
+    async def _open(self) -> McpConnection:
         config = self.config
         headers = {name: self._filled(value) for name, value in config.headers.items()}
         env = {name: self._filled(value) for name, value in config.env.items()}
@@ -280,7 +351,14 @@ class Backend:
         self._around.on_secrets(secrets)
         if config.url:
             proxy = proxy_for(config.url, self._around.environment)
-            reached = (config.id, config.url, headers, self._forget_list, proxy)
+            reached = (
+                config.id,
+                config.url,
+                headers,
+                self._list_changed,
+                proxy,
+                self._on_notified,
+            )
             return (
                 await SseConnection.start(*reached)
                 if self._old_transport
@@ -292,17 +370,25 @@ class Backend:
             cwd=Path(config.cwd) if config.cwd else self._around.root,
             env={**filtered(self._around.environment), **env},
             log=self.log.extend,
-            on_changed=self._forget_list,
+            on_changed=self._list_changed,
+            on_notified=self._on_notified,
         )
 
     def _filled(self, text: str) -> str:
         return _VARIABLE.sub(lambda match: self._around.environment.get(match[1], ""), text)
 
-    def _forget_list(self) -> None:
-        self._entries = None
-        self.generation += 1
+    def _forget_lists(self) -> None:
+        for kind in LIST_KINDS:
+            self._list_changed(kind)
 
-    async def _list(self, connection: Connection) -> dict[str, CatalogEntry]:
+    def _list_changed(self, kind: str) -> None:
+        if kind == "tools":
+            self._entries = None
+        if kind in self.generations:
+            self.generations[kind] += 1
+            self._on_notified(f"notifications/{kind}/list_changed", {})
+
+    async def _list(self, connection: McpConnection) -> dict[str, CatalogEntry]:
         try:
             listed = await list_all(connection, "tools", self._around.patience.listing)
         except ServerTimeout as late:
@@ -323,20 +409,33 @@ class Backend:
         self.checks = {entry.name: ArgumentCheck(entry.schema) for entry in entries}
         self.tools = {}
         self._entries = {entry.name: entry for entry in entries}
+        self._pinned = None
         self._write_state()
         return self._entries
 
     async def _pin(self, entries: list[CatalogEntry]) -> None:
-        pins = await self._table.pins(self.config.id)
+        id = self.config.id
+        pins, stored = await self._table.pins(id), await self._table.definitions(id)
         digests = {entry.name: digest_of(entry) for entry in entries}
+        definitions = {entry.name: encode_definition(entry) for entry in entries}
         new = {name: digest for name, digest in digests.items() if name not in pins}
+        # Once, only name, description and schema were pinned, and their definition not stored.
+        earlier = {
+            entry.name: digests[entry.name]
+            for entry in entries
+            if entry.name in pins
+            and entry.name not in stored
+            and pins[entry.name][0] in (earlier_digest_of(entry), digests[entry.name])
+        }
         self.held = {
             name: digest
             for name, digest in digests.items()
-            if name in pins and pins[name][0] != digest
+            if name in pins and name not in earlier and pins[name][0] != digest
         }
         if new:
-            await self._table.pin(self.config.id, new)
+            await self._table.pin(id, new, definitions)
+        if earlier:
+            await self._table.add_definitions(id, earlier, definitions)
         if self.held:
             await self._table.hold(self.config.id, self.held)
             self._around.on_held(self.config.id, sorted(self.held))
