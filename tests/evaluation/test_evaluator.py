@@ -13,10 +13,10 @@ from evercontext import testing
 from evercontext.domain.event import EvaluationState, Event, Notice
 from evercontext.errors import InvalidArguments, JudgeProblem
 from evercontext.evaluation.evaluator import Evaluator
-from evercontext.evaluation.improve import StopReason, Version, improve
+from evercontext.evaluation.improve_loop import StopReason, Version, improve
+from evercontext.evaluation.judge_prompt import packaged
 from evercontext.evaluation.judges import Candidate, CodexJudge, Judge, ModelJudge
 from evercontext.evaluation.local_judge import LocalJudge
-from evercontext.evaluation.prompt_template import packaged
 from evercontext.evaluation.rubric import Evaluation
 from evercontext.evaluation.writer import ModelWriter
 from evercontext.events.log import EventLog

@@ -6,7 +6,7 @@ import pytest
 
 from evercontext import testing
 from evercontext.domain.model import Request
-from evercontext.evaluation.improve import RefusedRevision, Version
+from evercontext.evaluation.improve_loop import RefusedRevision, Version
 from evercontext.evaluation.rubric import Evaluation, Suggestion
 from evercontext.evaluation.writer import ModelWriter
 from evercontext.models.scripted import ScriptedModel

@@ -1,4 +1,4 @@
-"""Abbreviations that a reader cannot know: neither common, nor explained, nor defined anywhere."""
+"""Find abbreviations that are neither common nor explained in the document."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ _EXPLAINED = re.compile(
 
 def unexplained(document: Document, base: Path | None) -> Iterator[Issue]:
     """Abbreviations that nobody explained and that the document defines nowhere."""
-    told = set(_KNOWN)
+    known = set(_KNOWN)
     defined: set[str] | None = None
     for paragraph in document.paragraphs:
-        for found in _ACRONYM.finditer(paragraph.text):
-            word = found[1]
-            if word in told:
+        for match in _ACRONYM.finditer(paragraph.text):
+            word = match[1]
+            if word in known:
                 continue
-            told.add(word)
+            known.add(word)
             defined = _defined(document) if defined is None else defined
-            if word not in defined and not _is_explained(paragraph.text, found):
-                said = describe(document, "unexplained", what=word)
-                yield Issue("clarity", paragraph.line, 0.02, said)
+            if word not in defined and not _is_explained(paragraph.text, match):
+                problem = describe(document, "unexplained", what=word)
+                yield Issue("clarity", paragraph.line, 0.02, problem)
 
 
 def _defined(document: Document) -> set[str]:
@@ -62,12 +62,12 @@ def _defined(document: Document) -> set[str]:
     return names | {name.upper() for name in _NAME.findall(prose) if not name.isupper()}
 
 
-def _is_explained(text: str, found: re.Match[str]) -> bool:
+def _is_explained(text: str, match: re.Match[str]) -> bool:
     """In brackets, before or after what it stands for, or after words with its initials."""
-    before, after = text[max(0, found.start() - 300) : found.start()], text[found.end() :][:20]
+    before, after = text[max(0, match.start() - 300) : match.start()], text[match.end() :][:20]
     if before.endswith(("(", "（", "(the ", "(an ", "(a ")) or _EXPLAINED.match(after):
         return True
     initials = "".join(word[0] for word in re.findall(r"[A-Za-z]+", before)).upper()
-    following = text[found.end() : found.end() + 300]
+    following = text[match.end() : match.end() + 300]
     initials += " " + "".join(word[0] for word in re.findall(r"[A-Za-z]+", following)).upper()
-    return found[1] in initials
+    return match[1] in initials

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import log, sqrt
 
 from evercontext.evaluation.document import Document, Heading
-from evercontext.retrieval.tokens import STOP_WORDS, fold, runs, terms_of
+from evercontext.retrieval.terms import STOP_WORDS, fold, runs, terms_of
 
 MOST = 0.5
 """With so much of its sections, code or numbers gone, most of a document is lost."""

@@ -1,4 +1,4 @@
-"""A text document as its parts, each with the line it begins on."""
+"""Parse a text document into parts, each with the line it begins on."""
 
 from __future__ import annotations
 
@@ -89,9 +89,9 @@ class Document:
     def links(self) -> list[DocumentLink]:
         """Links and images in prose."""
         return [
-            DocumentLink(p.line, found[1], _target(found[2]), found[0].startswith("!"))
+            DocumentLink(p.line, match[1], _target(match[2]), match[0].startswith("!"))
             for p in self.paragraphs
-            for found in _LINK.finditer(p.text)
+            for match in _LINK.finditer(p.text)
         ]
 
     @cached_property
@@ -113,7 +113,7 @@ class Document:
         """Words of sentences that were there before, if only with other numbers in them."""
         seen: set[str] = set()
         again = 0
-        for sentence in (one for p in self.paragraphs for one in p.sentences):
+        for sentence in (sentence for p in self.paragraphs for sentence in p.sentences):
             words = _words(sentence)
             key = _NUMBERS_AND_MARKS.sub(" ", sentence.lower())
             # Short ones come again in any text: "See below.", "Yes.", the cells of a table.

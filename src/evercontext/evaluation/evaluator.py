@@ -1,4 +1,4 @@
-"""One evaluation: attempts, waits, and every state on the way as an event."""
+"""Run one evaluation: attempts, waits, and an event for every state."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from evercontext.errors import (
     StoreProblem,
     TooLarge,
 )
-from evercontext.evaluation.history import EvaluationHistory, Occasion
 from evercontext.evaluation.judges import RETRYABLE, Candidate, Judge
 from evercontext.evaluation.rubric import Evaluation, Judgement, Rubric, check_target, weigh
+from evercontext.evaluation.score_history import EvaluationHistory, Occasion
 from evercontext.events.log import EventLog
 
 BACKOFF = Backoff(attempts=3, first_wait=1.0, jitter=0.0)
@@ -69,7 +69,7 @@ class Evaluator:
         """
         if len(content.encode("utf-8", "replace")) > LARGEST:
             raise TooLarge(f"too large: more than {LARGEST} bytes")
-        weights, wanted = rubric or Rubric.of(), check_target(target, self.target)
+        weights, aim = rubric or Rubric.of(), check_target(target, self.target)
         started = time.monotonic()
         if self._events:
             root = self._occasion.project or ""
@@ -84,9 +84,9 @@ class Evaluator:
             metadata["judge_reason"] = self.reason
         if iteration is not None:
             metadata["iteration"] = iteration
-        evaluation = weigh(judgement, weights, wanted, metadata)
+        evaluation = weigh(judgement, weights, aim, metadata)
         occasion = replace(self._occasion, document=document)
-        await self._keep(content, evaluation, weights, wanted, occasion, trace_id)
+        await self._keep(content, evaluation, weights, aim, occasion, trace_id)
         self._state("done" if evaluation.passed else "needs improvement", trace_id)
         return evaluation
 
@@ -161,8 +161,8 @@ class Evaluator:
         except StoreProblem as problem:
             # A store in trouble costs the memory of a judgement, not the judgement.
             if self._events:
-                told = Notice(level="warning", text=f"this evaluation was not kept: {problem}")
-                self._events.emit(told, trace_id=trace_id)
+                notice = Notice(level="warning", text=f"this evaluation was not kept: {problem}")
+                self._events.emit(notice, trace_id=trace_id)
 
     def _state(self, state: str, trace_id: str, attempt: int = 0, detail: str = "") -> None:
         if self._events:

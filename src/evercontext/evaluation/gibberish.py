@@ -65,9 +65,9 @@ def said_again(document: Document, base: Path | None) -> Iterator[Issue]:
     """Most of it has been said before."""
     if document.words and document.repeated > MOSTLY * document.words:
         share = document.repeated / document.words
-        said = describe(document, "said again", n=round(100 * share))
-        yield from (Issue(name, 1, 0.5 * share, said) for name in ("clarity", "usability"))
+        remark = describe(document, "said again", n=round(100 * share))
+        yield from (Issue(name, 1, 0.5 * share, remark) for name in ("clarity", "usability"))
 
 
-def _no_text(said: str) -> Iterator[Issue]:
-    return (Issue(name, 1, _NO_TEXT, said) for name in DEFAULT_WEIGHTS)
+def _no_text(remark: str) -> Iterator[Issue]:
+    return (Issue(name, 1, _NO_TEXT, remark) for name in DEFAULT_WEIGHTS)

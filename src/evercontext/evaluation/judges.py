@@ -1,4 +1,4 @@
-"""Who judges: the codex program, any model, or the local judge."""
+"""Choose the judge: the codex program, any model, or the local judge."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol
 from evercontext.domain.message import user
 from evercontext.domain.model import Model, Request, complete
 from evercontext.errors import JudgeInvalid, JudgeProblem, ModelProblem, ModelUnavailable
-from evercontext.evaluation.prompt_template import Template
+from evercontext.evaluation.judge_prompt import Template
 from evercontext.evaluation.rubric import Judgement, Rubric, read_judgement
 
 
@@ -50,7 +50,7 @@ class Candidate:
 
 
 class JudgeTired(JudgeProblem):
-    """The judge failed in a way that another try may mend: a crash, a timeout."""
+    """The judge failed in a way that another try may fix: a crash, a timeout."""
 
     code = "judge_failed"
 
@@ -97,13 +97,13 @@ class ModelJudge:
     ) -> Judgement:
         """Ask once and read the JSON."""
         tell("judge running")
-        asked = [user(self._template.fill(content, rubric))]
+        messages = [user(self._template.fill(content, rubric))]
         hints = {"role": "judge"}
-        request = Request(asked, temperature=0.0, seed=0, hints=hints)
-        reply = await complete(self._model, request, lambda said: tell("retrying", said.text))
+        request = Request(messages, temperature=0.0, seed=0, hints=hints)
+        reply = await complete(self._model, request, lambda notice: tell("retrying", notice.text))
         tell("parsing JSON")
         return read_judgement(reply.text, rubric, self.name)
 
 
 RETRYABLE = (JudgeInvalid, JudgeTired)
-"""Failures that another try may mend; everything else fails at once."""
+"""Failures that another try may fix; everything else fails at once."""

@@ -1,4 +1,4 @@
-"""The local judge: deterministic, offline, and useful by itself."""
+"""Judge a document offline and deterministically, by rules."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from evercontext.evaluation.checks import SHORT_WORDS, examine, written
 from evercontext.evaluation.document import Document
+from evercontext.evaluation.document_checks import SHORT_WORDS, examine, written
 from evercontext.evaluation.issue import Issue
 from evercontext.evaluation.judge_messages import phrase
 from evercontext.evaluation.judges import Tell, silent
@@ -51,12 +51,14 @@ def judge(content: str, rubric: Rubric, base: Path | None = None) -> Judgement:
     mean = _mean(known, rubric)
     scores = {name: known.get(name.lower(), mean) for name in rubric.weights}
     # What costs several criteria is said once.
-    told: dict[tuple[int, str], Issue] = {}
-    for one in findings:
-        told.setdefault((one.line, one.text), one)
-    ranked = list(told.values())[:MOST_SUGGESTIONS]
+    distinct: dict[tuple[int, str], Issue] = {}
+    for finding in findings:
+        distinct.setdefault((finding.line, finding.text), finding)
+    ranked = list(distinct.values())[:MOST_SUGGESTIONS]
     japanese = document.japanese
-    suggestions = tuple(Suggestion(one.text, one.line, one.criterion, japanese) for one in ranked)
+    suggestions = tuple(
+        Suggestion(finding.text, finding.line, finding.criterion, japanese) for finding in ranked
+    )
     skipped = beyond_form(rubric.weights)
     return Judgement(scores, suggestions, LOCAL, skipped, phrase(japanese, "form"))
 

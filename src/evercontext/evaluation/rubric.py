@@ -1,4 +1,4 @@
-"""Rubrics: what a document is judged by, and what a judgement must look like to be believed."""
+"""Define rubrics: criteria of a document, and the shape of a valid judgement."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ class Rubric:
     weights: Mapping[str, float]
 
     @classmethod
-    def of(cls, given: object = None) -> Rubric:
+    def of(cls, criteria: object = None) -> Rubric:
         """Check and normalise weights; the field that is wrong is named.
 
         The four usual criteria may be given in part: the others then weigh nothing.
         """
-        if given is None:
+        if criteria is None:
             return cls(dict(DEFAULT_WEIGHTS))
-        if not isinstance(given, Mapping) or not 1 <= len(given) <= MOST_CRITERIA:
+        if not isinstance(criteria, Mapping) or not 1 <= len(criteria) <= MOST_CRITERIA:
             raise InvalidArguments(
                 f"rubric: must be an object of 1 to {MOST_CRITERIA} criteria and their weights"
             )
-        weights = {str(name): _weight(str(name), value) for name, value in given.items()}
+        weights = {str(name): _weight(str(name), value) for name, value in criteria.items()}
         if set(weights) <= set(DEFAULT_WEIGHTS):
             weights = {name: weights.get(name, 0.0) for name in DEFAULT_WEIGHTS}
         total = sum(weights.values())
@@ -138,27 +138,27 @@ def weigh(
 ) -> Evaluation:
     """Turn a judgement into an evaluation."""
     score = rubric.score(judgement.scores)
-    told = {"model_used": judgement.judge, **metadata}
+    details = {"model_used": judgement.judge, **metadata}
     if judgement.not_judged:
-        told["not_judged"] = list(judgement.not_judged)
+        details["not_judged"] = list(judgement.not_judged)
     if judgement.note:
-        told["note"] = judgement.note
+        details["note"] = judgement.note
     judged = sum(rubric.weights[name] for name in set(rubric.weights) - set(judgement.not_judged))
     passed = score >= target and judged > 0
-    return Evaluation(score, judgement.scores, passed, judgement.suggestions, told)
+    return Evaluation(score, judgement.scores, passed, judgement.suggestions, details)
 
 
 def read_judgement(text: str, rubric: Rubric, judge: str) -> Judgement:
     """Read a judge's JSON out of what it printed; out of range is an error, never clamped."""
-    found = _object_in(text)
-    scores = found.get("rubric_scores")
+    answer = _object_in(text)
+    scores = answer.get("rubric_scores")
     if not isinstance(scores, Mapping):
         raise JudgeInvalid(f"{judge} gave no rubric_scores")
     checked = {name: _score(scores.get(name), name, judge) for name in rubric.weights}
-    overall = found.get("score")
+    overall = answer.get("score")
     if overall is not None:
         _score(overall, "score", judge)
-    return Judgement(checked, _suggestions(found.get("suggestions"), judge), judge)
+    return Judgement(checked, _suggestions(answer.get("suggestions"), judge), judge)
 
 
 def _object_in(text: str) -> Mapping[str, Any]:
@@ -168,11 +168,11 @@ def _object_in(text: str) -> Mapping[str, Any]:
         if at < 0:
             break
         try:
-            found, _end = decoder.raw_decode(text, at)
+            candidate, _end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
-            found = None
-        if isinstance(found, dict) and "rubric_scores" in found:
-            return found
+            candidate = None
+        if isinstance(candidate, dict) and "rubric_scores" in candidate:
+            return candidate
         at = text.rfind("{", 0, at)
     raise JudgeInvalid("the judge printed no JSON object with rubric_scores")
 
@@ -180,17 +180,17 @@ def _object_in(text: str) -> Mapping[str, Any]:
 def _score(value: object, name: str, judge: str) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not LOWEST <= value <= HIGHEST:  # type: ignore[operator]
-        said = json.dumps(value, default=str, ensure_ascii=False)[:40]
-        raise JudgeInvalid(f"{judge} gave {name} = {said}, not a number from 0 to 10")
+        shown = json.dumps(value, default=str, ensure_ascii=False)[:40]
+        raise JudgeInvalid(f"{judge} gave {name} = {shown}, not a number from 0 to 10")
     return float(value)  # type: ignore[arg-type]
 
 
-def _suggestions(given: object, judge: str) -> tuple[Suggestion, ...]:
-    if given is None:
+def _suggestions(items: object, judge: str) -> tuple[Suggestion, ...]:
+    if items is None:
         return ()
-    if not isinstance(given, Sequence) or isinstance(given, str):
+    if not isinstance(items, Sequence) or isinstance(items, str):
         raise JudgeInvalid(f"{judge} gave suggestions that are no list")
-    texts = [_text(item) for item in given[:MOST_SUGGESTIONS]]
+    texts = [_text(item) for item in items[:MOST_SUGGESTIONS]]
     return tuple(Suggestion(text) for text in texts if text)
 
 

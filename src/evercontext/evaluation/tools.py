@@ -1,4 +1,4 @@
-"""The door of this room: two tools that any client can call."""
+"""Define the two evaluation tools that any client can call."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def evaluation_tools(get_evaluator: GetEvaluator, seconds: float = SECONDS) -> l
     ) -> ToolResult:
         """Say what to improve in a document, the most important first, with lines where known."""
         evaluation = await judged(content, rubric, None, caller)
-        told = evaluation.to_json()
-        return _result({"suggestions": told["suggestions"], "score": told["score"]})
+        result = evaluation.to_json()
+        return _result({"suggestions": result["suggestions"], "score": result["score"]})
 
     return [evaluate_document, get_improvement_suggestions]
 

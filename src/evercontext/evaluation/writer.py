@@ -1,4 +1,4 @@
-"""The writer: a model that revises a document by its suggestions."""
+"""Let a model revise a document by the judge's suggestions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from evercontext.domain.message import assistant, user
 from evercontext.domain.model import Model, Request, StopReason, complete
 from evercontext.domain.prompt_template import fill
 from evercontext.evaluation.content_loss import losses
-from evercontext.evaluation.improve import RefusedRevision, Version
+from evercontext.evaluation.improve_loop import RefusedRevision, Version
 from evercontext.evaluation.rubric import Evaluation
-from evercontext.workspace.edits import find_placeholder
+from evercontext.workspace.search_and_replace import find_placeholder
 
 # Alone in a fence, or after one sentence that announces it.
 _WRAPPED = re.compile(r"\A\s*(`{3,})(markdown|md|text|txt|)[ \t]*\n(.*)\n\1\s*\Z", re.DOTALL)
@@ -40,10 +40,10 @@ class ModelWriter:
 
     async def revise(self, version: Version) -> str | RefusedRevision:
         """Return the next version of a document; after two tries the reasons for having none."""
-        asked = [user(_prompt(version))]
+        messages = [user(_prompt(version))]
         refused = RefusedRevision("", ())
         for _ in range(2):
-            request = Request(asked, temperature=0.0, seed=0, hints={"role": "writer"})
+            request = Request(messages, temperature=0.0, seed=0, hints={"role": "writer"})
             reply = await complete(self._model, request)
             if reply.stop in _UNFINISHED:
                 return RefusedRevision(reply.text, (_UNFINISHED[reply.stop],))
@@ -54,7 +54,7 @@ class ModelWriter:
                 return text
             refused = RefusedRevision(text, reasons)
             again = _AGAIN.format(reasons="; ".join(reasons))
-            asked = [*asked, assistant(reply.text), user(again)]
+            messages = [*messages, assistant(reply.text), user(again)]
         return refused
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.evaluation.prompt_template import LARGEST, Template, load, packaged
+from evercontext.evaluation.judge_prompt import LARGEST, Template, load, packaged
 from evercontext.evaluation.rubric import Rubric
 
 

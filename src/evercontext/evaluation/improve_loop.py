@@ -1,4 +1,4 @@
-"""The improve loop: candidate → evaluation → revision, until it passes or stops getting better.
+"""Improve a document: candidate, evaluation, revision, until it passes or stalls.
 
 Used for documents with a judge, and for code with its tests: whatever can be scored.
 """

@@ -1,4 +1,4 @@
-"""What can be said about a document without understanding it: each finding names its line."""
+"""Check a document by rules, without understanding it; each finding names its line."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ def too_short(document: Document, base: Path | None) -> Iterator[Issue]:
     """There is hardly anything there."""
     if (new := document.content - document.repeated) < SHORT_WORDS:
         missing = 1 - new / SHORT_WORDS
-        said = describe(document, "short", n=new)
+        remark = describe(document, "short", n=new)
         # It goes on where `thin` begins: a word more never costs anything.
-        yield Issue("completeness", 1, 0.25 + 0.45 * missing, said)
+        yield Issue("completeness", 1, 0.25 + 0.45 * missing, remark)
 
 
 def thin(document: Document, base: Path | None) -> Iterator[Issue]:
     """More than a stub, less than a reader wants."""
     if SHORT_WORDS <= (new := document.content - document.repeated) < FULL_WORDS:
         missing = 1 - new / FULL_WORDS
-        said = describe(document, "thin", n=new)
-        yield Issue("completeness", 1, 0.25 * missing, said)
+        remark = describe(document, "thin", n=new)
+        yield Issue("completeness", 1, 0.25 * missing, remark)
 
 
 def no_usage(document: Document, base: Path | None) -> Iterator[Issue]:
@@ -92,16 +92,16 @@ def empty_sections(document: Document, base: Path | None) -> Iterator[Issue]:
         next_part = bisect_right(parts, here.line)
         filled = next_part < len(parts) and (not following or parts[next_part] < following.line)
         if not deeper and not filled:
-            said = describe(document, "empty section", what=here.text)
-            yield Issue("completeness", here.line, 0.12, said)
+            remark = describe(document, "empty section", what=here.text)
+            yield Issue("completeness", here.line, 0.12, remark)
 
 
 def placeholders(document: Document, base: Path | None) -> Iterator[Issue]:
     """Words that say: not written yet."""
     for paragraph in document.paragraphs:
-        for found in _PLACEHOLDER.finditer(paragraph.text):
-            said = describe(document, "promise", what=found[0])
-            yield Issue("completeness", paragraph.line, 0.25, said)
+        for match in _PLACEHOLDER.finditer(paragraph.text):
+            remark = describe(document, "promise", what=match[0])
+            yield Issue("completeness", paragraph.line, 0.25, remark)
 
 
 def written(document: Document) -> int:
@@ -125,8 +125,8 @@ def broken_fences(document: Document, base: Path | None) -> Iterator[Issue]:
         if not fence.closed:
             yield Issue("usability", fence.line, 0.35, describe(document, "open fence"))
         elif problem := _problem_in(fence):
-            said = describe(document, "broken code", what=fence.language, why=problem)
-            yield Issue("usability", fence.line, 0.25, said)
+            remark = describe(document, "broken code", what=fence.language, why=problem)
+            yield Issue("usability", fence.line, 0.25, remark)
 
 
 def _problem_in(fence: Fence) -> str | None:
@@ -172,17 +172,17 @@ def broken_links(document: Document, base: Path | None) -> Iterator[Issue]:
     for link in document.links:
         target = link.target
         if not target:
-            said = describe(document, "empty link", what=link.text)
-            yield Issue("usability", link.line, 0.12, said)
+            remark = describe(document, "empty link", what=link.text)
+            yield Issue("usability", link.line, 0.12, remark)
         elif target.startswith("#"):
             if checkable and _anchor(target[1:]) not in anchors:
-                said = describe(document, "no anchor", what=target)
-                yield Issue("usability", link.line, 0.05, said)
+                remark = describe(document, "no anchor", what=target)
+                yield Issue("usability", link.line, 0.05, remark)
         elif base and not re.match(r"[a-z][a-z0-9+.-]*:|//|/", target, re.IGNORECASE):
             place = target.split("#")[0].split("?")[0]
             if place and not _exists(base / place):
-                said = describe(document, "no file", what=place)
-                yield Issue("usability", link.line, 0.08, said)
+                remark = describe(document, "no file", what=place)
+                yield Issue("usability", link.line, 0.08, remark)
 
 
 def _exists(path: Path) -> bool:
@@ -209,8 +209,8 @@ def unbalanced(document: Document, base: Path | None) -> Iterator[Issue]:
         text = re.sub(r"`[^`]{0,1000}`", "", paragraph.text)
         for opening, closing in ("()", "[]", "「」", "（）"):
             if text.count(opening) > text.count(closing):
-                said = describe(document, "unbalanced", what=opening)
-                yield Issue("clarity", paragraph.line, 0.04, said)
+                remark = describe(document, "unbalanced", what=opening)
+                yield Issue("clarity", paragraph.line, 0.04, remark)
         if paragraph.text.count("`") % 2:
             yield Issue("clarity", paragraph.line, 0.04, describe(document, "open mark"))
 
@@ -222,13 +222,13 @@ def long_sentences(document: Document, base: Path | None) -> Iterator[Issue]:
             plain = re.sub(r"\]\([^()]{0,1000}\)|`[^`]{0,1000}`|https?://\S+", "", sentence)
             words, characters = len(plain.split()), len(plain)
             if document.japanese and characters > LONG_SENTENCE_CHARACTERS:
-                said = phrase(True, "long sentence", n=characters)
+                remark = phrase(True, "long sentence", n=characters)
                 times = min(characters / LONG_SENTENCE_CHARACTERS, _LONGEST_TIMES)
-                yield Issue("clarity", paragraph.line, 0.08 * times, said)
+                yield Issue("clarity", paragraph.line, 0.08 * times, remark)
             elif words > LONG_SENTENCE_WORDS:
-                said = phrase(False, "long sentence", n=words)
+                remark = phrase(False, "long sentence", n=words)
                 times = min(words / LONG_SENTENCE_WORDS, _LONGEST_TIMES)
-                yield Issue("clarity", paragraph.line, 0.04 * times, said)
+                yield Issue("clarity", paragraph.line, 0.04 * times, remark)
 
 
 def endless(document: Document, base: Path | None) -> Iterator[Issue]:
@@ -254,15 +254,15 @@ def repetition(document: Document, base: Path | None) -> Iterator[Issue]:
         if len(key) < 40:
             continue
         if key in seen:
-            said = describe(document, "repeated", n=seen[key])
-            yield Issue("clarity", paragraph.line, 0.1, said)
+            remark = describe(document, "repeated", n=seen[key])
+            yield Issue("clarity", paragraph.line, 0.1, remark)
         seen.setdefault(key, paragraph.line)
     counts = Counter((h.level, h.text.lower()) for h in document.headings if h.level <= 2)
     for heading in document.headings:
         if counts[heading.level, heading.text.lower()] > 1:
             counts[heading.level, heading.text.lower()] = 0
-            said = describe(document, "same heading", what=heading.text)
-            yield Issue("clarity", heading.line, 0.06, said)
+            remark = describe(document, "same heading", what=heading.text)
+            yield Issue("clarity", heading.line, 0.06, remark)
 
 
 def heading_jumps(document: Document, base: Path | None) -> Iterator[Issue]:
@@ -270,8 +270,8 @@ def heading_jumps(document: Document, base: Path | None) -> Iterator[Issue]:
     for before, heading in zip(document.headings, document.headings[1:], strict=False):
         if heading.level > before.level + 1:
             levels = {"n": before.level, "more": heading.level, "next": before.level + 1}
-            said = describe(document, "jump", **levels)
-            yield Issue("clarity", heading.line, 0.03, said)
+            remark = describe(document, "jump", **levels)
+            yield Issue("clarity", heading.line, 0.03, remark)
 
 
 def mixed_style(document: Document, base: Path | None) -> Iterator[Issue]:
@@ -287,8 +287,8 @@ def no_structure(document: Document, base: Path | None) -> Iterator[Issue]:
         yield Issue("usability", 1, 0.25, describe(document, "no headings"))
     if document.words > NEEDS_HEADINGS and not document.fences and not document.links:
         items = any(p.item for p in document.paragraphs)
-        said = describe(document, "nothing to try" if items else "nothing to do")
-        yield Issue("usability", 1, 0.1 if items else 0.2, said)
+        remark = describe(document, "nothing to try" if items else "nothing to do")
+        yield Issue("usability", 1, 0.1 if items else 0.2, remark)
     if document.content < SHORT_WORDS and not document.fences:
         yield Issue("usability", 1, 0.3, describe(document, "no example"))
 
@@ -334,5 +334,5 @@ CHECKS: tuple[Check, ...] = (
 
 def examine(document: Document, base: Path | None = None) -> list[Issue]:
     """Every finding, the costliest first."""
-    found = [finding for check in CHECKS for finding in check(document, base)]
-    return sorted(found, key=lambda finding: (-finding.weight, finding.line))
+    findings = [finding for check in CHECKS for finding in check(document, base)]
+    return sorted(findings, key=lambda finding: (-finding.weight, finding.line))

@@ -7,9 +7,9 @@ import pytest
 
 from evercontext.errors import StoreProblem
 from evercontext.evaluation.evaluator import Evaluator
-from evercontext.evaluation.history import EvaluationHistory, Occasion, title_of
 from evercontext.evaluation.local_judge import LocalJudge
 from evercontext.evaluation.rubric import Rubric
+from evercontext.evaluation.score_history import EvaluationHistory, Occasion, title_of
 from evercontext.events.redaction import Redactor
 from evercontext.storage.opener import open_store
 from evercontext.storage.store import Store

@@ -1,4 +1,4 @@
-"""What was judged before: one row for each evaluation, and the text of every version made."""
+"""Store a row for each evaluation, and the text of every version."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from evercontext.evaluation.document_versions import Versions
 from evercontext.evaluation.rubric import LOCAL, Evaluation, Rubric, beyond_form
-from evercontext.evaluation.versions import Versions
 from evercontext.events.redaction import Clean, cleaned, unchanged
 from evercontext.storage.store import Row, Store
 
@@ -31,7 +31,7 @@ _OF_PROJECT = f"{_VISIBLE} AND project = ? ORDER BY id DESC LIMIT ?"
 _OF_DOCUMENT = f"{_VISIBLE} AND document = ? ORDER BY id DESC LIMIT ?"
 _OF_TRACE = f"{_VISIBLE} AND trace_id = ? ORDER BY id LIMIT ?"
 _RECENT = f"{_VISIBLE} ORDER BY id DESC LIMIT ?"
-_ONE = f"{_VISIBLE} AND id = ?"
+_VISIBLE_BY_ID = f"{_VISIBLE} AND id = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Occasion:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class EvaluationRecord:
     """One evaluation as it is kept."""
 
     id: str
@@ -113,67 +113,67 @@ class EvaluationHistory:
         trace_id: str,
     ) -> str:
         """Keep one evaluation and return its id; the text itself is not kept here."""
-        id, told = _new_id(), evaluation.metadata
+        id, metadata = _new_id(), evaluation.metadata
         suggestions = [str(suggestion) for suggestion in evaluation.suggestions]
         row = (
             id,
             trace_id,
             occasion.door,
-            self._kept(occasion.project),
-            self._kept(occasion.document),
-            title_of(content, self._kept),
-            told.get("iteration"),
+            self._storable(occasion.project),
+            self._storable(occasion.document),
+            title_of(content, self._storable),
+            metadata.get("iteration"),
             hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest(),
-            self._kept(str(told.get("model_used", ""))),
+            self._storable(str(metadata.get("model_used", ""))),
             evaluation.score,
             target,
-            _json(cleaned(dict(evaluation.rubric_scores), self._kept)),
-            _json(cleaned(dict(rubric.weights), self._kept)),
-            _json(cleaned(suggestions, self._kept)),
-            int(told.get("evaluation_time", 0)),
+            _json(cleaned(dict(evaluation.rubric_scores), self._storable)),
+            _json(cleaned(dict(rubric.weights), self._storable)),
+            _json(cleaned(suggestions, self._storable)),
+            int(metadata.get("evaluation_time", 0)),
             f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}",
             self._user,
         )
         await self._store.execute(_ADD, row)
         return id
 
-    async def recent(self, project: str | None = None, limit: int = 50) -> list[Record]:
+    async def recent(self, project: str | None = None, limit: int = 50) -> list[EvaluationRecord]:
         """The newest evaluations first, of one project or of all."""
         most = min(limit, MOST)
         if project is None:
             rows = await self._store.fetch_all(_RECENT, (self._user, most))
         else:
-            wanted = (self._user, self._kept(project), most)
-            rows = await self._store.fetch_all(_OF_PROJECT, wanted)
+            parameters = (self._user, self._storable(project), most)
+            rows = await self._store.fetch_all(_OF_PROJECT, parameters)
         return [_record(row) for row in rows]
 
-    async def of_document(self, document: str, limit: int = 200) -> list[Record]:
+    async def of_document(self, document: str, limit: int = 200) -> list[EvaluationRecord]:
         """One document's evaluations, the oldest first, as a chart wants them."""
-        wanted = (self._user, self._kept(document), min(limit, MOST))
-        rows = await self._store.fetch_all(_OF_DOCUMENT, wanted)
+        parameters = (self._user, self._storable(document), min(limit, MOST))
+        rows = await self._store.fetch_all(_OF_DOCUMENT, parameters)
         return [_record(row) for row in reversed(rows)]
 
-    async def get(self, id: str) -> Record | None:
+    async def get(self, id: str) -> EvaluationRecord | None:
         """One evaluation."""
-        row = await self._store.fetch_one(_ONE, (self._user, id))
+        row = await self._store.fetch_one(_VISIBLE_BY_ID, (self._user, id))
         return _record(row) if row else None
 
-    async def of_trace(self, trace_id: str) -> list[Record]:
+    async def of_trace(self, trace_id: str) -> list[EvaluationRecord]:
         """Every round of one ``improve``, or the evaluations of one call, in their order."""
         rows = await self._store.fetch_all(_OF_TRACE, (self._user, trace_id, MOST))
         return [_record(row) for row in rows]
 
-    def text_of(self, record: Record) -> str | None:
+    def text_of(self, record: EvaluationRecord) -> str | None:
         """The document as it was judged, if ``improve`` kept it."""
         if record.round is None:
             return None
         data = self.versions.read(record.trace_id, record.round)
         return None if data is None else data.decode("utf-8", "replace")
 
-    def _kept(self, text: str) -> str:
+    def _storable(self, text: str) -> str:
         # No database takes half a character pair, and not every one takes NUL.
-        whole = self._clean(text).encode("utf-8", "replace").decode("utf-8")
-        return whole.replace("\0", "\ufffd")
+        encodable = self._clean(text).encode("utf-8", "replace").decode("utf-8")
+        return encodable.replace("\0", "\ufffd")
 
 
 def title_of(content: str, clean: Clean = unchanged) -> str:
@@ -193,8 +193,8 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _record(row: Row) -> Record:
-    return Record(
+def _record(row: Row) -> EvaluationRecord:
+    return EvaluationRecord(
         id=row["id"],
         trace_id=row["trace_id"],
         door=row["door"],

@@ -1,4 +1,4 @@
-"""Every version that ``improve`` made, byte for byte, under the home folder."""
+"""Store every version that ``improve`` wrote, byte for byte, in the home folder."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Versions:
     def read(self, trace_id: str, number: int) -> bytes | None:
         """The bytes of one version, or nothing if it is not there any more."""
         try:
-            found = sorted(self.folder(trace_id).glob(f"{number:02d}-*"))
-            return found[0].read_bytes() if found else None
+            matches = sorted(self.folder(trace_id).glob(f"{number:02d}-*"))
+            return matches[0].read_bytes() if matches else None
         except OSError:
             return None
 

@@ -1,4 +1,4 @@
-"""The evaluation prompt: a template filled in a single pass."""
+"""Fill the evaluation prompt in a single pass."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def load(path: Path | None) -> tuple[Template, str | None]:
     if path is None:
         return packaged(), None
     try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
             return packaged(), f"{path} is not a regular file: the packaged template is used"
-        if found.st_size > LARGEST:
+        if status.st_size > LARGEST:
             return packaged(), f"{path} is larger than {LARGEST} bytes: the packaged one is used"
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evercontext.errors import ConfigError
-from evercontext.evaluation.versions import Versions
+from evercontext.evaluation.document_versions import Versions
 
 
 def test_a_version_comes_back_to_the_byte_and_is_private(tmp_path: Path) -> None:
