@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from evercontext import testing
-from evercontext.agent.briefing import Surroundings
 from evercontext.agent.conversation import Conversation
-from evercontext.agent.history import INTERRUPTED, split_for_compaction, whole
+from evercontext.agent.message_repair import INTERRUPTED, complete_calls, split_for_compaction
+from evercontext.agent.system_prompt import Surroundings
+from evercontext.context.conversation_window import Window
 from evercontext.context.token_estimate import TokenEstimator
-from evercontext.context.window import Window
 from evercontext.domain.event import Compacted, Event, Spent, Task
 from evercontext.domain.message import Message, ToolCall, assistant, tool_result, user
 from evercontext.domain.model import Usage
@@ -60,9 +60,16 @@ class Room:
         kept = await self.sessions.get_by_id(session) if session else None
         opened = kept or await self.sessions.create(self.tmp_path, "scripted")
         conversation = Conversation(
-            opened, model, Window(window, window // 10, TokenEstimator("gpt-4o")), self.box,
-            self.log, self.sessions, self.messages, look, "project",
-        )  # fmt: skip
+            opened,
+            model,
+            Window(window, window // 10, TokenEstimator("gpt-4o")),
+            self.box,
+            self.log,
+            self.sessions,
+            self.messages,
+            look,
+            "project",
+        )
         await conversation.load()
         return conversation
 
@@ -234,19 +241,42 @@ async def test_each_turn_is_a_task_of_the_session(room: Room) -> None:
 def test_every_call_gets_a_result_and_strays_are_dropped() -> None:
     one, two = ToolCall("1", "a", {}), ToolCall("2", "b", {})
     said: list[Message] = [
-        user("x"), assistant("", (one, two)), tool_result(one, "r"), user("y"),
+        user("x"),
+        assistant("", (one, two)),
+        tool_result(one, "r"),
+        user("y"),
         tool_result(two, "stray"),
-    ]  # fmt: skip
-    mended = whole(said)
+    ]
+    mended = complete_calls(said)
     assert [m.role for m in mended] == ["user", "assistant", "tool", "tool", "user"]
     assert mended[3].content == INTERRUPTED
-    assert whole(mended) == mended
+    assert complete_calls(mended) == mended
 
 
 def test_compaction_cuts_only_before_the_users_words() -> None:
     one = ToolCall("1", "a", {})
-    said = [user("x"), assistant("", (one,)), tool_result(one, "r"), assistant("z"), user("y"),
-            assistant("w")]  # fmt: skip
+    said = [
+        user("x"),
+        assistant("", (one,)),
+        tool_result(one, "r"),
+        assistant("z"),
+        user("y"),
+        assistant("w"),
+    ]
     older, newest = split_for_compaction(said, 2)
     assert (len(older), newest[0].content) == (4, "y")
     assert split_for_compaction(said, 5)[0] == []
+
+
+async def test_effort_and_the_cached_share_stay_with_the_session(room: Room) -> None:
+    """A7: how much the model thinks is the session's; what the provider had cached is counted."""
+    usage = {"input_tokens": 100, "output_tokens": 5, "cached_tokens": 80}
+    talk = await room.talk({"text": "one", "usage": usage}, {"text": "two", "usage": usage})
+    await talk.set_effort("high")
+    report = await talk.turn("first")
+    await talk.turn("second")
+    assert talk.spent == Usage(200, 10, 160)
+    assert report.final.cached_tokens == 80
+    stored = await room.sessions.get_by_id(talk.session.id)
+    assert stored is not None
+    assert stored.metadata["effort"] == "high"

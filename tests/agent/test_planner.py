@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from evercontext.agent.briefing import Surroundings
 from evercontext.agent.plan import validate
 from evercontext.agent.planner import MakePlan, Planned, Planner
-from evercontext.agent.task import TaskReport, TaskRun
+from evercontext.agent.system_prompt import Surroundings
+from evercontext.agent.task import TaskRun
+from evercontext.agent.task_report import TaskReport
 from evercontext.domain.event import Event, Plan, TaskEnded
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Caller, Door, Effect, FileChange, Tool, ToolResult
@@ -115,9 +116,14 @@ class Plans:
 
         chosen: MakePlan = make_plan
         run = TaskRun(
-            self.model, Toolbox(self.tools(), self.log), self.log, Caller("t", Door.RUN), PLACE,
-            "app", make_plan=chosen,
-        )  # fmt: skip
+            self.model,
+            Toolbox(self.tools(), self.log),
+            self.log,
+            Caller("t", Door.RUN),
+            PLACE,
+            "app",
+            make_plan=chosen,
+        )
         report = await run.run("the whole task")
         self.log.close()
         return report
@@ -133,11 +139,15 @@ def a_plan(**on_error: str) -> dict[str, Any]:
     needs = {"b": ["a"], "c": [], "d": ["b"]}
     return {
         "tasks": [
-            {"id": i, "title": f"do {i}", "depends_on": needs.get(i, []),
-             "on_error": on_error.get(i, "stop")}
+            {
+                "id": i,
+                "title": f"do {i}",
+                "depends_on": needs.get(i, []),
+                "on_error": on_error.get(i, "stop"),
+            }
             for i in ("d", "b", "a", "c")
         ]
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.contract("E45", "E52")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evercontext import testing
-from evercontext.agent.skill import LONGEST_DESCRIPTION, LONGEST_NAME, parse
+from evercontext.agent.skill_file import LONGEST_DESCRIPTION, LONGEST_NAME, parse
 from evercontext.agent.skills import MOST_BYTES, MOST_SKILLS, Skills, listed
 from evercontext.domain.tool import Caller, Door
 from evercontext.errors import NotFound, UntrustedConfig
@@ -44,7 +44,7 @@ def put(folder: Path, text: str = GOOD, name: str = "release", **files: str) -> 
         ("---\nname: a b\ndescription: \x1b[31mred\x07\u202etxt\n---\nx", "folder", "[31mred txt"),
         ("---\nname: x\nname: y\ndescription: first\ndescription: second\n---\n", "x", "first"),
     ],
-)  # fmt: skip
+)
 def test_front_matter(text: str, name: str, description: str) -> None:
     found = parse(text, "folder")
     assert found[:2] == (name, description)
@@ -96,8 +96,9 @@ def test_the_users_own_are_trusted_and_come_before_a_projects(skills: Skills) ->
     put(skills.user / ".agents" / "skills", name="mine", text="---\nname: release\n---\nours")
     put(skills.home / "skills", name="日本語", text="手順")
     assert [(one.name, one.state) for one in skills.all()] == [
-        ("日本語", "trusted"), ("release", "trusted"),
-    ]  # fmt: skip
+        ("日本語", "trusted"),
+        ("release", "trusted"),
+    ]
     assert skills.load("release").endswith("ours")
 
 
@@ -145,12 +146,13 @@ async def test_a_model_is_told_of_skills_and_loads_one(tmp_path: Path) -> None:
     put(tmp_path / "home" / "skills", GOOD, extra="echo hi\n")
     put(tmp_path / "project" / ".agents" / "skills", "---\nname: evil\n---\ndo evil", "evil")
     turns: list[dict[str, Any]] = [
-        {"when": "- release: How a release is made",
-         "tool_calls": [{"name": "load_skill", "arguments": {"name": "release"}}]},
-        {"when": "1. tag",
-         "tool_calls": [{"name": "load_skill", "arguments": {"name": "evil"}}]},
+        {
+            "when": "- release: How a release is made",
+            "tool_calls": [{"name": "load_skill", "arguments": {"name": "release"}}],
+        },
+        {"when": "1. tag", "tool_calls": [{"name": "load_skill", "arguments": {"name": "evil"}}]},
         {"when": "is not loaded: untrusted", "text": "understood"},
-    ]  # fmt: skip
+    ]
     model = testing.write_script(tmp_path / "s.jsonl", turns)
     async with testing.house(tmp_path) as app:
         report = await app.run_task("release it", model_name=model)

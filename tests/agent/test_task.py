@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.agent.briefing import Surroundings
-from evercontext.agent.limits import Limits
-from evercontext.agent.task import TaskReport, TaskRun
+from evercontext.agent.system_prompt import Surroundings
+from evercontext.agent.task import TaskRun
+from evercontext.agent.task_limits import TaskLimits
+from evercontext.agent.task_report import TaskReport
 from evercontext.domain.event import Event, Final, Limit
 from evercontext.domain.model import Delta, ModelInfo, Request, TextDelta, Usage
 from evercontext.domain.outcome import Outcome
@@ -17,7 +18,7 @@ from evercontext.domain.tool import Caller, Door, Effect, FileChange, Mode, Tool
 from evercontext.errors import AlreadyExists, NotFound, PathEscape
 from evercontext.events.log import EventLog
 from evercontext.models.scripted import ScriptedModel
-from evercontext.tools.approval_gate import Answer, Gate, Question, ask_for_writes
+from evercontext.tools.approval_gate import ApprovalAnswer, ApprovalQuestion, Gate, ask_for_writes
 from evercontext.tools.tool_decorator import tool
 from evercontext.tools.toolbox import Toolbox
 
@@ -72,7 +73,7 @@ class House:
     async def run(
         self,
         *turns: Turn,
-        limits: Limits | None = None,
+        limits: TaskLimits | None = None,
         gate: Gate | None = None,
         mode: Mode = Mode.AGENT,
     ) -> TaskReport:
@@ -85,7 +86,7 @@ class House:
             caller=Caller("trace", Door.RUN, mode),
             surroundings=Surroundings("app"),
             root="app",
-            limits=limits or Limits(),
+            limits=limits or TaskLimits(),
             price=price,
         )
         return await task.run("write a file")
@@ -107,8 +108,15 @@ async def test_a_task_leaves_a_whole_trace(house: House) -> None:
     assert (report.outcome, report.text) == (Outcome.DONE, "done")
     assert house.tree == {"main.py": "x\n"}
     assert house.types() == [
-        "task", "plan", "model_reply", "step", "tool_result", "diff", "model_reply", "final",
-    ]  # fmt: skip
+        "task",
+        "plan",
+        "model_reply",
+        "step",
+        "tool_result",
+        "diff",
+        "model_reply",
+        "final",
+    ]
     assert {event.trace_id for event in house.heard} == {"trace"}
     assert report.final.changed == ("main.py",)
 
@@ -197,12 +205,12 @@ async def test_a_huge_list_of_calls_is_not_made(house: House) -> None:
 @pytest.mark.parametrize(
     ("limits", "kind"),
     [
-        (Limits(turns=2), "turns"),
-        (Limits(tokens=100), "tokens"),
-        (Limits(usd=0.05), "money"),
+        (TaskLimits(turns=2), "turns"),
+        (TaskLimits(tokens=100), "tokens"),
+        (TaskLimits(usd=0.05), "money"),
     ],
 )
-async def test_limits_end_the_task_and_say_so(house: House, limits: Limits, kind: str) -> None:
+async def test_limits_end_the_task_and_say_so(house: House, limits: TaskLimits, kind: str) -> None:
     used = {"usage": {"input_tokens": 60, "output_tokens": 40}}
     turns: list[Turn] = [{**write(str(n)), **used} for n in range(20)]
     report = await house.run(*turns, limits=limits)
@@ -219,8 +227,8 @@ async def test_nobody_to_ask_ends_denied_at_once(house: House) -> None:
 
 
 async def test_a_denied_call_is_feedback_and_ends_denied(house: House) -> None:
-    async def no(question: Question) -> Answer:
-        return Answer(False, "user", "not this file")
+    async def no(question: ApprovalQuestion) -> ApprovalAnswer:
+        return ApprovalAnswer(False, "user", "not this file")
 
     turn: Turn = {"when": "not this file", "text": "I understand"}
     report = await house.run(write("a"), turn, gate=Gate(ask_for_writes, no))
@@ -269,22 +277,27 @@ class Stuck:
         """Nothing to close."""
 
 
-def stuck(house: House, limits: Limits, model: Stuck | None = None) -> TaskRun:
+def stuck(house: House, limits: TaskLimits, model: Stuck | None = None) -> TaskRun:
     return TaskRun(
-        model or Stuck(), Toolbox([], house.log), house.log, Caller("t", Door.RUN),
-        Surroundings("a"), "a", limits,
-    )  # fmt: skip
+        model or Stuck(),
+        Toolbox([], house.log),
+        house.log,
+        Caller("t", Door.RUN),
+        Surroundings("a"),
+        "a",
+        limits,
+    )
 
 
 async def test_the_clock_ends_a_turn_that_hangs(house: House) -> None:
-    report = await stuck(house, Limits(seconds=0.05)).run("x")
+    report = await stuck(house, TaskLimits(seconds=0.05)).run("x")
     assert report.outcome is Outcome.LIMIT
 
 
 @pytest.mark.case(136)
 async def test_a_cancelled_task_still_ends_its_trace(house: House) -> None:
     model = Stuck()
-    task = asyncio.create_task(stuck(house, Limits(), model).run("x"))
+    task = asyncio.create_task(stuck(house, TaskLimits(), model).run("x"))
     await model.asked.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

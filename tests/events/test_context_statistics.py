@@ -16,10 +16,13 @@ def test_contexts_and_estimates_become_figures(tmp_path: Path) -> None:
     for n in range(20):
         usage = {"working": 2, "semantic": 1}
         body = ContextAssembled(
-            context_assembly_latency_ms=float(n + 1), context_token_count=100 * n,
-            memory_layer_usage=usage, token_limit=10_000, compression_applied=False,
+            context_assembly_latency_ms=float(n + 1),
+            context_token_count=100 * n,
+            memory_layer_usage=usage,
+            token_limit=10_000,
+            compression_applied=False,
             degraded={"semantic": "gone"} if n == 0 else {},
-        )  # fmt: skip
+        )
         log.emit(body, trace_id="t")
     for estimated in (90, 110, 100, 0):
         reply = ModelReply(model="m", turn=1, text="", input_tokens=100, estimated_tokens=estimated)

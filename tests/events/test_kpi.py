@@ -131,8 +131,9 @@ def test_evidence_and_renames() -> None:
 @pytest.mark.contract("E51")
 def test_recovery_rate_and_steps() -> None:
     def attempt(number: int, after: int) -> RepairAttempt:
-        return RepairAttempt(number=number, by="ruff", failures_before=3, failures_after=after,
-                             green=after == 0)  # fmt: skip
+        return RepairAttempt(
+            number=number, by="ruff", failures_before=3, failures_after=after, green=after == 0
+        )
 
     log = Log()
     log.task("one", attempt(1, 0))

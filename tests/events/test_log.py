@@ -121,8 +121,13 @@ def test_bodies_of_a_newer_version_are_kept_as_they_are() -> None:
     event = Event.from_json(line)
     assert event.body == Unknown(name="hologram", data={"a": 1})
     assert event.to_json()["data"] == {"a": 1}
-    grown = Event.from_json({**line, "type": "final", "data": {"status": "done", "text": "",
-                             "exit_code": 0, "new_field": 1}})  # fmt: skip
+    grown = Event.from_json(
+        {
+            **line,
+            "type": "final",
+            "data": {"status": "done", "text": "", "exit_code": 0, "new_field": 1},
+        }
+    )
     assert isinstance(grown.body, Final)
 
 

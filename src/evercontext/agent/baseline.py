@@ -11,7 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from evercontext.agent.verify import Checker, Findings, Kinds, Scope, run_own, together
+from evercontext.agent.fix_request import failures_to_fix
+from evercontext.agent.verification import Checker, CheckScope, Findings, Kinds, run_own, together
 from evercontext.domain.check_verdicts import BEFORE
 from evercontext.domain.event import Notice
 from evercontext.domain.tool import Caller
@@ -26,12 +27,12 @@ from evercontext.settings import Settings, process_environment
 from evercontext.storage.key_value import get_value, put_value
 from evercontext.storage.store import Store
 from evercontext.tools.toolbox import Toolbox
-from evercontext.workspace.checks import Checks, check_tools
+from evercontext.workspace.check_tools import Checks, check_tools
 from evercontext.workspace.command_runner import CommandRunner
 from evercontext.workspace.failures.failure import Failure
 from evercontext.workspace.workspace import LocalWorkspace
 
-Before = Callable[[Caller, Scope], Awaitable[Findings | None]]
+Before = Callable[[Caller, CheckScope], Awaitable[Findings | None]]
 """Runs the checks on the tree as it was before the task; ``None`` if that could not be done."""
 _CERTAIN = ("syntax", "import", "name", "lint", "format")
 """Kinds of failures that do not come and go."""
@@ -42,6 +43,7 @@ Key = tuple[str, ...]
 class NewFailures:
     """Runs the checks of a task; only what its change made red counts as red.
 
+    What was red before counts, too, where the text of the task asks to fix it.
     The state before is looked at once, and only if something is red after the change. A test that
     is red and then, without a change, green is flaky and blamed on nobody.
     """
@@ -64,7 +66,7 @@ class NewFailures:
         """Where the checks are written down."""
         return self.checker.events
 
-    async def __call__(self, caller: Caller, scope: Scope) -> Findings:
+    async def __call__(self, caller: Caller, scope: CheckScope) -> Findings:
         """Run the checks and say what they found that is new."""
         project = await self._project(caller, replace(scope, commands=()))
         if not scope.commands or not scope.toolbox:
@@ -74,50 +76,60 @@ class NewFailures:
             [project, await run_own(scope.commands, scope.toolbox, self.events, caller)]
         )
 
-    async def _project(self, caller: Caller, scope: Scope) -> Findings:
-        found = await self.checker(caller, scope)
-        if found.verdict != "red" or not found.failures:
-            return found
+    async def _project(self, caller: Caller, scope: CheckScope) -> Findings:
+        findings = await self.checker(caller, scope)
+        if findings.verdict != "red" or not findings.failures:
+            return findings
         if caller.trace_id not in self._looked:
             self._looked[caller.trace_id] = await self.before(caller, scope)
         baseline = self._looked[caller.trace_id]
-        new = self._new(found, baseline)
+        new = self._new(findings, baseline, scope.task)
+        # Red before and after is red twice.
+        self._certain |= {failure.key for failure in baseline.failures} if baseline else set()
         if any(self._uncertain(failure) for failure in new):
             again = await self.checker(caller, scope)
             if again.verdict != "not verified":
                 still = {failure.key for failure in again.failures}
                 self._flaky |= {f.key for f in new if self._uncertain(f) and f.key not in still}
                 self._certain |= {failure.key for failure in new} & still
-                found, new = again, self._new(again, baseline)
-        return self._judged(found, new, baseline)
+                findings, new = again, self._new(again, baseline, scope.task)
+        return self._judged(findings, new, baseline)
 
     def _uncertain(self, failure: Failure) -> bool:
         doubtful = bool(failure.test) and failure.kind not in _CERTAIN and not failure.blocks
         return doubtful and failure.key not in self._certain
 
-    def _new(self, found: Findings, baseline: Findings | None) -> tuple[Failure, ...]:
-        old = {failure.key for failure in baseline.failures} if baseline else set()
-        known = old | self._flaky
-        return tuple(failure for failure in found.failures if failure.key not in known)
+    def _new(self, findings: Findings, baseline: Findings | None, task: str) -> tuple[Failure, ...]:
+        old = baseline.failures if baseline else ()
+        keys = {failure.key for failure in old} - failures_to_fix(task, (*old, *findings.failures))
+        known = keys | self._flaky
+        return tuple(failure for failure in findings.failures if failure.key not in known)
 
     def _judged(
-        self, found: Findings, new: tuple[Failure, ...], baseline: Findings | None
+        self, findings: Findings, new: tuple[Failure, ...], baseline: Findings | None
     ) -> Findings:
         old = {failure.key for failure in baseline.failures} if baseline else set()
-        before = tuple(failure for failure in found.failures if failure.key in old)
+        own = {failure.key for failure in new}
+        before = tuple(failure for failure in findings.failures if failure.key in old - own)
         notes = [f"{len(before)} failed before, too"] if before else []
+        if unfixed := sorted(key[-1] for key in own & old):
+            verb = "fails" if len(unfixed) == 1 else "fail"
+            notes.insert(0, f"{_names(unfixed)} still {verb}, which the task asks to fix")
         if flaky := sorted(key[-1] for key in self._flaky):
             notes.append(f"{_listed(flaky)} flaky: red, then green without a change")
         reason = "; ".join(notes)
-        if found.verdict == "red" and not new:
-            return replace(found, verdict=BEFORE, failures=(), before=before, reason=reason)
-        return replace(found, failures=new, before=before, reason=reason)
+        if findings.verdict == "red" and not new:
+            return replace(findings, verdict=BEFORE, failures=(), before=before, reason=reason)
+        return replace(findings, failures=new, before=before, reason=reason)
 
 
 def _listed(names: Sequence[str]) -> str:
+    return f"{_names(names)} {'is' if len(names) == 1 else 'are'}"
+
+
+def _names(names: Sequence[str]) -> str:
     shown = ", ".join(name.rpartition("::")[2] for name in names[:3])
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"{shown}{more} {'is' if len(names) == 1 else 'are'}"
+    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +143,7 @@ class Baseline:
     store: Store
     kinds: Kinds
 
-    async def __call__(self, caller: Caller, scope: Scope) -> Findings | None:
+    async def __call__(self, caller: Caller, scope: CheckScope) -> Findings | None:
         """Return the findings of the checks; ``None`` if they could not be run there."""
         root = self.settings.root.resolve()
         with tempfile.TemporaryDirectory(prefix="evercontext-before-") as folder:
@@ -159,7 +171,7 @@ class Baseline:
         self._say(f"before the change: {count or 'nothing'} failed", caller)
         return known
 
-    async def _check(self, place: Path, caller: Caller, scope: Scope) -> Findings:
+    async def _check(self, place: Path, caller: Caller, scope: CheckScope) -> Findings:
         settings = self.settings
         source = place / "src"
         paths = ":".join(str(path) for path in (source, place) if path.is_dir())
@@ -179,7 +191,7 @@ class Baseline:
         checker = Checker(box, self.events, self.kinds, root=place, quiet=True)
         return await checker(caller, scope)
 
-    def _key(self, root: Path, digest: str, scope: Scope) -> str:
+    def _key(self, root: Path, digest: str, scope: CheckScope) -> str:
         settings = self.settings
         checks = [[check.kind, check.directory] for check in self.kinds(scope.changed)]
         parts = [str(root), digest, checks, settings.lint_cmd, settings.test_cmd]

@@ -1,4 +1,4 @@
-"""Compaction: a long conversation becomes a handover and its newest part.
+"""Compact a long conversation into a summary and its newest part.
 
 The originals stay in the store. Instructions are never part of it: they are in the system prompt
 of every request.
@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.resources import files
 
-from evercontext.agent.history import split_for_compaction
-from evercontext.context.window import Window, fit
+from evercontext.agent.message_repair import split_for_compaction
+from evercontext.context.conversation_window import Window, fit
 from evercontext.domain.message import Message, system, user
 from evercontext.domain.model import UNFINISHED, Model, Reply, Request, complete
 from evercontext.errors import LimitReached
 
 START_AT = 0.8
 """Share of the room at which a conversation is compacted by itself."""
-KEPT = 6
+NEWEST_MESSAGES = 6
 MUST_FREE = 0.2
 _LONGEST_LINE = 4_000
 
@@ -32,18 +32,18 @@ async def compact(
     model: Model,
     window: Window,
     focus: str = "",
-    heard: Callable[[Reply], Awaitable[None]] | None = None,
+    on_reply: Callable[[Reply], Awaitable[None]] | None = None,
 ) -> list[Message]:
     """Return the conversation with its older part as a handover; ``heard`` is told what it cost.
 
     ``LimitReached`` if that would free too little: compacting again and again helps nobody.
     """
-    older, newest = split_for_compaction(messages, KEPT)
+    older, newest = split_for_compaction(messages, NEWEST_MESSAGES)
     if not older:
         raise LimitReached("there is nothing old enough to compact", fix="Go on, or start afresh")
     reply = await _handover(older, model, window, focus)
-    if heard:
-        await heard(reply)
+    if on_reply:
+        await on_reply(reply)
     if reply.stop in UNFINISHED:
         # Half a handover would stand for the whole conversation.
         raise LimitReached(
@@ -63,12 +63,12 @@ async def compact(
 
 async def _handover(older: Sequence[Message], model: Model, window: Window, focus: str) -> Reply:
     prompt = (files("evercontext.agent") / "prompts" / "compaction.md").read_text("utf-8")
-    wanted = f"{prompt}\nPay special attention to: {focus}" if focus else prompt
+    instructions = f"{prompt}\nPay special attention to: {focus}" if focus else prompt
     lines = [user(_as_line(message)) for message in older]
-    request = fit([system(wanted), *lines, user("Write the handover now.")], (), window)
-    told = "\n".join(message.content for message in request[1:-1])
-    asked = [system(wanted), user(f"{told}\n\nWrite the handover now.")]
-    return await complete(model, Request(asked, temperature=0.0, hints={"role": "compaction"}))
+    request = fit([system(instructions), *lines, user("Write the handover now.")], (), window)
+    transcript = "\n".join(message.content for message in request[1:-1])
+    messages = [system(instructions), user(f"{transcript}\n\nWrite the handover now.")]
+    return await complete(model, Request(messages, temperature=0.0, hints={"role": "compaction"}))
 
 
 def _as_line(message: Message) -> str:

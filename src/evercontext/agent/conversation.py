@@ -1,4 +1,4 @@
-"""A conversation: a session in the store, a model that can be switched, a mode, and its turns.
+"""Hold a conversation: a stored session, a model, a mode, and its turns.
 
 Terminal, editor protocol and console all drive this one object; each turn is a task with a trace
 of its own.
@@ -6,27 +6,28 @@ of its own.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evercontext.agent import compaction
-from evercontext.agent.briefing import Surroundings, brief, part_in
-from evercontext.agent.history import whole
-from evercontext.agent.limits import Limits
 from evercontext.agent.loop import Price, no_price
+from evercontext.agent.message_repair import complete_calls
 from evercontext.agent.planner import MakePlan, no_planner
-from evercontext.agent.task import TaskReport, TaskRun, new_trace_id
-from evercontext.agent.verify import Repair, Verify, no_checks, no_repair
+from evercontext.agent.system_prompt import Surroundings, brief, part_in
+from evercontext.agent.task import TaskRun, new_trace_id
+from evercontext.agent.task_limits import TaskLimits
+from evercontext.agent.task_report import TaskReport
+from evercontext.agent.verification import Repair, Verify, no_checks, no_repair
+from evercontext.context.conversation_window import Window, describe
 from evercontext.context.memory_service import MemoryService, OnReply
-from evercontext.context.window import Window, describe
 from evercontext.domain.event import Compacted, Notice, Spent
-from evercontext.domain.message import Message
-from evercontext.domain.model import Model, Reply, ToolSpec
-from evercontext.domain.model_view import View
+from evercontext.domain.message import Image, Message
+from evercontext.domain.model import Effort, Model, Reply, ToolSpec, Usage
 from evercontext.domain.principal import Principal
+from evercontext.domain.sent_tool_output import View
 from evercontext.domain.tool import Caller, Door, Mode, Shown
-from evercontext.errors import EverContextError
+from evercontext.errors import EverContextError, ModelRefused
 from evercontext.events.log import EventLog
 from evercontext.memory.messages import MessageRepository
 from evercontext.memory.sessions import Session, SessionRepository
@@ -34,6 +35,16 @@ from evercontext.tools.approval_gate import Gate
 from evercontext.tools.toolbox import Toolbox
 
 Look = Callable[[Caller], Awaitable[Surroundings]]
+
+
+def check_sees(model: Model, images: Sequence[Image]) -> None:
+    """Refuse pictures for a model that would not see them, before anything is sent."""
+    if images and not model.info.images:
+        names = ", ".join(image.name for image in images)
+        raise ModelRefused(
+            f"{model.info.name} does not see pictures: {names}",
+            fix="Choose a model that does with /model or --model, or describe the picture",
+        )
 
 
 @dataclass(slots=True)
@@ -49,7 +60,7 @@ class Conversation:
     messages: MessageRepository
     look: Look
     root: str
-    limits: Limits = field(default_factory=Limits)
+    limits: TaskLimits = field(default_factory=TaskLimits)
     price: Price = no_price
     verify: Verify = no_checks
     repair: Repair = no_repair
@@ -63,8 +74,14 @@ class Conversation:
     spent_usd: float = 0.0
     spent_tokens: int = 0
     """Of all turns, handovers and summaries since it was opened."""
+    spent: Usage = field(default_factory=Usage)
+    """The same, apart: input, output, and the share of the input that a provider had cached."""
+    effort: Effort | None = None
+    """How much the model thinks; kept with the session."""
     few: tuple[str, ...] = ()
     """The only tools that a tiny model is offered: all of them would fill its window."""
+    on_end: Callable[[str], Awaitable[None]] | None = None
+    """Stops what the session left running; called with its id."""
     problem: str | None = None
     """Why it does not go on with the model that was chosen for it."""
     _stored: dict[int, int] = field(default_factory=dict)
@@ -73,15 +90,20 @@ class Conversation:
     async def load(self) -> None:
         """Take up what was said before: the handover, if there is one, and all after it."""
         digest = self.session.metadata.get("compacted") or {}
-        kept = await self.messages.numbered(self.session.id, after=digest.get("after", 0))
-        self._stored = {id(message): number for number, message in kept}
+        numbered = await self.messages.numbered(self.session.id, after=digest.get("after", 0))
+        self._stored = {id(message): number for number, message in numbered}
         note = [Message("user", digest["text"])] if digest else []
-        self.history = [*note, *whole([message for _, message in kept])]
+        self.history = [*note, *complete_calls([message for _, message in numbered])]
 
     async def turn(
-        self, text: str, gate: Gate | None = None, make_plan: MakePlan = no_planner
+        self,
+        text: str,
+        gate: Gate | None = None,
+        make_plan: MakePlan = no_planner,
+        images: tuple[Image, ...] = (),
     ) -> TaskReport:
         """Answer one message. What is shown is saved first; Ctrl-C leaves a whole history."""
+        check_sees(self.model, images)
         if not self.session.title and not self.history:
             await self.sessions.set_title(self.session.id, text)
         trace_id = new_trace_id()
@@ -107,6 +129,8 @@ class Conversation:
             remember=self._saver(trace_id),
             reminder=await self._reminder(text, caller),
             session=self._started_as(),
+            effort=self.effort,
+            images=images,
             verify=self.verify,
             repair=self.repair,
         )
@@ -114,13 +138,13 @@ class Conversation:
         try:
             report = await run.run(text)
         finally:
-            self.history[:] = whole(self.history)
+            self.history[:] = complete_calls(self.history)
         self.spent_usd += report.final.cost_usd or 0.0
-        self.spent_tokens += report.final.input_tokens + report.final.output_tokens
+        self._count(run.usage)
         if self.memory:
             await self.memory.keep(text, report.final, caller)
-            heard = self._spender("summary", trace_id)
-            self.memory.grow(self.session.id, self.model, self.window, heard)
+            on_reply = self._spender("summary", trace_id)
+            self.memory.grow(self.session.id, self.model, self.window, on_reply)
         return report
 
     async def add(self, message: Message, trace_id: str | None = None) -> None:
@@ -158,8 +182,8 @@ class Conversation:
             facts = {"trigger": "auto" if trace_id else "manual", "custom_instructions": focus}
             caller = self.caller(trace_id or self.last_trace or self.session.id)
             await self.toolbox.hooks.fire("PreCompact", facts, caller)
-        heard = self._spender("handover", trace_id or self.last_trace or self.session.id)
-        shorter = await compaction.compact(self.history, self.model, self.window, focus, heard)
+        on_reply = self._spender("handover", trace_id or self.last_trace or self.session.id)
+        shorter = await compaction.compact(self.history, self.model, self.window, focus, on_reply)
         gone = len(self.history) - (len(shorter) - 1)
         place = await self.messages.settled(self.session.id, self._last_before(shorter[1:]))
         marker = {"text": shorter[0].content, "after": place}
@@ -194,16 +218,27 @@ class Conversation:
 
     async def end(self) -> None:
         """Record that it ended and what it was about, and let the model go."""
+        if self.on_end:
+            await self.on_end(self.session.id)
         if self.toolbox.hooks and self.last_trace:
             facts = {"reason": "exit"}
             await self.toolbox.hooks.fire("SessionEnd", facts, self.caller(self.last_trace))
         if self.memory:
             await self.memory.settle(self.session.id)
             if self.history:
-                heard = self._spender("summary", self.last_trace or self.session.id)
-                await self.memory.close(self.session, self.model, self.window, heard)
+                on_reply = self._spender("summary", self.last_trace or self.session.id)
+                await self.memory.close(self.session, self.model, self.window, on_reply)
         await self.sessions.end(self.session.id)
         await self.model.aclose()
+
+    def _count(self, usage: Usage) -> None:
+        self.spent += usage
+        self.spent_tokens += usage.input_tokens + usage.output_tokens
+
+    async def set_effort(self, effort: Effort | None) -> None:
+        """Let the model think so much from now on, also when the session is taken up again."""
+        self.effort = effort
+        await self.sessions.set_metadata(self.session.id, "effort", effort)
 
     def _spender(self, purpose: str, trace_id: str) -> OnReply:
         """Counts what is asked besides the turns with what they cost."""
@@ -213,7 +248,7 @@ class Conversation:
             name, usage = reply.model or model, reply.usage
             cost = await self.price(name, usage)
             self.spent_usd += cost or 0.0
-            self.spent_tokens += usage.input_tokens + usage.output_tokens
+            self._count(usage)
             body = Spent(
                 purpose=purpose,
                 model=name,
@@ -228,8 +263,8 @@ class Conversation:
 
     def _saver(self, trace_id: str) -> Callable[[Message], Awaitable[None]]:
         async def save(message: Message) -> None:
-            kept = await self.messages.append(self.session.id, message, trace_id=trace_id)
-            self._stored[id(message)] = kept.id
+            stored = await self.messages.append(self.session.id, message, trace_id=trace_id)
+            self._stored[id(message)] = stored.id
 
         return save
 
@@ -240,13 +275,13 @@ class Conversation:
             return
         try:
             before, after = await self.compact(trace_id=trace_id)
-            said = f"The conversation was compacted from {before} to {after} tokens."
+            text = f"The conversation was compacted from {before} to {after} tokens."
         except EverContextError as problem:
             # The turn goes on: what does not fit is left out of the request.
-            said = f"The window is nearly full and could not be compacted: {problem}"
-        self.events.emit(Notice(level="info", text=said), trace_id=trace_id)
+            text = f"The window is nearly full and could not be compacted: {problem}"
+        self.events.emit(Notice(level="info", text=text), trace_id=trace_id)
 
-    def _last_before(self, kept: list[Message]) -> int:
+    def _last_before(self, staying: list[Message]) -> int:
         """The row id that the handover reaches to: just before the first message that stays."""
-        numbers = [self._stored[id(message)] for message in kept if id(message) in self._stored]
+        numbers = [self._stored[id(message)] for message in staying if id(message) in self._stored]
         return min(numbers) - 1 if numbers else max(self._stored.values(), default=0)

@@ -1,9 +1,10 @@
-"""How a task ended, judged by what it did and not by what the model says of it."""
+"""Judge how a task ended by what it did, not by what the model claims."""
 
 from __future__ import annotations
 
-from evercontext.agent.progress import Progress
+from evercontext.agent.run_progress import Progress
 from evercontext.domain.outcome import Outcome, outcome_of
+from evercontext.domain.visible_text import escaped_line
 from evercontext.errors import EverContextError
 
 OVERRULED = (Outcome.DONE, Outcome.FAILED, Outcome.LIMIT)
@@ -14,8 +15,8 @@ def judge(progress: Progress, error: EverContextError | None, *, attended: bool 
 
     A policy refusal makes the run a refused one, however it went on. A call that was to do
     something, failed, and was never made good leaves the task undone; so does a last command that
-    failed where nothing else was changed, unless a person is there to read the answer
-    (``attended``).
+    failed where nothing else was changed or a file could not be written, unless a person is there
+    to read the answer (``attended``).
     What was only looked for and not found leaves nothing undone.
     """
     outcome = outcome_of(error) if error else Outcome.DONE
@@ -24,19 +25,45 @@ def judge(progress: Progress, error: EverContextError | None, *, attended: bool 
     if outcome is Outcome.DONE and progress.denied:
         return Outcome.DENIED
     if outcome is Outcome.DONE and left_undone(progress, attended=attended):
-        return Outcome.FAILED
+        return Outcome.DENIED if progress.blocked else Outcome.FAILED
     return outcome
+
+
+def own_refusal(outcome: Outcome, progress: Progress) -> bool:
+    """True if the person who gave the task said no: that is no error, as a hook's no is."""
+    return outcome is Outcome.DENIED and not progress.blocked
 
 
 def left_undone(progress: Progress, *, attended: bool = False) -> str | None:
     """Return what a task left undone, or nothing."""
+    if progress.blocked:
+        return f"{progress.failure}; the task stayed undone"
     if progress.failed_call:
-        return f"{progress.failed_call} failed and the task stayed undone"
-    if progress.failed_command and not attended and not progress.achieved:
-        code = progress.failed_command
+        reason = f": {progress.failure}" if progress.failure else ""
+        return f"{progress.failed_call} failed and the task stayed undone{reason}"
+    if attended or not progress.failed_command:
+        return None
+    code = progress.failed_command
+    if progress.unwritten:
+        return f"{_unwritten(progress)}, and the last command failed (exit code {code})"
+    if not progress.achieved:
         nothing = "nothing else" if any(progress.changed.values()) else "nothing"
         return f"the last command failed (exit code {code}) and {nothing} was changed"
     return None
+
+
+def shortcomings(progress: Progress) -> str:
+    """Say what failed in a task that counts as done: nobody else would mention it."""
+    parts = [_unwritten(progress)] if progress.unwritten else []
+    if progress.failed_command:
+        parts.append(f"the last command failed (exit code {progress.failed_command})")
+    return "; ".join(parts)
+
+
+def _unwritten(progress: Progress) -> str:
+    path, tool = next(iter(progress.unwritten.items()))
+    more = f" and {len(progress.unwritten) - 1} more" if len(progress.unwritten) > 1 else ""
+    return f"{tool} failed for {escaped_line(path, 200)}{more}"
 
 
 def unsaid(outcome: Outcome, progress: Progress) -> str | None:
@@ -47,4 +74,6 @@ def unsaid(outcome: Outcome, progress: Progress) -> str | None:
         return left_undone(progress)
     if outcome is Outcome.RED:
         return "finished, but the project's checks are red"
-    return "not approved" if outcome is Outcome.DENIED else None
+    if outcome is Outcome.DENIED:
+        return left_undone(progress) if progress.blocked else "not approved"
+    return None

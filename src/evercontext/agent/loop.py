@@ -1,4 +1,4 @@
-"""The loop: ask the model, make its calls, give it the results, until it is done.
+"""Run the loop: ask the model, make its calls, send the results, until it is done.
 
 Read ``Loop.run`` first; everything else serves it. Limits, bad replies and cancellation are
 exceptions, so the loop itself knows only the good case.
@@ -14,13 +14,14 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from evercontext.agent.limits import Meter
-from evercontext.agent.progress import Progress
 from evercontext.agent.repetition import FailureStreak, Repetition
-from evercontext.context.window import SPARED, Window, fit_and_tell
+from evercontext.agent.run_progress import Progress
+from evercontext.agent.task_limits import Meter
+from evercontext.context.conversation_window import SPARED, Window, fit_and_tell
 from evercontext.domain.event import ModelReply, Notice, Retry, TextPiece
 from evercontext.domain.message import Message, ToolCall, tool_result, user
 from evercontext.domain.model import (
+    Effort,
     Model,
     NoticeDelta,
     Reply,
@@ -31,7 +32,7 @@ from evercontext.domain.model import (
     ToolSpec,
     Usage,
 )
-from evercontext.domain.model_view import Sent
+from evercontext.domain.sent_tool_output import Sent
 from evercontext.domain.tool import Caller, Shown, Tool, ToolResult
 from evercontext.errors import (
     AnswerFiltered,
@@ -116,6 +117,7 @@ class Loop:
     caller: Caller
     meter: Meter
     hints: Mapping[str, object] = field(default_factory=dict)
+    effort: Effort | None = None
     price: Price = no_price
     remember: Remember = forget
     """Called with every message before the loop goes on: what was shown is never lost."""
@@ -138,9 +140,9 @@ class Loop:
         """Go on from ``history`` until the model answers without calls; return that answer."""
         while True:
             self.meter.begin_turn()
-            reply, told = await self._ask(history)
+            reply, event = await self._ask(history)
             await self._say(history, reply.as_message())
-            self._emit(told)
+            self._emit(event)
             if reply.tool_calls:
                 self._cut, self._results = [], []
                 async for message in self._make(reply.tool_calls):
@@ -172,7 +174,7 @@ class Loop:
         cost = await self.price(name, reply.usage)
         self.meter.add(reply.usage, cost)
         self.meter.answered += 1
-        return reply, self._told(reply, name, cost, started)
+        return reply, self._reply_event(reply, name, cost, started)
 
     async def _stream(self, history: Sequence[Message]) -> Reply:
         builder = ReplyBuilder()
@@ -184,6 +186,7 @@ class Loop:
             tools,
             temperature=0.0,
             seed=0,
+            effort=self.effort,
             seconds_left=self.meter.seconds_left,
             hints=self.hints,
         )
@@ -327,7 +330,9 @@ class Loop:
     def _emit(self, body: TextPiece | Notice | Retry | ModelReply) -> None:
         self.events.emit(body, trace_id=self.caller.trace_id, parent=self.caller.parent)
 
-    def _told(self, reply: Reply, name: str, cost: float | None, started: float) -> ModelReply:
+    def _reply_event(
+        self, reply: Reply, name: str, cost: float | None, started: float
+    ) -> ModelReply:
         return ModelReply(
             model=name,
             turn=self.meter.turns,

@@ -1,4 +1,4 @@
-"""Plans, schema version 1: tasks with dependencies, and what to do when one fails.
+"""Define plans, schema version 1: tasks, dependencies, and what happens on failure.
 
 ::
 
@@ -87,14 +87,14 @@ def parse(text: str) -> TaskPlan:
     if start < 0:
         raise InvalidPlan("the plan holds no JSON object", fix='Give {"version": 1, "tasks": […]}')
     try:
-        found, _ = json.JSONDecoder().raw_decode(text[start:])
-        json.dumps(found, ensure_ascii=False).encode("utf-8")
+        value, _ = json.JSONDecoder().raw_decode(text[start:])
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
         fix = "Look for \\ud800 to \\udfff"
         raise InvalidPlan("the plan holds half a character", fix=fix) from None
     except (ValueError, RecursionError) as problem:
         raise InvalidPlan(f"the plan is not valid JSON: {problem}") from None
-    return validate(found)
+    return validate(value)
 
 
 def validate(data: Any) -> TaskPlan:
@@ -129,11 +129,11 @@ def _plain(path: str) -> str:
     return posixpath.normpath(path.replace("\\", "/")) + "/"
 
 
-def _meet(one: str, other: str) -> bool:
+def _meet(first: str, other: str) -> bool:
     """True for the same file, and for a file below a directory that the other names."""
-    if "." in (one, other):
+    if "." in (first, other):
         return True
-    return one == other or one.startswith(f"{other}/") or other.startswith(f"{one}/")
+    return first == other or first.startswith(f"{other}/") or other.startswith(f"{first}/")
 
 
 def _task(item: Any, number: int, problems: list[str]) -> PlanTask:

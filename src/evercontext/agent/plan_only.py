@@ -6,8 +6,8 @@ import time
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
+from evercontext.agent.plan_sources import EditPlan, edited
 from evercontext.agent.planner import Planned
-from evercontext.agent.planning import EditPlan, edited
 from evercontext.agent.project import OpenProject
 from evercontext.domain.event import Body, Final, Plan, Task
 from evercontext.domain.outcome import Outcome, outcome_of
@@ -46,11 +46,11 @@ async def plan_task(
     tasks = tuple(task.to_json() for task in planned.plan.tasks)
     body = Plan(tasks=tasks, source=planned.source, tree=planned.tree)
     _emit(project, body, trace_id, began)
-    end(_made(planned))
+    end(_report(planned))
     return planned
 
 
-def _made(planned: Planned) -> Final:
+def _report(planned: Planned) -> Final:
     """Report the plan that was made: its tasks, of which none is done."""
     return Final(
         status=Outcome.DONE.word,

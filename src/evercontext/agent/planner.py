@@ -1,4 +1,4 @@
-"""Making a plan with a strong model; the same input gives the same plan."""
+"""Make a plan with a strong model; the same input gives the same plan."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from evercontext.agent import plan as plans
-from evercontext.agent.briefing import Surroundings, brief
 from evercontext.agent.plan import TaskPlan
+from evercontext.agent.system_prompt import Surroundings, brief
 from evercontext.domain.message import Message, assistant, user
 from evercontext.domain.model import Hear, Model, Request, Usage, complete, unheard
 from evercontext.domain.tool import Caller
@@ -110,12 +110,12 @@ class Planner:
     ) -> Planned:
         """Return a plan and its source: ``cache``, or the model's name."""
         key = self._key(task, executor, tree_digest)
-        kept = await self._kept(key)
-        if kept:
-            return Planned(kept, "cache")
-        made = await self.make(task, surroundings, evidence=await gather(), hear=hear)
-        await self._keep(key, made.plan)
-        return made
+        cached = await self._cached(key)
+        if cached:
+            return Planned(cached, "cache")
+        planned = await self.make(task, surroundings, evidence=await gather(), hear=hear)
+        await self._keep(key, planned.plan)
+        return planned
 
     async def make(
         self,
@@ -126,8 +126,8 @@ class Planner:
         hear: Hear = unheard,
     ) -> Planned:
         """Ask for a plan; an invalid one is sent back once with the reason."""
-        asked = f"{task}\n\nThe last plan failed here:\n{failure}" if failure else task
-        messages = [brief(surroundings, "planner"), *evidence, user(asked)]
+        request_text = f"{task}\n\nThe last plan failed here:\n{failure}" if failure else task
+        messages = [brief(surroundings, "planner"), *evidence, user(request_text)]
         usage = Usage()
         for replies, last_try in ((1, False), (2, True)):
             request = Request(
@@ -148,16 +148,16 @@ class Planner:
                 messages += [shown, user(f"{error}. Answer again with the JSON object alone.")]
         raise AssertionError("unreachable")
 
-    async def _keep(self, key: str, made: TaskPlan) -> None:
-        plan = json.loads(json.dumps(made.to_json()))
+    async def _keep(self, key: str, plan: TaskPlan) -> None:
+        body = json.loads(json.dumps(plan.to_json()))
         # A plan that needs a secret would be another plan without it: it is made anew each time.
-        if self.store is None or cleaned(plan, self.clean) != plan:
+        if self.store is None or cleaned(body, self.clean) != body:
             return
         # A server that is away costs the cache, not the plan.
         with suppress(StoreGone):
-            await put_value(self.store, key, json.dumps(plan, ensure_ascii=False))
+            await put_value(self.store, key, json.dumps(body, ensure_ascii=False))
 
-    async def _kept(self, key: str) -> TaskPlan | None:
+    async def _cached(self, key: str) -> TaskPlan | None:
         if self.store is None:
             return None
         try:

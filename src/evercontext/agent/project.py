@@ -1,12 +1,12 @@
-"""What tasks need of an open project; the composition root provides it."""
+"""Define what tasks need of an open project; the composition root provides it."""
 
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from typing import Protocol
 
-from evercontext.agent.briefing import Surroundings
 from evercontext.agent.planner import MakePlan
+from evercontext.agent.system_prompt import Surroundings
 from evercontext.context.memory_service import MemoryService
 from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller

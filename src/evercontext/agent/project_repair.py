@@ -9,13 +9,13 @@ from evercontext.agent.baseline import Baseline, NewFailures
 from evercontext.agent.project import OpenProject
 from evercontext.agent.repair.edits import Proposal
 from evercontext.agent.repair.repairer import Repairer
-from evercontext.agent.verify import (
-    Check,
+from evercontext.agent.verification import (
     Checker,
+    CheckScope,
     Findings,
+    ProjectCheck,
     Repair,
     Repairing,
-    Scope,
     Verify,
     no_repair,
 )
@@ -27,7 +27,7 @@ from evercontext.settings.file_policies import agent_rules
 from evercontext.tools.approval_gate import Gate
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.check_counts import ran
-from evercontext.workspace.project_commands import Project, packages
+from evercontext.workspace.project_commands import ProjectCommands, packages
 from evercontext.workspace.workspace import Workspace
 
 
@@ -39,10 +39,10 @@ def project_checks(project: OpenProject, *, detect: bool) -> Checker | NewFailur
     settings, root = project.settings, project.settings.root.resolve()
     earlier = EarlierTestCounts(settings.traces, root, ran)
 
-    def kinds(changed: Sequence[str]) -> tuple[Check, ...]:
+    def kinds(changed: Sequence[str]) -> tuple[ProjectCheck, ...]:
         return tuple(_checks_for(settings, detect, changed))
 
-    checker = Checker(project.toolbox, project.events, kinds, earlier, root)
+    checker = Checker(project.toolbox, project.events, kinds, earlier, root, detects=detect)
     local = project.workspace.local
     if settings.repair_all or local is None:
         return checker
@@ -51,18 +51,18 @@ def project_checks(project: OpenProject, *, detect: bool) -> Checker | NewFailur
     return NewFailures(checker, baseline)
 
 
-def _checks_for(settings: Settings, detect: bool, changed: Sequence[str]) -> Iterator[Check]:
+def _checks_for(settings: Settings, detect: bool, changed: Sequence[str]) -> Iterator[ProjectCheck]:
     if settings.lint_cmd:
-        yield Check("lint")
+        yield ProjectCheck("lint")
     if settings.test_cmd:
-        yield Check("test")
+        yield ProjectCheck("test")
     elif detect:
         # In a repository of several packages, those that were changed are checked.
         root = settings.root.resolve()
         directories = packages(root, "test", changed or ["."], process_environment())
-        yield from (Check("test", directory) for directory in directories)
+        yield from (ProjectCheck("test", directory) for directory in directories)
         if settings.auto_test and not directories:
-            yield Check("test")
+            yield ProjectCheck("test")
 
 
 def checks_and_repair(
@@ -107,16 +107,19 @@ async def repair_project(
     if local is None:
         raise ConfigError(
             "the files of this project are behind EC_MCP_URL",
-            fix="Unset it, and mend on the machine that has the files",
+            fix="Unset it, and repair it on the machine that has the files",
         )
-    root, kinds = project.settings.root.resolve(), tuple(map(Check, _kinds(project.settings)))
+    root, kinds = (
+        project.settings.root.resolve(),
+        tuple(map(ProjectCheck, _kinds(project.settings))),
+    )
     earlier = EarlierTestCounts(project.settings.traces, root, ran)
     checker = Checker(project.toolbox, project.events, lambda changed: kinds, earlier, root)
     repairer = Repairer(checker, local, project.events, str(root), rounds=0, everywhere=True)
     caller = Caller(trace_id, Door.RUN, Mode.AGENT)
-    before = await repairer.check(caller, Scope())
+    before = await repairer.check(caller, CheckScope())
     toolbox = project.toolbox.behind(gate) if gate else project.toolbox
-    request = Repairing("mend the project", caller, toolbox, (), "", _no_model)
+    request = Repairing("repair the project", caller, toolbox, (), "", _no_model)
     if before.verdict != "red" or dry:
         proposals = await repairer.proposals(request, before) if before.verdict == "red" else []
         return RepairReport(trace_id, before, before, (), tuple(proposals))
@@ -125,7 +128,7 @@ async def repair_project(
 
 
 def _kinds(settings: Settings) -> Iterator[str]:
-    detected = Project(settings.root, process_environment())
+    detected = ProjectCommands(settings.root, process_environment())
     if settings.lint_cmd or detected.commands("lint"):
         yield "lint"
     if settings.auto_test is not False and (settings.test_cmd or detected.commands("test")):

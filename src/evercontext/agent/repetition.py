@@ -1,4 +1,4 @@
-"""A model that goes in circles, or fails at everything it tries, is told, then stopped."""
+"""Warn, then stop, a model that repeats itself or fails at everything."""
 
 from __future__ import annotations
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from evercontext.agent.briefing import brief, part_in
 from evercontext.agent.project import ESSENTIAL_TOOLS, OpenProject
+from evercontext.agent.system_prompt import brief, part_in
 from evercontext.agent.task import new_trace_id
-from evercontext.context.calibrations import Calibrations
+from evercontext.context.conversation_window import Window
 from evercontext.context.memory_service import block
+from evercontext.context.token_calibration import Calibrations
 from evercontext.context.token_estimate import PER_REPLY
-from evercontext.context.window import Window
 from evercontext.domain.message import Message, user
 from evercontext.domain.model import ModelInfo, ToolSpec
 from evercontext.domain.tool import Caller, Door, Mode, Shown
@@ -19,7 +19,7 @@ from evercontext.tools.toolbox import Toolbox
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class PreviewLayer:
     """One part of a request."""
 
     name: str
@@ -38,7 +38,7 @@ class Preview:
     reserve: int
     exact: bool
     """Tokens are counted with the model's own vocabulary, not estimated."""
-    layers: tuple[Layer, ...] = field(default_factory=tuple)
+    layers: tuple[PreviewLayer, ...] = field(default_factory=tuple)
 
     @property
     def tokens(self) -> int:
@@ -56,7 +56,7 @@ async def preview(project: OpenProject, task: str, model: ModelInfo) -> Preview:
     caller = Caller(new_trace_id(), Door.RUN, Mode.AGENT, project.principal)
     window = await Calibrations(project.store).window(model)
     surroundings, toolbox = await project.surroundings(caller), project.toolbox
-    memories = Layer("memories", 0, "")
+    memories = PreviewLayer("memories", 0, "")
     if model.tiny:
         # Skills and many tools would only confuse it.
         surroundings, toolbox = replace(surroundings, skills=""), toolbox.only(ESSENTIAL_TOOLS)
@@ -74,24 +74,26 @@ async def preview(project: OpenProject, task: str, model: ModelInfo) -> Preview:
     return Preview(model.name, window.tokens, window.reserve, window.estimator.exact, shown)
 
 
-def _layer(name: str, message: Message, window: Window) -> Layer:
-    return Layer(name, window.cost(message), message.content)
+def _layer(name: str, message: Message, window: Window) -> PreviewLayer:
+    return PreviewLayer(name, window.cost(message), message.content)
 
 
-def _tools(toolbox: Toolbox, style: Shown, window: Window) -> Layer:
+def _tools(toolbox: Toolbox, style: Shown, window: Window) -> PreviewLayer:
     offered = toolbox.offered(Mode.AGENT, style)
     specs = [ToolSpec(tool.name, tool.description, tool.arguments) for tool in offered]
     tokens = window.room(()) - window.room(specs)
-    return Layer("tools", tokens, ", ".join(tool.name for tool in offered))
+    return PreviewLayer("tools", tokens, ", ".join(tool.name for tool in offered))
 
 
-async def _memories(project: OpenProject, task: str, caller: Caller, window: Window) -> Layer:
+async def _memories(
+    project: OpenProject, task: str, caller: Caller, window: Window
+) -> PreviewLayer:
     memories = await project.memory.related(task, caller)
     if not memories:
-        return Layer("memories", 0, "")
+        return PreviewLayer("memories", 0, "")
     reasons = tuple(
         {"id": memory.id, "similarity": memory.similarity, "reasons": dict(memory.reasons)}
         for memory in memories
     )
     message = user(block(memories))
-    return Layer("memories", window.cost(message), message.content, reasons)
+    return PreviewLayer("memories", window.cost(message), message.content, reasons)

@@ -1,4 +1,4 @@
-"""Taking up a task that was cut off: what its trace says was done is not done again."""
+"""Resume an interrupted task; what its trace shows as done is not done again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from evercontext.domain.event import (
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Caller
 from evercontext.errors import NotFound, UsageError
-from evercontext.files.traces import Extent, find_undo
+from evercontext.files.task_changes import Extent, find_undo
 
 LOCKS = "runs.lock"
 _SET_LOCK = getattr(fcntl, "F_OFD_SETLK", None)
@@ -94,51 +94,53 @@ class Interrupted:
 
 def take_up(trace_id: str, events: Iterable[Event]) -> Interrupted:
     """Fold the events of one trace into how far its task came."""
-    found: Interrupted | None = None
+    interrupted: Interrupted | None = None
     for event in events:
         match event.body:
-            case Task() as task if found is None:
-                found = Interrupted(trace_id, task)
-            case body if found is not None:
-                _take(found, body)
-    if found is None:
+            case Task() as task if interrupted is None:
+                interrupted = Interrupted(trace_id, task)
+            case body if interrupted is not None:
+                _take(interrupted, body)
+    if interrupted is None:
         raise NotFound(
             f"the trace {trace_id[:8]} holds no task", fix="See `evercontext trace list`"
         )
-    return found
+    return interrupted
 
 
-def _take(found: Interrupted, body: object) -> None:
+def _take(interrupted: Interrupted, body: object) -> None:
     match body:
         case Task():
-            found.final = None
+            interrupted.final = None
         case Plan(tasks=tasks, finished=finished):
-            found.plan = plans.validate({"tasks": [dict(task) for task in tasks]})
-            found.finished, found.begun, found.red = set(finished), set(), set()
+            interrupted.plan = plans.validate({"tasks": [dict(task) for task in tasks]})
+            interrupted.finished, interrupted.begun, interrupted.red = set(finished), set(), set()
         case TaskBegan(id=id):
-            found.begun.add(id)
+            interrupted.begun.add(id)
         case TaskEnded(id=id, status="done"):
-            found.finished.add(id)
+            interrupted.finished.add(id)
         case TaskEnded(id=id, status="red"):
-            found.red.add(id)
-        case Step() if found.plan and len(found.plan.tasks) == 1:
-            found.begun.add(found.plan.tasks[0].id)
+            interrupted.red.add(id)
+        case Step() if interrupted.plan and len(interrupted.plan.tasks) == 1:
+            interrupted.begun.add(interrupted.plan.tasks[0].id)
         case Diff(path=path, applied=True, added=added, removed=removed):
-            found.changed[path] = bool(added or removed) or found.changed.get(path, False)
+            interrupted.changed[path] = bool(added or removed) or interrupted.changed.get(
+                path, False
+            )
         case RolledBack(undo=undo):
-            found.rolled_back = undo
+            interrupted.rolled_back = undo
         case Final() as final:
-            found.final = final
-            _end(found, final)
+            interrupted.final = final
+            _end(interrupted, final)
 
 
-def _end(found: Interrupted, final: Final) -> None:
+def _end(interrupted: Interrupted, final: Final) -> None:
     """Take in how a run ended whose plan was one task: nothing else says that of it."""
-    tasks = found.plan.tasks if found.plan else ()
+    tasks = interrupted.plan.tasks if interrupted.plan else ()
     if len(tasks) == 1 and final.tasks_done:
-        found.finished.add(tasks[0].id)
+        interrupted.finished.add(tasks[0].id)
     elif len(tasks) == 1 and final.status == Outcome.RED.word:
-        found.red.add(tasks[0].id)
+        interrupted.red.add(tasks[0].id)
 
 
 def resumed(interrupted: Interrupted, replan: MakePlan) -> MakePlan:

@@ -1,4 +1,4 @@
-"""The skills of a user and a project: found, listed in short, loaded when one is wanted.
+"""Find, list and load the skills of a user and a project.
 
 A project's skill is listed and never loaded until exactly what its folder holds was trusted.
 """
@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evercontext.agent import skill as skills
-from evercontext.agent.skill import FILE, Skill
+from evercontext.agent import skill_file as skills
+from evercontext.agent.skill_file import FILE, Skill
 from evercontext.domain.tool import Arguments, Caller, Effect, Tool, ToolResult
 from evercontext.errors import EverContextError, NotFound, UntrustedConfig
-from evercontext.files import io
-from evercontext.files.paths import Parts, Root
+from evercontext.files import file_io
+from evercontext.files.contained_paths import Parts, Root
 from evercontext.files.policy import FilePolicy
 from evercontext.settings import is_trusted, trust, untrust
 
@@ -54,16 +54,16 @@ class Skills:
 
     def all(self) -> list[Skill]:
         """Every skill, the user's first; of two with one name the first counts."""
-        found: dict[str, Skill] = {}
-        for one in self._read_all():
-            found.setdefault(one.name, one)
-            if len(found) >= MOST_SKILLS:
+        skills: dict[str, Skill] = {}
+        for skill in self._read_all():
+            skills.setdefault(skill.name, skill)
+            if len(skills) >= MOST_SKILLS:
                 break
-        return list(found.values())
+        return list(skills.values())
 
     def find(self, name: str) -> Skill:
         """The skill of that name, or an error that helps."""
-        known = {one.name: one for one in self.all()}
+        known = {skill.name: skill for skill in self.all()}
         if name in known:
             return known[name]
         near = difflib.get_close_matches(name, known, n=3) or sorted(known)[:10]
@@ -72,29 +72,29 @@ class Skills:
 
     def load(self, name: str, file: str | None = None) -> str:
         """What a model is given of a skill, read and checked anew each time."""
-        one = self.find(name)
-        if not one.usable:
-            fix = f"The user can read and trust it: evercontext skills trust {one.name}"
-            raise UntrustedConfig(f"the skill {one.name} is not loaded: {one.state}", fix=fix)
+        skill = self.find(name)
+        if not skill.usable:
+            fix = f"The user can read and trust it: evercontext skills trust {skill.name}"
+            raise UntrustedConfig(f"the skill {skill.name} is not loaded: {skill.state}", fix=fix)
         if file is None:
-            others = [path for path in sorted(one.files) if path != FILE]
+            others = [path for path in sorted(skill.files) if path != FILE]
             more = f"\nOther files, by load_skill with file: {', '.join(others)}" if others else ""
-            return f"Skill {one.name}: {one.description}{more}\n\n{one.body}"
-        if file not in one.files:
-            raise NotFound(f"the skill {one.name} has no file {file[:80]!r}")
-        with Root.open(one.place) as root:
+            return f"Skill {skill.name}: {skill.description}{more}\n\n{skill.body}"
+        if file not in skill.files:
+            raise NotFound(f"the skill {skill.name} has no file {file[:80]!r}")
+        with Root.open(skill.place) as root:
             content = _read(root, tuple(file.split("/")))
-        if skills.hashed(content) != one.files[file]:
+        if skills.hashed(content) != skill.files[file]:
             raise UntrustedConfig(f"{file} changed just now", fix="Load the skill again")
-        return io.decode(content)
+        return file_io.decode(content)
 
-    def trust(self, one: Skill) -> None:
+    def trust(self, skill: Skill) -> None:
         """Trust what this skill holds now."""
-        trust(self.home, one.manifest(), f"skill {one.place}")
+        trust(self.home, skill.manifest(), f"skill {skill.place}")
 
-    def untrust(self, one: Skill) -> bool:
+    def untrust(self, skill: Skill) -> bool:
         """Trust it no longer; tell whether it was."""
-        return untrust(self.home, one.manifest())
+        return untrust(self.home, skill.manifest())
 
     def _read_all(self) -> Iterator[Skill]:
         for folder in (self.home / "skills", self.user / ".agents" / "skills"):
@@ -117,10 +117,10 @@ class Skills:
             if (place / FILE).is_file():
                 yield self._judged(read_skill(place, origin))
 
-    def _judged(self, one: Skill) -> Skill:
+    def _judged(self, skill: Skill) -> Skill:
         # What lies in the user's own folders was put there by the user.
-        trusted = one.origin == "user" or is_trusted(self.home, one.manifest())
-        return replace(one, trusted=trusted)
+        trusted = skill.origin == "user" or is_trusted(self.home, skill.manifest())
+        return replace(skill, trusted=trusted)
 
 
 def read_skill(place: Path, origin: str) -> Skill:
@@ -129,7 +129,7 @@ def read_skill(place: Path, origin: str) -> Skill:
     try:
         with Root.open(place) as root:
             contents = dict(_contents(root))
-        text = io.decode(contents[FILE])
+        text = file_io.decode(contents[FILE])
     except (EverContextError, OSError, KeyError) as why:
         return Skill(place.name[:64], "", real, origin, problem=f"cannot be read: {why}"[:200])
     name, description, body, problem = skills.parse(text, place.name)
@@ -137,12 +137,12 @@ def read_skill(place: Path, origin: str) -> Skill:
     return Skill(name, description, real, origin, body, files, problem=problem)
 
 
-def listed(found: Sequence[Skill]) -> str:
+def listed(skills: Sequence[Skill]) -> str:
     """The usable skills as a prompt names them, within bounds."""
-    usable = [one for one in found if one.usable]
+    usable = [skill for skill in skills if skill.usable]
     lines: list[str] = []
-    for one in usable[:_LISTED]:
-        line = f"- {one.name}: {one.description[:_LISTED_EACH]}"
+    for skill in usable[:_LISTED]:
+        line = f"- {skill.name}: {skill.description[:_LISTED_EACH]}"
         if sum(map(len, lines)) + len(line) > _LISTED_WHOLE:
             break
         lines.append(line)
@@ -150,12 +150,12 @@ def listed(found: Sequence[Skill]) -> str:
     return "\n".join(lines + ([f"- … and {more} more"] if more else []))
 
 
-def skill_tool(found: Skills) -> Tool:
+def skill_tool(skills: Skills) -> Tool:
     """The tool that gives a model one skill."""
 
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
         name, file = arguments["name"], arguments.get("file")
-        return ToolResult(await asyncio.to_thread(found.load, name, file))
+        return ToolResult(await asyncio.to_thread(skills.load, name, file))
 
     return Tool(
         name=TOOL,
@@ -179,12 +179,12 @@ def _contents(root: Root) -> Iterator[tuple[str, bytes]]:
             ]
         finally:
             root.kernel.close(fd)
-        for name, found in entries:
+        for name, status in entries:
             here = (*parts, name)
-            if stat.S_ISDIR(found.st_mode) and len(here) < 8:
+            if stat.S_ISDIR(status.st_mode) and len(here) < 8:
                 pending.append(here)
-            elif stat.S_ISREG(found.st_mode):
-                files, size = files + 1, size + found.st_size
+            elif stat.S_ISREG(status.st_mode):
+                files, size = files + 1, size + status.st_size
                 if files > MOST_FILES or size > MOST_BYTES:
                     raise NotFound(f"more than {MOST_FILES} files or {MOST_BYTES >> 20} MiB")
                 yield "/".join(here), _read(root, here)
@@ -193,4 +193,4 @@ def _contents(root: Root) -> Iterator[tuple[str, bytes]]:
 def _read(root: Root, parts: Parts) -> bytes:
     policy = FilePolicy(max_bytes=MOST_BYTES, protected=(), hard_links=True)
     with root.place(parts) as safe:
-        return io.read(safe, policy).data
+        return file_io.read(safe, policy).data

@@ -1,4 +1,4 @@
-"""One task from beginning to end: its trace, its plan, its loop, its honest outcome."""
+"""Run one task from beginning to end: trace, plan, loop, outcome."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from evercontext.agent.briefing import Surroundings, brief, part_in
-from evercontext.agent.execution import Following, Part
-from evercontext.agent.hooked import HookedTask
-from evercontext.agent.judgement import OVERRULED, judge, unsaid
-from evercontext.agent.limits import LimitHit, Limits, Meter
+from evercontext.agent.fix_request import asks_for_fix
+from evercontext.agent.judgement import OVERRULED, judge, own_refusal, shortcomings, unsaid
 from evercontext.agent.loop import (
     Beside,
     Loop,
@@ -25,21 +22,27 @@ from evercontext.agent.loop import (
     no_price,
 )
 from evercontext.agent.plan import PlanTask
+from evercontext.agent.plan_execution import CUT_OFF, PlanExecution, PlanPart, part_request
 from evercontext.agent.planner import MakePlan, Planned, no_planner
-from evercontext.agent.progress import Progress
-from evercontext.agent.verify import (
+from evercontext.agent.run_progress import Progress
+from evercontext.agent.subagent import DELEGATION, Delegation
+from evercontext.agent.system_prompt import Surroundings, brief, part_in
+from evercontext.agent.task_hooks import HookedTask
+from evercontext.agent.task_limits import LimitHit, Meter, TaskLimits
+from evercontext.agent.task_report import TaskReport
+from evercontext.agent.verification import (
     NOTHING_WANTED,
+    CheckScope,
     Findings,
     Repair,
     Repairing,
-    Scope,
     Verify,
     no_checks,
     no_repair,
     run_own,
     together,
 )
-from evercontext.context.window import Window
+from evercontext.context.conversation_window import Window
 from evercontext.domain.check_verdicts import GREEN
 from evercontext.domain.event import (
     Body,
@@ -51,10 +54,10 @@ from evercontext.domain.event import (
     TaskBegan,
     TaskEnded,
 )
-from evercontext.domain.message import Message, user
-from evercontext.domain.model import Model
-from evercontext.domain.model_view import View
+from evercontext.domain.message import Image, Message, user
+from evercontext.domain.model import Effort, Model, Usage
 from evercontext.domain.outcome import Outcome, outcome_of
+from evercontext.domain.sent_tool_output import View
 from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.errors import Cancelled, EverContextError, Terminated
 from evercontext.events.log import EventLog
@@ -72,17 +75,6 @@ def new_trace_id() -> str:
     return str(uuid.uuid4())
 
 
-@dataclass(frozen=True, slots=True)
-class TaskReport:
-    """How a task ended, for people and programs."""
-
-    trace_id: str
-    outcome: Outcome
-    text: str
-    error: EverContextError | None
-    final: Final
-
-
 @dataclass(slots=True)
 class TaskRun:
     """Everything one task needs."""
@@ -93,21 +85,25 @@ class TaskRun:
     caller: Caller
     surroundings: Surroundings
     root: str
-    limits: Limits = field(default_factory=Limits)
+    limits: TaskLimits = field(default_factory=TaskLimits)
     price: Price = no_price
+    effort: Effort | None = None
+    """How much the model thinks."""
     make_plan: MakePlan = no_planner
     window: Window | None = None
     conversation: list[Message] | None = None
     """What was said before this task and, afterwards, in it; ``None``: each part begins afresh."""
     view: View = field(default_factory=View)
     """What the model has been shown of the conversation."""
+    images: tuple[Image, ...] = ()
+    """Pictures that go with the task."""
     remember: Remember = forget
     reminder: Message | None = None
     """Memories that bear on the task: shown with it, never part of the conversation."""
     verify: Verify = no_checks
     """Runs the project's checks once files were changed; the model has no say in it."""
     repair: Repair = no_repair
-    """Mends what made the checks red, or takes back whatever did not help."""
+    """Repairs what made the checks red, or takes back whatever did not help."""
     width: int = 1
     """Tasks of a plan that may run beside each other, where they touch different files."""
     rollback: Rollback | None = None
@@ -122,13 +118,18 @@ class TaskRun:
     """What the plan's own checks found, and how many changes there had been."""
     _meter: Meter = field(init=False)
     _mended: Progress = field(default_factory=Progress)
-    _kept: list[Part] = field(default_factory=list)
+    _earlier_parts: list[PlanPart] = field(default_factory=list)
     """Parts of earlier plans that were done."""
-    _following: Following | None = None
+    _following: PlanExecution | None = None
     _turnstile: asyncio.Lock = field(default_factory=asyncio.Lock)
     _hooked: HookedTask = field(init=False)
     _advice: Message | None = None
     """What hooks want the model to know."""
+
+    @property
+    def usage(self) -> Usage:
+        """Return what the model was sent and answered so far."""
+        return self._meter.usage
 
     def __post_init__(self) -> None:
         self._meter = Meter(self.limits)
@@ -140,11 +141,12 @@ class TaskRun:
             self.toolbox.hooks, dataclasses.replace(self.caller, parent=began)
         )
         stop_hearing = self.events.subscribe(self._hooked.hear)
+        lent = DELEGATION.set(self._delegation())
         try:
             self._advice = await self._hooked.begin(text, self.session)
             await self._carry_out(text, began)
             await self._ask_to_stop(began)
-            if self._changed() and self.caller.mode is Mode.AGENT:
+            if self.caller.mode is Mode.AGENT and (self._changed() or self._asks_for_fix(text)):
                 await self._check_all(text, began)
             return await self._end(began, None)
         except EverContextError as error:
@@ -159,37 +161,47 @@ class TaskRun:
             )
             raise
         finally:
+            DELEGATION.reset(lent)
             stop_hearing()
+
+    def _delegation(self) -> Delegation:
+        place, spent, done = self.surroundings, self._meter, self._mended
+        lent = Delegation(self.model, self.events, place, spent, done, self.price)
+        return dataclasses.replace(lent, window=self.window, effort=self.effort)
+
+    def _asks_for_fix(self, text: str) -> bool:
+        """True if checks must pass even after a run that changed nothing; a person sees that."""
+        return self.caller.door is not Door.CHAT and asks_for_fix(text)
 
     async def _check_all(self, text: str, began: str) -> None:
         """Run every check that is wanted and has not run since the last change."""
         writes = self._progress().writes
-        fresh = [found for at, found in self._own.values() if at == writes]
+        fresh = [findings for at, findings in self._own.values() if at == writes]
         stale = tuple(command for command, (at, _) in self._own.items() if at != writes)
         self._findings = together([await self._check(text, began, stale), *fresh])
 
     async def _check(self, text: str, began: str, commands: tuple[str, ...]) -> Findings:
         """Run the checks of the project and these of the plan; repair what is red."""
         caller = dataclasses.replace(self.caller, parent=began)
-        scope = Scope(self._changed(), commands, self.toolbox)
+        scope = CheckScope(self._changed(), commands, self.toolbox, text)
         try:
-            found = await self._in_time(self.verify(caller, scope))
+            findings = await self._in_time(self.verify(caller, scope))
         except LimitHit as hit:
             self._emit(hit.event, began)
             raise
-        self._findings = found
-        if found.verdict != "red":
-            return found
+        self._findings = findings
+        if findings.verdict != "red":
+            return findings
 
         async def ask(about: str, toolbox: Toolbox) -> None:
-            mending = Progress()
+            repair_progress = Progress()
             try:
-                await self._converse(about, "repair", began, toolbox, mending)
+                await self._converse(about, "repair", began, toolbox, repair_progress)
             finally:
-                self._mended.refusals += mending.refusals
+                self._mended.refusals += repair_progress.refusals
 
         name = self.model.info.bare_name
-        given = Repairing(
+        red_task = Repairing(
             text,
             caller,
             self.toolbox,
@@ -198,10 +210,10 @@ class TaskRun:
             ask,
             seconds_left=lambda: self._meter.seconds_left,
         )
-        found, changed = await self.repair(given, found)
+        findings, changed = await self.repair(red_task, findings)
         self._mended.changed |= dict.fromkeys(changed, True)
         self._mended.writes += len(changed)
-        return found
+        return findings
 
     async def _carry_out(self, text: str, began: str) -> None:
         """Follow the plan, and make another one as long as it asks for that."""
@@ -212,7 +224,7 @@ class TaskRun:
             if failed is None or failed.task.on_error != "replan":
                 return
             failure = f"{failed.task.title}: {failed.error or failed.text}"
-            self._kept = [part for part in self._parts() if part.done]
+            self._earlier_parts = [part for part in self._parts() if part.done]
             self._following = None
 
     async def _plan(self, text: str, failure: str, began: str) -> Planned:
@@ -225,29 +237,30 @@ class TaskRun:
         self._emit(Plan(tasks=tasks, source=source, finished=finished, tree=tree), began)
         return planned
 
-    async def _follow(self, text: str, planned: Planned, began: str) -> Part | None:
+    async def _follow(self, text: str, planned: Planned, began: str) -> PlanPart | None:
         """Do the tasks; return the one that ended the plan early, if any did."""
         plan = planned.plan
 
-        async def do(part: Part, following: Following) -> None:
-            asked = self._asked(text, part.task, following) if len(plan.tasks) > 1 else text
+        async def do(part: PlanPart, following: PlanExecution) -> None:
+            ended = [*self._earlier_parts, *following.in_order()]
+            prompt_text = part_request(text, part.task, ended) if len(plan.tasks) > 1 else text
             if part.task.id in planned.interrupted:
-                asked = f"{asked}\n\n{CUT_OFF}"
+                prompt_text = f"{prompt_text}\n\n{CUT_OFF}"
             if part.task.id in planned.red and await self._is_green(part.task, began):
                 part.outcome = Outcome.DONE
                 return self._tell_end(part.task, part.outcome.word, began)
             if len(plan.tasks) == 1:
-                return await self._do(part, asked, began, text)
+                return await self._do(part, prompt_text, began, text)
             began_part = TaskBegan(id=part.task.id, title=part.task.title)
             parent = self._emit(began_part, began)
             try:
-                await self._do(part, asked, parent, text)
+                await self._do(part, prompt_text, parent, text)
             finally:
                 self._tell_end(part.task, part.outcome.word, began)
 
         # A conversation has one history: its parts cannot be written side by side.
         width = self.width if self.conversation is None else 1
-        self._following = following = Following(plan, do, width, planned.finished)
+        self._following = following = PlanExecution(plan, do, width, planned.finished)
         failed = await following.run()
         while await self._repaired(text, following, began):
             failed = await following.go_on()
@@ -255,7 +268,7 @@ class TaskRun:
             self._tell_end(task, "skipped", began)
         return failed
 
-    async def _repaired(self, text: str, following: Following, began: str) -> bool:
+    async def _repaired(self, text: str, following: PlanExecution, began: str) -> bool:
         """Repair what made tasks red; their own checks, run again, decide which are done now."""
         red = [part for part in following.in_order() if part.outcome is Outcome.RED]
         if not red or not self._changed() or self.repair is no_repair:
@@ -270,10 +283,12 @@ class TaskRun:
     def _tell_end(self, task: PlanTask, status: str, began: str) -> None:
         self._emit(TaskEnded(id=task.id, title=task.title, status=status), began)
 
-    async def _do(self, part: Part, asked: str, parent: str, text: str) -> None:
+    async def _do(self, part: PlanPart, request: str, parent: str, text: str) -> None:
         box, own = self.toolbox, NOTHING_WANTED
         try:
-            part.text = await self._converse(asked, "agent", parent, box, part.progress, text, part)
+            part.text = await self._converse(
+                request, "agent", parent, box, part.progress, text, part
+            )
             if self._judge(part.progress, None) is Outcome.DONE:
                 own = await self._own_checks(part.task, parent)
         except EverContextError as error:
@@ -296,13 +311,15 @@ class TaskRun:
             return NOTHING_WANTED
         caller = dataclasses.replace(self.caller, parent=parent)
         async with self._turnstile:
-            found = [
+            findings = [
                 await self._in_time(run_own([command], self.toolbox, self.events, caller))
                 for command in task.checks
             ]
         writes = self._progress().writes
-        self._own |= {c: (writes, one) for c, one in zip(task.checks, found, strict=True)}
-        return together(found)
+        self._own |= {
+            c: (writes, finding) for c, finding in zip(task.checks, findings, strict=True)
+        }
+        return together(findings)
 
     async def _in_time(self, work: Awaitable[T]) -> T:
         """Wait for work that the clock of the task ends, whoever does it."""
@@ -314,18 +331,18 @@ class TaskRun:
 
     async def _converse(
         self,
-        asked: str,
+        request: str,
         role: str,
         began: str,
         toolbox: Toolbox,
         progress: Progress,
         task: str | None = None,
-        part: Part | None = None,
+        part: PlanPart | None = None,
     ) -> str:
         """Let the model work on what is asked until it answers; the conversation keeps it."""
         hints = {
             "role": role,
-            "task": task or asked,
+            "task": task or request,
             "root": self.surroundings.root_name,
             "tree": tuple(self.surroundings.tree),
         }
@@ -338,6 +355,7 @@ class TaskRun:
             caller=dataclasses.replace(self.caller, parent=began, view=view),
             meter=self._meter,
             hints=hints,
+            effort=self.effort,
             price=self.price,
             remember=self.remember,
             window=self.window,
@@ -347,8 +365,11 @@ class TaskRun:
         )
         mode = self.caller.mode
         prompt = brief(self.surroundings, part_in(mode), mode)
-        reminders = [said for said in (self.reminder, self._advice) if said]
-        history = [prompt, *reminders, *(self.conversation or ()), user(asked)]
+        reminders = [message for message in (self.reminder, self._advice) if message]
+        words = user(request)
+        if role == "agent" and self.images:
+            words = dataclasses.replace(words, images=self.images)
+        history = [prompt, *reminders, *(self.conversation or ()), words]
         try:
             await self.remember(history[-1])
             return await loop.run(history)
@@ -369,21 +390,11 @@ class TaskRun:
         if self._of_several() and (more := await self._hooked.may_stop("Stop", answer)):
             await self._converse(more, "stop", began, self.toolbox, self._mended)
 
-    def _beside(self, part: Part | None) -> Beside | None:
+    def _beside(self, part: PlanPart | None) -> Beside | None:
         following = self._following
         if part is None or following is None or following.width == 1:
             return None
         return Beside(self._turnstile, lambda path: following.claimed(path, part.task))
-
-    def _asked(self, text: str, task: PlanTask, following: Following) -> str:
-        lines = [f"The whole task: {text}", "", f"Your part of it now: {task.title}"]
-        if task.detail:
-            lines.append(task.detail)
-        if task.files:
-            lines.append(f"Expected files: {', '.join(task.files)}")
-        ended = [*self._kept, *following.in_order()]
-        done = [f"- {part.task.title}" for part in ended if part.done]
-        return "\n".join(lines + (["", "Already done:", *done] if done else []))
 
     def _begin(self, text: str) -> str:
         caller = self.caller
@@ -412,10 +423,10 @@ class TaskRun:
         changed, back = await self._rolled_back(outcome, began)
         answer = "\n\n".join(part.text for part in parts if part.text)
         meter = self._meter
-        checked = bool(self._changed()) and not back
-        said = str(error) if error else unsaid(outcome, progress)
-        # A person's own "no", or Esc, is no error.
-        chosen = outcome is Outcome.CANCELLED or (outcome is Outcome.DENIED and error is None)
+        really = self.caller.mode is Mode.AGENT and not back
+        checked = really and (bool(self._changed()) or self._findings.required)
+        reason = str(error) if error else unsaid(outcome, progress)
+        chosen = outcome is Outcome.CANCELLED or (not error and own_refusal(outcome, progress))
         skipped = len(self._following.skipped()) if self._following else 0
         final = Final(
             status=outcome.word,
@@ -425,10 +436,11 @@ class TaskRun:
             duration_ms=round(meter.seconds * 1000),
             input_tokens=meter.usage.input_tokens,
             output_tokens=meter.usage.output_tokens,
+            cached_tokens=meter.usage.cached_tokens,
             cost_usd=meter.cost,
-            error=None if chosen else said,
+            error=None if chosen else reason,
             changed=changed,
-            note=said if chosen else (self._findings.reason or None if checked else None),
+            note=reason if chosen else self._note(outcome, progress, checked=checked),
             verified=self._findings.verdict if checked else None,
             tasks_done=sum(part.done for part in parts),
             tasks=len(parts) + skipped,
@@ -436,6 +448,13 @@ class TaskRun:
         )
         self._emit(final, began)
         return TaskReport(self.caller.trace_id, outcome, answer, error, final)
+
+    def _note(self, outcome: Outcome, progress: Progress, *, checked: bool) -> str | None:
+        """Return what the outcome alone does not say."""
+        parts = [self._findings.reason] if checked else []
+        if outcome is Outcome.DONE and self.caller.door is not Door.CHAT:
+            parts.append(shortcomings(progress))
+        return "; ".join(part for part in parts if part) or None
 
     async def _rolled_back(
         self, outcome: Outcome, began: str
@@ -445,28 +464,28 @@ class TaskRun:
         if outcome is Outcome.DONE or self.rollback is None or not changed:
             return changed, ()
         try:
-            told = await self.rollback()
+            undone = await self.rollback()
         except EverContextError as problem:
             text = f"nothing was rolled back: {problem}"
             self._emit(Notice(level="error", text=text), began)
             return changed, ()
-        self._emit(told, began)
-        back = (*told.restored, *told.removed)
+        self._emit(undone, began)
+        back = (*undone.restored, *undone.removed)
         return tuple(path for path in changed if path not in back), back
 
-    def _parts(self) -> list[Part]:
-        return [*self._kept, *(self._following.in_order() if self._following else ())]
+    def _parts(self) -> list[PlanPart]:
+        return [*self._earlier_parts, *(self._following.in_order() if self._following else ())]
 
     def _progress(self) -> Progress:
         """What all parts did, in the order of the plan."""
-        whole = Progress()
+        total = Progress()
         for part in self._parts():
-            whole.add(part.progress)
-        whole.refusals += self._mended.refusals
-        whole.writes += self._mended.writes
+            total.add(part.progress)
+        total.refusals += self._mended.refusals
+        total.writes += self._mended.writes
         for changed in (self._mended.changed, self._hooked.changed):
-            whole.changed |= {path: real for path, real in changed.items() if real}
-        return whole
+            total.changed |= {path: real for path, real in changed.items() if real}
+        return total
 
     def _changed(self) -> tuple[str, ...]:
         files = dict.fromkeys(self.changed_before, True) | self._progress().changed
@@ -474,9 +493,3 @@ class TaskRun:
 
     def _emit(self, body: Body, began: str) -> str:
         return self.events.emit(body, trace_id=self.caller.trace_id, parent=began).id
-
-
-CUT_OFF = (
-    "This was begun before and cut off in the middle. Look at what is there already, and go on"
-    " from it."
-)

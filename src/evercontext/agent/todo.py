@@ -1,4 +1,4 @@
-"""The list of what is left to do: the model keeps it, the user sees it."""
+"""Keep the model's to-do list, which the user sees."""
 
 from __future__ import annotations
 

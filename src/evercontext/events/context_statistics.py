@@ -1,4 +1,4 @@
-"""What the log says of contexts and of token estimates: the newest numbers and their spread."""
+"""Compute statistics of contexts and token estimates from the event log."""
 
 from __future__ import annotations
 

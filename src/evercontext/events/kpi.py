@@ -1,4 +1,4 @@
-"""KPIs: pure folds over the event log. Nothing is counted that the log does not say."""
+"""Compute KPIs as pure functions over the event log."""
 
 from __future__ import annotations
 
@@ -97,12 +97,12 @@ class Kpis:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, each share with its rate."""
-        told = asdict(self)
-        for name in told:
+        fields = asdict(self)
+        for name in fields:
             value = getattr(self, name)
             if isinstance(value, Share):
-                told[name] = {"hits": value.hits, "of": value.of, "rate": value.rate}
-        return told
+                fields[name] = {"hits": value.hits, "of": value.of, "rate": value.rate}
+        return fields
 
 
 def compute(
@@ -115,15 +115,15 @@ def compute(
     """
     traces, renames = _gather(events)
     cut_off = [] if running is None else [*_cut_off(traces, running)]
-    whole = [trace for trace in traces.values() if trace.task and trace.final]
-    ended = [trace for trace in whole if not trace.only_planned]
+    complete = [trace for trace in traces.values() if trace.task and trace.final]
+    ended = [trace for trace in complete if not trace.only_planned]
     finals = [trace.final for trace in ended if trace.final]
     planned = [final for final in finals if final.tasks > 1]
     repaired = [trace for trace in traces.values() if trace.repairs]
     recovered = [trace for trace in repaired if _recovered(trace)]
     steps = [len(trace.repairs) for trace in recovered]
     shown = [trace for trace in ended if trace.shown and trace.final and trace.final.changed]
-    reproduced, cached = _plans(whole)
+    reproduced, cached = _plans(complete)
     return Kpis(
         tasks=len(ended) + len(cut_off),
         cut_off=len(cut_off),

@@ -1,4 +1,4 @@
-"""The log itself: JSON Lines in one segment per process and day, and live subscribers."""
+"""Write the event log: JSON Lines, one segment per process and day, and live subscribers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where every event of every trace lies, for readers that must be quick with a long log.
+"""Index where every event of every trace lies, for quick reads of a long log.
 
 The segments stay the truth: this holds sixteen bytes per event and one summary per task, and reads
 only what was added since it last looked. Nothing here is kept; a new process reads again.
@@ -25,7 +25,7 @@ _HEAD = re.compile(
     rb'\{"id":"([0-9a-f]{16})[0-9a-f]{8}","at":"([^"]{10,40})","trace_id":"([^"\\]{1,200})",'
     rb'"parent":(?:null|"[0-9a-f]{24}"),"v":\d+,"type":"([a-z_]{1,40})"'
 )
-_TOLD = frozenset(
+_SUMMARISED_KINDS = frozenset(
     {"task", "final", "model_reply", "spent", "approval", "audit", "step", "diff", "plan"}
 )
 _TICK = 2_000_000_000
@@ -78,8 +78,8 @@ class Run:
     def to_json(self) -> dict[str, Any]:
         """The summary as one JSON object."""
         left_out = ("moments", "places", "place", "before")
-        told = {name: getattr(self, name) for name in self.__slots__ if name not in left_out}
-        return {**told, "events": len(self.places), "changed": list(self.changed)}
+        fields = {name: getattr(self, name) for name in self.__slots__ if name not in left_out}
+        return {**fields, "events": len(self.places), "changed": list(self.changed)}
 
 
 class Ledger:
@@ -96,7 +96,7 @@ class Ledger:
         self._open: list[Path] = []
         self._listed = 0
         self.audits: deque[int] = deque(maxlen=MOST_AUDITS)
-        """Places of the newest requests at the doors."""
+        """Places of the newest requests to the servers."""
         self.calls: Counter[str] = Counter()
         """How often each tool was called."""
         self.version = 0
@@ -135,9 +135,9 @@ class Ledger:
 
     def tasks(self) -> list[Run]:
         """The tasks, newest first."""
-        found = [run for run in self.runs.values() if run.started]
+        started = [run for run in self.runs.values() if run.started]
         # Reversed, not sorted the other way round: of two that began at once the later one leads.
-        return sorted(found, key=lambda run: run.started)[::-1]
+        return sorted(started, key=lambda run: run.started)[::-1]
 
     def status_of(self, run: Run) -> str:
         """How a task stands; one whose process is gone was cut off."""
@@ -156,27 +156,27 @@ class Ledger:
 
     def read(self, places: Iterable[int]) -> list[dict[str, Any]]:
         """The events at these places; what cannot be read any more is left out."""
-        found = []
+        numbered = []
         by_segment: dict[int, list[int]] = {}
         for order, place in enumerate(places):
             by_segment.setdefault(place >> _BITS, []).append(order << 64 | place)
-        for number, wanted in by_segment.items():
+        for number, keys in by_segment.items():
             with suppress(OSError), self._paths[number].open("rb") as lines:
-                for both in wanted:
+                for both in keys:
                     lines.seek(both & (1 << _BITS) - 1)
                     with suppress(ValueError):
-                        found.append((both >> 64, json.loads(lines.readline())))
-        return [event for _, event in sorted(found, key=lambda pair: pair[0])]
+                        numbered.append((both >> 64, json.loads(lines.readline())))
+        return [event for _, event in sorted(numbered, key=lambda pair: pair[0])]
 
     def _read_on(self, path: Path) -> Sequence[str]:
         start = self._offsets.get(path, 0)
         with path.open("rb") as lines:
             lines.seek(start)
             fresh = lines.read(MOST_AT_ONCE)
-        whole = fresh[: fresh.rfind(b"\n") + 1]
-        self._offsets[path] = start + len(whole)
+        complete_lines = fresh[: fresh.rfind(b"\n") + 1]
+        self._offsets[path] = start + len(complete_lines)
         touched, offset, number = [], start, self._numbers[path]
-        for line in whole.splitlines(keepends=True):
+        for line in complete_lines.splitlines(keepends=True):
             if trace := self._take(line, number << _BITS | offset):
                 touched.append(trace)
             offset += len(line)
@@ -198,7 +198,7 @@ class Ledger:
         self.version += 1
         if kind == "audit":
             self.audits.append(place)
-        elif kind in _TOLD:
+        elif kind in _SUMMARISED_KINDS:
             self._tell(run, kind, line, place)
         return trace_id
 

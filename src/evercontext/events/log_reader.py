@@ -1,4 +1,4 @@
-"""Reading the log back: whole segments, one trace, or what is being written now."""
+"""Read the event log: whole segments, one trace, or new lines as they are written."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def segments(directory: Path) -> list[Path]:
     """Every segment, oldest first."""
     if not directory.is_dir():
         return []
-    found = []
+    dated = []
     for path in directory.glob("*.jsonl"):
         # Somebody may be clearing old traces away just now.
         with suppress(FileNotFoundError):
             about = path.stat()
             if stat.S_ISREG(about.st_mode):
-                found.append((path.name[:10], about.st_mtime, path))
-    return [path for *_, path in sorted(found)]
+                dated.append((path.name[:10], about.st_mtime, path))
+    return [path for *_, path in sorted(dated)]
 
 
 def read(segment: Path, *kinds: str) -> Iterator[Event]:
@@ -45,13 +45,13 @@ def read(segment: Path, *kinds: str) -> Iterator[Event]:
 def read_trace(directory: Path, trace_id: str, segment: Path | None = None) -> list[Event]:
     """The events of one trace in order; ``trace_id`` may be any unique beginning."""
     places = [segment] if segment and segment.exists() else segments(directory)
-    wanted = trace_id.encode()
-    found = []
+    needle = trace_id.encode()
+    matches = []
     for place in places:
-        if wanted not in place.read_bytes():
+        if needle not in place.read_bytes():
             continue
-        found += [event for event in read(place) if event.trace_id.startswith(trace_id)]
-    return sorted(found, key=lambda event: event.id)
+        matches += [event for event in read(place) if event.trace_id.startswith(trace_id)]
+    return sorted(matches, key=lambda event: event.id)
 
 
 def is_written(segment: Path) -> bool:
@@ -87,9 +87,9 @@ async def follow(directory: Path) -> AsyncIterator[Event]:
 async def _new_lines(path: Path, offsets: dict[Path, int]) -> AsyncIterator[Event]:
     start = offsets.get(path, 0)
     fresh = await asyncio.to_thread(_read_from, path, start)
-    whole = fresh[: fresh.rfind(b"\n") + 1]
-    offsets[path] = start + len(whole)
-    for line in whole.splitlines():
+    complete_lines = fresh[: fresh.rfind(b"\n") + 1]
+    offsets[path] = start + len(complete_lines)
+    for line in complete_lines.splitlines():
         event = _parse(line)
         if event:
             yield event

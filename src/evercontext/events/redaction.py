@@ -1,4 +1,4 @@
-"""Secrets leave before anything is written."""
+"""Mask secrets before anything is written."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Redactor:
         """Return the text without known secret values, every line where it was."""
         if self._known is None or not any(secret in text for secret in self._secrets):
             return text
-        return self._known.sub(lambda found: MASK + "\n" * found[0].count("\n"), text)
+        return self._known.sub(lambda match: MASK + "\n" * match[0].count("\n"), text)
 
     def masked(self, text: str) -> str:
         """Return the whole text without secrets, however long it is."""

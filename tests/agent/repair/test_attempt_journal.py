@@ -47,7 +47,7 @@ async def test_only_what_changed_since_and_what_it_was(app: EverContext) -> None
         ChangedFile("a.py", "古い\n", "新しい\n"),
         ChangedFile("b.py", None, "b\n"),
     }
-    assert await book.made() == {"made.py", "b.py"}
+    assert await book.created() == {"made.py", "b.py"}
     await book.take_back(mark)
     assert await book.touched(mark) == ()
     root = app.settings.root

@@ -8,7 +8,7 @@ from evercontext.agent.repair.comparison import Step, compare
 from evercontext.agent.repair.edits import Proposal, merge, together
 from evercontext.agent.repair.protection import is_protected, weakens
 from evercontext.agent.repair.repair_prompt import line_of
-from evercontext.agent.verify import Findings
+from evercontext.agent.verification import Findings
 from evercontext.workspace.failures.failure import Failure
 
 

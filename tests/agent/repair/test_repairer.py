@@ -13,13 +13,13 @@ import pytest
 
 from evercontext import testing
 from evercontext.agent.project_repair import checks_and_repair
-from evercontext.agent.task import TaskReport
+from evercontext.agent.task_report import TaskReport
 from evercontext.app.conversations import open_conversation
 from evercontext.domain.event import Approval, Body, Event, Notice, RepairAttempt, Verification
 from evercontext.domain.outcome import Outcome
 from evercontext.events.kpi import compute
 from evercontext.process.sandbox import choose, limitation
-from evercontext.tools.approval_gate import Answer, Gate, Question, ask_for_writes
+from evercontext.tools.approval_gate import ApprovalAnswer, ApprovalQuestion, Gate, ask_for_writes
 
 TEST = """import unittest
 
@@ -125,7 +125,7 @@ async def test_what_does_not_help_is_taken_back_byte_for_byte(tmp_path: Path) ->
     assert ran.repairs == [("typo", 1, 1, False, "other")]
     assert ran.text("shop/cart.py") == bad
     assert (ran.report.outcome, ran.report.final.exit_code) == (Outcome.RED, 4)
-    assert "0 of 1 failures mended" in ran.warnings[-1].text
+    assert "0 of 1 failures fixed" in ran.warnings[-1].text
 
 
 @pytest.mark.contract("E41", "E47")
@@ -319,9 +319,9 @@ async def test_a_test_that_the_task_itself_wrote_may_be_mended(tmp_path: Path) -
 async def test_what_is_asked_for_elsewhere_is_asked_for_here(tmp_path: Path) -> None:
     asked: list[str] = []
 
-    async def no_fixers(question: Question) -> Answer:
+    async def no_fixers(question: ApprovalQuestion) -> ApprovalAnswer:
         asked.append(question.tool.name)
-        return Answer(len(asked) == 1, "test")
+        return ApprovalAnswer(len(asked) == 1, "test")
 
     bad = GOOD.removeprefix("import json\n\n\n")
     ran = await run(

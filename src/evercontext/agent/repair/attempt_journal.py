@@ -10,7 +10,7 @@ from evercontext.agent.repair.protection import Covers, decides, weakens
 from evercontext.errors import EverContextError
 from evercontext.files import undo as journal_undo
 from evercontext.files.journal import Journal
-from evercontext.files.journal_records import Entry, History
+from evercontext.files.journal_records import History, JournalEntry
 from evercontext.workspace.checkpoints import Checkpoint, checkpoint
 from evercontext.workspace.workspace import LocalWorkspace
 
@@ -44,10 +44,10 @@ class AttemptJournal:
         """Return the files that are not what they were at ``since``."""
         return await asyncio.to_thread(lambda: tuple(self._touched(since.at)))
 
-    async def made(self) -> frozenset[str]:
+    async def created(self) -> frozenset[str]:
         """Return the files that this task has made."""
         entries = (await asyncio.to_thread(self.journal.history)).entries
-        first: dict[str, Entry] = {}
+        first: dict[str, JournalEntry] = {}
         for entry in entries:
             if entry.trace_id == self.trace_id:
                 first.setdefault(entry.path, entry)
@@ -66,20 +66,20 @@ class AttemptJournal:
 
     async def trespasses(self, since: Checkpoint, covered: Covers) -> tuple[str, ...]:
         """Return what was changed since ``since`` that no repair may change."""
-        found = []
+        problems = []
         for change in await self.touched(since):
             # What a test run leaves beside the tests is no test, unless it is named like one.
             counts = change.before is not None or decides(change.path)
             if counts and covered(change.path):
-                found.append(change.path)
-            elif said := weakens(change.path, change.before, change.after):
-                found.append(f"{change.path} ({said})")
-        return tuple(found)
+                problems.append(change.path)
+            elif weakening := weakens(change.path, change.before, change.after):
+                problems.append(f"{change.path} ({weakening})")
+        return tuple(problems)
 
     def _touched(self, since: int) -> Iterator[ChangedFile]:
         history = self.journal.history()
         gone = history.undone()
-        chains: dict[str, list[Entry]] = {}
+        chains: dict[str, list[JournalEntry]] = {}
         for entry in history.entries:
             if entry.trace_id == self.trace_id and entry.at > since and entry.id not in gone:
                 chains.setdefault(entry.path, []).append(entry)
@@ -95,9 +95,9 @@ class AttemptJournal:
     def _now(self, path: str, sha256: str | None, history: History) -> str | None:
         if sha256 is None:
             return None
-        kept = self._text(sha256, history)
-        if kept is not None:
-            return kept
+        text = self._text(sha256, history)
+        if text is not None:
+            return text
         try:
             return self.workspace.tree.read(path).content
         except EverContextError:

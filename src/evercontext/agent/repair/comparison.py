@@ -1,11 +1,11 @@
-"""Whether a change made the checks better. Pure: two runs in, one word out."""
+"""Compare two runs of the checks; pure."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Literal
 
-from evercontext.agent.verify import Findings
+from evercontext.agent.verification import Findings
 from evercontext.domain.check_verdicts import GREEN
 from evercontext.workspace.failures.failure import Failure
 
@@ -32,11 +32,11 @@ def compare(before: Findings, after: Findings) -> Step:
         return "worse"
     if gone:
         return "better"
-    return "same" if _said(before) == _said(after) else "other"
+    return "same" if _worded(before) == _worded(after) else "other"
 
 
-def _counted(found: Findings) -> Counter[tuple[str, ...]]:
-    return Counter(failure.key for failure in found.failures)
+def _counted(findings: Findings) -> Counter[tuple[str, ...]]:
+    return Counter(failure.key for failure in findings.failures)
 
 
 def _unblocked(before: Findings, after: Findings) -> bool:
@@ -52,12 +52,12 @@ def _further(before: Findings, after: Findings) -> Step:
     return "other" if len(there) <= len(here) else "worse"
 
 
-def _blocking(found: Findings) -> set[tuple[str, ...]]:
-    return {failure.key for failure in found.failures if failure.blocks}
+def _blocking(findings: Findings) -> set[tuple[str, ...]]:
+    return {failure.key for failure in findings.failures if failure.blocks}
 
 
-def _said(found: Findings) -> Counter[tuple[str, ...]]:
-    return Counter((*failure.key, _words(failure)) for failure in found.failures)
+def _worded(findings: Findings) -> Counter[tuple[str, ...]]:
+    return Counter((*failure.key, _words(failure)) for failure in findings.failures)
 
 
 def _words(failure: Failure) -> str:

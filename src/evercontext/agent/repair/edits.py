@@ -1,4 +1,4 @@
-"""Changes to text, line by line, so that several mendings of one file can be made at once."""
+"""Apply line edits, so that several fixes of one file can be made at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """One way to mend one failure, found without a model."""
+    """One fix of one failure, found without a model."""
 
     by: str
     reason: str
@@ -51,19 +51,19 @@ def merge(old: str, versions: Iterable[str]) -> str:
     """Put several new versions of one text together; what gets in another's way is left out."""
     taken: list[Splice] = []
     for version in versions:
-        wanted = [one for one in splices(old, version) if one not in taken]
-        if not any(_collide(one, other) for one in wanted for other in taken):
-            taken += wanted
+        fresh = [splice for splice in splices(old, version) if splice not in taken]
+        if not any(_collide(splice, other) for splice in fresh for other in taken):
+            taken += fresh
     lines = old.splitlines(keepends=True)
-    for one in sorted(taken, reverse=True):
-        lines[one.start : one.end] = one.new
+    for splice in sorted(taken, reverse=True):
+        lines[splice.start : splice.end] = splice.new
     return "".join(lines)
 
 
-def _collide(one: Splice, other: Splice) -> bool:
-    if one.start == one.end and other.start == other.end:
+def _collide(first: Splice, other: Splice) -> bool:
+    if first.start == first.end and other.start == other.end:
         return False  # two insertions at one place, such as two imports, stand side by side
-    return one.start < other.end and other.start < one.end
+    return first.start < other.end and other.start < first.end
 
 
 def together(proposals: Iterable[Proposal], contents: Mapping[str, str]) -> dict[str, str]:
@@ -72,4 +72,4 @@ def together(proposals: Iterable[Proposal], contents: Mapping[str, str]) -> dict
     for proposal in proposals:
         for path, content in proposal.files.items():
             versions.setdefault(path, []).append(content)
-    return {path: merge(contents.get(path, ""), made) for path, made in versions.items()}
+    return {path: merge(contents.get(path, ""), texts) for path, texts in versions.items()}

@@ -10,7 +10,7 @@ from evercontext.domain.tool import Caller
 from evercontext.errors import EverContextError
 from evercontext.settings import process_environment
 from evercontext.tools.toolbox import Toolbox
-from evercontext.workspace.project_commands import Project
+from evercontext.workspace.project_commands import ProjectCommands
 from evercontext.workspace.workspace import Workspace
 
 MOST_FILES = 20_000
@@ -28,17 +28,17 @@ class ProjectView:
     """Resolved."""
     _texts: dict[str, str | None] = field(default_factory=dict)
     _files: tuple[str, ...] | None = None
-    _found: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _definitions_by_name: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def forget(self) -> None:
         """The tree has changed."""
         self._texts.clear()
-        self._found.clear()
+        self._definitions_by_name.clear()
         self._files = None
 
     def program(self, name: str) -> str | None:
         """Return a program of the project's own environment, or of PATH."""
-        return Project(Path(self.root), process_environment()).program(name)
+        return ProjectCommands(Path(self.root), process_environment()).program(name)
 
     async def read(self, path: str) -> str | None:
         """Return the text of a file of the project; ``None`` if there is none to be had."""
@@ -60,10 +60,10 @@ class ProjectView:
 
     async def mentions(self, word: str, *suffixes: str) -> tuple[str, ...]:
         """Return files with this word in them: those the code index names first, then others."""
-        if word not in self._found:
-            self._found[word] = tuple(dict.fromkeys(await self._look_for(word)))
-        found = self._found[word]
-        return tuple(p for p in found if not suffixes or PurePosixPath(p).suffix in suffixes)
+        if word not in self._definitions_by_name:
+            self._definitions_by_name[word] = tuple(dict.fromkeys(await self._look_for(word)))
+        paths = self._definitions_by_name[word]
+        return tuple(p for p in paths if not suffixes or PurePosixPath(p).suffix in suffixes)
 
     async def _look_for(self, word: str) -> list[str]:
         result = await self.toolbox.call("search_code", {"query": word, "top_k": 10}, self.caller)
@@ -73,7 +73,7 @@ class ProjectView:
             others = (await self.workspace.search(".", word, self.caller)).paths
         except EverContextError:
             others = ()
-        whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
+        word_pattern = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
         paths = [*dict.fromkeys([*named, *others])][: MOST_MENTIONS * 2]
-        kept = [path for path in paths if whole.search(await self.read(path) or "")]
-        return kept[:MOST_MENTIONS]
+        matching = [path for path in paths if word_pattern.search(await self.read(path) or "")]
+        return matching[:MOST_MENTIONS]

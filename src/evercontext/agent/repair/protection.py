@@ -1,4 +1,4 @@
-"""Tests and what configures checks: a repair leaves them as they are (case 74).
+"""Protect tests and the configuration of checks from repairs (case 74).
 
 A check that was changed so that it passes says nothing. While a repair is under way, calls that
 would change such a file are answered with no, and whatever was changed in spite of that, by a
@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 
 from evercontext.domain.tool import Arguments, Caller, Tool
 from evercontext.files.generated_directories import GENERATED
-from evercontext.tools.approval_gate import Answer, Gate, Question, Verdict
+from evercontext.tools.approval_gate import ApprovalAnswer, ApprovalQuestion, Gate, Verdict
 
 _FOLDERS = frozenset(
     ("test", "tests", "testing", "__tests__", "spec", "specs", "e2e", "testdata", "__snapshots__")
@@ -65,7 +65,7 @@ _RUNNERS = frozenset(
     )
 )
 _RUST_TESTS = re.compile(r"^#\[cfg\(test\)\].*", re.MULTILINE | re.DOTALL)
-REASON = "tests and the settings of checks stay as they are during a repair; mend the code"
+REASON = "tests and the settings of checks stay as they are during a repair; fix the code"
 
 
 def is_protected(path: str) -> bool:
@@ -130,14 +130,14 @@ class Guard:
             return "ask"
         return self.inner.policy(tool, arguments, caller)
 
-    async def _ask(self, question: Question) -> Answer:
+    async def _ask(self, question: ApprovalQuestion) -> ApprovalAnswer:
         if question.tool.writes and self._named(question.arguments):
-            return Answer(False, "protected tests", REASON)
+            return ApprovalAnswer(False, "protected tests", REASON)
         return await self.inner.ask(question)
 
     def _named(self, arguments: Arguments) -> bool:
-        given = (arguments.get("path"), arguments.get("to"))
-        return any(isinstance(path, str) and self.covers(path) for path in given)
+        paths = (arguments.get("path"), arguments.get("to"))
+        return any(isinstance(path, str) and self.covers(path) for path in paths)
 
     def covers(self, path: str) -> bool:
         """True if this file may not change."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from evercontext.agent.repair.project_view import ProjectView
-from evercontext.agent.verify import Findings, Repairing
+from evercontext.agent.verification import Findings, Repairing
 from evercontext.domain.prompt_template import fill
 from evercontext.workspace.failures.failure import CodeLine, Failure
 
@@ -19,18 +19,18 @@ _LONGEST_CHUNK = 1_200
 
 
 async def describe(
-    given: Repairing, found: Findings, project: ProjectView, tried: Sequence[str]
+    task: Repairing, findings: Findings, project: ProjectView, tried: Sequence[str]
 ) -> str:
     """Return the request for one round of repair."""
     template = (files("evercontext.agent") / "prompts" / "repair.md").read_text(encoding="utf-8")
     facts = {
-        "task": given.task,
-        "changed": ", ".join(given.changed[:50]) or "none",
-        "count": str(len(found.failures)),
-        "failures": "\n".join(map(line_of, found.failures[:MOST_FAILURES])),
-        "code": await _code(found.failures, project),
-        "evidence": await _evidence(found.failures, project),
-        "output": found.output[-LONGEST_OUTPUT:],
+        "task": task.task,
+        "changed": ", ".join(task.changed[:50]) or "none",
+        "count": str(len(findings.failures)),
+        "failures": "\n".join(map(line_of, findings.failures[:MOST_FAILURES])),
+        "code": await _code(findings.failures, project),
+        "evidence": await _evidence(findings.failures, project),
+        "output": findings.output[-LONGEST_OUTPUT:],
         "tried": _tried(tried),
     }
     return fill(template, facts).rstrip()
@@ -40,8 +40,8 @@ def line_of(failure: Failure) -> str:
     """One failure in one line."""
     where = f" at {failure.where}" if failure.where else ""
     which = f" in {failure.test}" if failure.test else ""
-    said = " ".join(failure.message.split())[:400]
-    return f"- {failure.tool} {failure.kind}{where}{which}: {said}"
+    message = " ".join(failure.message.split())[:400]
+    return f"- {failure.tool} {failure.kind}{where}{which}: {message}"
 
 
 async def _code(failures: Sequence[Failure], project: ProjectView) -> str:
@@ -82,5 +82,7 @@ async def _evidence(failures: Sequence[Failure], project: ProjectView) -> str:
 
 def _tried(tried: Sequence[str]) -> str:
     return (
-        "\nTried and taken back:\n" + "\n".join(f"- {one}" for one in tried) + "\n" if tried else ""
+        "\nTried and taken back:\n" + "\n".join(f"- {attempt}" for attempt in tried) + "\n"
+        if tried
+        else ""
     )

@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from evercontext.agent.baseline import NewFailures
-from evercontext.agent.limits import LimitHit
 from evercontext.agent.repair.attempt_journal import AttemptJournal, ChangedFile
 from evercontext.agent.repair.comparison import compare
 from evercontext.agent.repair.edits import Proposal, together
@@ -21,7 +20,8 @@ from evercontext.agent.repair.fixers.registry import propose
 from evercontext.agent.repair.project_view import ProjectView
 from evercontext.agent.repair.protection import REASON, Guard
 from evercontext.agent.repair.repair_prompt import describe
-from evercontext.agent.verify import Checker, Findings, Repairing, Scope
+from evercontext.agent.task_limits import LimitHit
+from evercontext.agent.verification import Checker, CheckScope, Findings, Repairing
 from evercontext.domain.check_verdicts import GREEN
 from evercontext.domain.event import Body, Notice, RepairAttempt
 from evercontext.domain.tool import Caller, Mode
@@ -49,28 +49,28 @@ class Repairer:
     """Times that the model may try."""
     everywhere: bool = False
     """Lint and layout of the whole project, not only of files that the task changed."""
-    scope: Scope = field(default_factory=Scope)
+    scope: CheckScope = field(default_factory=CheckScope)
     """What the last run of the checks was about: each attempt is judged by the same."""
     _checked: float = 0.0
 
-    async def check(self, caller: Caller, scope: Scope) -> Findings:
+    async def check(self, caller: Caller, scope: CheckScope) -> Findings:
         """Run the checks and remember what they were about."""
         self._checked, self.scope = time.time(), scope
         return await self.checker(caller, scope)
 
-    async def __call__(self, given: Repairing, red: Findings) -> tuple[Findings, tuple[str, ...]]:
+    async def __call__(self, task: Repairing, red: Findings) -> tuple[Findings, tuple[str, ...]]:
         """Repair what the last run of the checks found, as far as it goes."""
         if not red.failures:
             return red, ()
-        repair = Attempts(self, given, red, self._checked)
+        repair = Attempts(self, task, red, self._checked)
         await repair.run()
-        return repair.kept, tuple(sorted(repair.changed))
+        return repair.best, tuple(sorted(repair.changed))
 
-    async def proposals(self, given: Repairing, red: Findings) -> list[Proposal]:
+    async def proposals(self, task: Repairing, red: Findings) -> list[Proposal]:
         """What the fixers would try first, without trying it, and without an index in the tree."""
-        looking = replace(given.caller, mode=Mode.DRY_RUN)
-        given = replace(given, caller=looking)
-        repair = Attempts(self, given, red, self._checked)
+        looking = replace(task.caller, mode=Mode.DRY_RUN)
+        task = replace(task, caller=looking)
+        repair = Attempts(self, task, red, self._checked)
         return repair.first_of(await repair.ways())
 
 
@@ -79,8 +79,8 @@ class Attempts:
     """One repair under way."""
 
     repairer: Repairer
-    given: Repairing
-    kept: Findings
+    task: Repairing
+    best: Findings
     """The best state so far; what comes after it is on trial."""
     checked: float
     now: Findings = field(init=False)
@@ -98,24 +98,24 @@ class Attempts:
     _base: Checkpoint = field(init=False)
 
     def __post_init__(self) -> None:
-        repairer, given = self.repairer, self.given
-        self.now = self.kept
-        self._guard = Guard(given.toolbox.gate)
-        self._ledger = AttemptJournal(repairer.workspace, given.caller.trace_id)
+        repairer, task = self.repairer, self.task
+        self.now = self.best
+        self._guard = Guard(task.toolbox.gate)
+        self._ledger = AttemptJournal(repairer.workspace, task.caller.trace_id)
         # A tiny model is offered few tools; the fixers need the others, behind the same gate.
-        self._tools = repairer.checker.toolbox.behind(given.toolbox.gate)
-        self._view = ProjectView(repairer.workspace, self._tools, given.caller, repairer.root)
+        self._tools = repairer.checker.toolbox.behind(task.toolbox.gate)
+        self._view = ProjectView(repairer.workspace, self._tools, task.caller, repairer.root)
 
     async def run(self) -> None:
         """Try the fixers, then the model; leave the best state that was reached."""
-        began = self.kept
-        self._guard = Guard(self.given.toolbox.gate, await self._ledger.made())
+        began = self.best
+        self._guard = Guard(self.task.toolbox.gate, await self._ledger.created())
         self._base = await self._ledger.mark()
         try:
             try:
                 await self._by_fixers()
             except EverContextError as error:
-                self._say("warning", f"not mended without a model: {error}")
+                self._say("warning", f"not repaired without a model: {error}")
             if self.now.verdict == "red" and self.repairer.rounds:
                 await self._by_model()
         except EverContextError as error:
@@ -123,26 +123,26 @@ class Attempts:
                 self._emit(error.event)
             self._say("warning", f"the repair stopped: {error}")
         finally:
-            on_trial = self.now is not self.kept
+            on_trial = self.now is not self.best
             if on_trial:
                 await self._ledger.take_back(self._base)
-                self.now = self.kept
-        if self._number and self.kept.verdict == "red":
-            left, before = len(self.kept.failures), len(began.failures)
+                self.now = self.best
+        if self._number and self.best.verdict == "red":
+            left, before = len(self.best.failures), len(began.failures)
             back = "; what led nowhere was taken back" if on_trial else ""
             self._say(
                 "warning",
-                f"repair: {before - left} of {before} failures mended, {left} left"
+                f"repair: {before - left} of {before} failures fixed, {left} left"
                 f" after {self._number} tries{back}",
             )
 
     async def ways(self) -> list[list[Proposal]]:
         """What the fixers propose now: allowed, in scope, and not tried before."""
         self._view.forget()
-        wanted = [f for f in self.now.failures if self._in_scope(f.kind, f.file)]
-        found = await propose(wanted, self._view)
+        in_scope = [f for f in self.now.failures if self._in_scope(f.kind, f.file)]
+        proposed = await propose(in_scope, self._view)
         allowed = [
-            (failure, [one for one in ways if self._allowed(one)]) for failure, ways in found
+            (failure, [way for way in ways if self._allowed(way)]) for failure, ways in proposed
         ]
         # An import may be unused because the name is misspelt where it is used.
         broken = {failure.file for failure, ways in allowed if ways and failure.kind not in _STYLE}
@@ -154,11 +154,11 @@ class Attempts:
 
     @staticmethod
     def first_of(ways: Sequence[Sequence[Proposal]]) -> list[Proposal]:
-        """The likeliest way to mend each failure, each way once."""
-        return list({one[0].identity: one[0] for one in ways}.values())
+        """The likeliest fix of each failure, each way once."""
+        return list({choices[0].identity: choices[0] for choices in ways}.values())
 
     def _in_scope(self, kind: str, file: str | None) -> bool:
-        return self.repairer.everywhere or kind not in _STYLE or file in self.given.changed
+        return self.repairer.everywhere or kind not in _STYLE or file in self.task.changed
 
     def _allowed(self, proposal: Proposal) -> bool:
         paths = (*proposal.files, *proposal.touches)
@@ -202,12 +202,12 @@ class Attempts:
         for path, content in sorted(together(proposals, old).items()):
             mode = "overwrite" if path in old else "create"
             await self._call("write_file", {"path": path, "content": content, "mode": mode})
-        calls = {one.identity: one for one in proposals if one.tool}
+        calls = {proposal.identity: proposal for proposal in proposals if proposal.tool}
         for proposal in calls.values():
             await self._call(proposal.tool, dict(proposal.arguments))
 
     async def _call(self, tool: str, arguments: dict[str, object]) -> None:
-        result = await self._tools.call(tool, arguments, self.given.caller)
+        result = await self._tools.call(tool, arguments, self.task.caller)
         if result.error:
             raise result.error
 
@@ -215,15 +215,15 @@ class Attempts:
         self._in_vain = []
         for _ in range(self.repairer.rounds):
             self._view.forget()
-            about = await describe(self.given, self.now, self._view, self._in_vain)
-            toolbox = self.given.toolbox.behind(self._guard.gate)
-            await self._attempt(self.given.model, lambda: self.given.ask(about, toolbox))  # noqa: B023
+            about = await describe(self.task, self.now, self._view, self._in_vain)
+            toolbox = self.task.toolbox.behind(self._guard.gate)
+            await self._attempt(self.task.model, lambda: self.task.ask(about, toolbox))  # noqa: B023
             if self.now.verdict != "red" or self._idle:
                 return
 
     async def _attempt(self, by: str, do: Callable[[], Awaitable[None]]) -> bool:
         """Do something, run the checks, and keep it only if they allow it."""
-        left = self.given.seconds_left()
+        left = self.task.seconds_left()
         if left == 0.0:
             raise _out_of_time()
         self._number += 1
@@ -256,21 +256,21 @@ class Attempts:
 
     async def _judge(self, by: str, start: Checkpoint, touched: Sequence[ChangedFile]) -> bool:
         self.checked = time.time()
-        after = await self.repairer.checker(self.given.caller, self.repairer.scope)
+        after = await self.repairer.checker(self.task.caller, self.repairer.scope)
         step = compare(self.now, after)
         paths = tuple(change.path for change in touched)
         self._tell(by, after, step, paths)
         if step not in ("better", "other"):
             await self._ledger.take_back(start)
-            said = (
+            problem = (
                 after.failures[0].message.splitlines()[0][:200] if after.failures else "no result"
             )
-            self._in_vain.append(f"{by} changed {', '.join(paths[:5])}: {step}, {said}")
+            self._in_vain.append(f"{by} changed {', '.join(paths[:5])}: {step}, {problem}")
             return False
         self.now = after
         self._on_trial |= set(paths)
-        if compare(self.kept, after) == "better":
-            self.kept, self._base = after, await self._ledger.mark()
+        if compare(self.best, after) == "better":
+            self.best, self._base = after, await self._ledger.mark()
             self.changed |= self._on_trial
             self._in_vain = []
         return True
@@ -305,9 +305,11 @@ class Attempts:
         self._emit(Notice(level=level, text=text))
 
     def _emit(self, body: Body) -> None:
-        caller = self.given.caller
+        caller = self.task.caller
         self.repairer.events.emit(body, trace_id=caller.trace_id, parent=caller.parent)
 
 
 def _out_of_time() -> LimitReached:
-    return LimitReached("the time of the task is used up", fix="Raise it with --timeout")
+    return LimitReached(
+        "the time of the task is used up", fix="Raise it with --timeout or EC_TIMEOUT"
+    )

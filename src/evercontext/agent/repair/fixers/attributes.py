@@ -1,4 +1,4 @@
-"""Python attributes, imported names and keywords that are spelt otherwise where they are made."""
+"""Fix misspelt Python attributes, imported names and keywords."""
 
 from __future__ import annotations
 
@@ -58,7 +58,12 @@ _PLAIN_MODULES = (
 async def misspelt_attribute(failure: Failure, project: ProjectView) -> list[Proposal]:
     """Propose the attribute that the class or module really has."""
     match = next(
-        (m for one in (_OBJECT, _TYPE, _MODULE, _MYPY) if (m := one.search(failure.message))), None
+        (
+            m
+            for pattern in (_OBJECT, _TYPE, _MODULE, _MYPY)
+            if (m := pattern.search(failure.message))
+        ),
+        None,
     )
     if match is None or not failure.file or not failure.line:
         return []
@@ -70,11 +75,11 @@ async def misspelt_attribute(failure: Failure, project: ProjectView) -> list[Pro
     near = nearest(wrong, known)
     if near is None:
         return []
-    said = f"{owner} has no {wrong}, it has {near}"
+    reason = f"{owner} has no {wrong}, it has {near}"
     if not is_protected(failure.file):
         text = await project.read(failure.file) or ""
-        return [Proposal("typo", said, {failure.file: replace_word(text, wrong, near)})]
-    return await _renamed(near, wrong, said, project)
+        return [Proposal("typo", reason, {failure.file: replace_word(text, wrong, near)})]
+    return await _renamed(near, wrong, reason, project)
 
 
 async def _of_module(name: str, project: ProjectView) -> set[str]:
@@ -86,15 +91,17 @@ async def _of_module(name: str, project: ProjectView) -> set[str]:
 
 
 async def _of_class(name: str, project: ProjectView) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for path in await project.mentions(name, ".py"):
         tree = parsed(await project.read(path))
         for node in classes(tree, name) if tree else ():
-            found |= members(node)
+            names |= members(node)
             for base in node.bases:
                 if isinstance(base, ast.Name) and tree:
-                    found |= {m for one in classes(tree, base.id) for m in members(one)}
-    return found
+                    names |= {
+                        m for parent_class in classes(tree, base.id) for m in members(parent_class)
+                    }
+    return names
 
 
 def _of_builtin(name: str) -> set[str]:
@@ -114,26 +121,26 @@ async def misspelt_import(failure: Failure, project: ProjectView) -> list[Propos
     near = nearest(wrong, top_level(tree))
     if near is None:
         return []
-    said = f"{module_of(origin)} has no {wrong}, it has {near}"
-    inward = await _renamed(near, wrong, said, project)
+    reason = f"{module_of(origin)} has no {wrong}, it has {near}"
+    inward = await _renamed(near, wrong, reason, project)
     if is_protected(failure.file):
         return inward
     text = await project.read(failure.file) or ""
-    outward = Proposal("typo", said, {failure.file: replace_word(text, wrong, near)})
+    outward = Proposal("typo", reason, {failure.file: replace_word(text, wrong, near)})
     # A name that several files ask for is the right one: its definition is what is misspelt.
     many = len(await project.mentions(wrong, ".py")) > len(await project.mentions(near, ".py"))
     return [*inward, outward] if many else [outward, *inward]
 
 
-async def _renamed(old: str, new: str, said: str, project: ProjectView) -> list[Proposal]:
+async def _renamed(old: str, new: str, reason: str, project: ProjectView) -> list[Proposal]:
     """Propose another name for something, in every file that is not protected."""
-    made: dict[str, str] = {}
+    contents: dict[str, str] = {}
     for path in await project.mentions(old, ".py"):
         text = await project.read(path) or ""
         if is_protected(path):
             return []  # a test knows it by its present name
-        made[path] = replace_word(text, old, new)
-    return [Proposal("typo", f"{said}; renamed", made)] if made else []
+        contents[path] = replace_word(text, old, new)
+    return [Proposal("typo", f"{reason}; renamed", contents)] if contents else []
 
 
 async def misspelt_keyword(failure: Failure, project: ProjectView) -> list[Proposal]:
@@ -164,8 +171,8 @@ def _functions(tree: ast.Module, name: str, owner: str) -> Iterator[ast.Function
 
 
 def _arguments(function: ast.FunctionDef) -> list[str]:
-    given = function.args
-    return [argument.arg for argument in (*given.args, *given.kwonlyargs)]
+    parameters = function.args
+    return [argument.arg for argument in (*parameters.args, *parameters.kwonlyargs)]
 
 
 async def _keyword(
@@ -176,14 +183,14 @@ async def _keyword(
     function: ast.FunctionDef,
     project: ProjectView,
 ) -> list[Proposal]:
-    said = f"{function.name} takes {near}, not {wrong}"
+    reason = f"{function.name} takes {near}, not {wrong}"
     where = failure.file or ""
     if not is_protected(where):
         text = await project.read(where) or ""
-        return [Proposal("typo", said, {where: replace_word(text, wrong, near, failure.line)})]
+        return [Proposal("typo", reason, {where: replace_word(text, wrong, near, failure.line)})]
     if is_protected(path):
         return []
     lines = (await project.read(path) or "").splitlines(keepends=True)
     first, last = function.lineno - 1, function.end_lineno or function.lineno
     body = replace_word("".join(lines[first:last]), near, wrong)
-    return [Proposal("typo", said, {path: "".join([*lines[:first], body, *lines[last:]])})]
+    return [Proposal("typo", reason, {path: "".join([*lines[:first], body, *lines[last:]])})]

@@ -1,4 +1,4 @@
-"""Files that are opened under a name they do not have."""
+"""Fix names of files that are opened but do not exist."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ async def wrong_path(failure: Failure, project: ProjectView) -> list[Proposal]:
         if text is None or is_protected(path):
             continue
         for literal in dict.fromkeys(m[2] for m in _STRING.finditer(text)):
-            meant = _meant(literal, lost, files)
-            if meant:
-                mended = re.sub(rf"([\"']){re.escape(literal)}\1", rf"\g<1>{meant}\g<1>", text)
-                said = f"there is no {literal}, there is {meant}"
-                return [Proposal("wrong path", said, {path: mended})]
+            near = _nearest_path(literal, lost, files)
+            if near:
+                fixed = re.sub(rf"([\"']){re.escape(literal)}\1", rf"\g<1>{near}\g<1>", text)
+                reason = f"there is no {literal}, there is {near}"
+                return [Proposal("wrong path", reason, {path: fixed})]
     return []
 
 
-def _meant(literal: str, lost: str, files: Iterable[str]) -> str | None:
+def _nearest_path(literal: str, lost: str, files: Iterable[str]) -> str | None:
     """The end of the one path in the project that a literal was meant for."""
     parts = PurePosixPath(literal).parts
     gone = PurePosixPath(lost).parts
     if not parts or gone[-len(parts) :] != parts or "." not in parts[-1]:
         return None
     known = [PurePosixPath(path).parts for path in files]
-    same = {one[-len(parts) :] for one in known if one[-1] == parts[-1]}
+    same = {known_parts[-len(parts) :] for known_parts in known if known_parts[-1] == parts[-1]}
     if len(same) == 1:
         return "/".join(same.pop())
-    spelt = nearest(parts[-1], {one[-1] for one in known})
-    ends = {one[-len(parts) :] for one in known if one[-1] == spelt}
+    spelt = nearest(parts[-1], {known_parts[-1] for known_parts in known})
+    ends = {known_parts[-len(parts) :] for known_parts in known if known_parts[-1] == spelt}
     ends = {end for end in ends if distance("/".join(end), "/".join(parts)) <= 3} or ends
     return "/".join(ends.pop()) if len(ends) == 1 else None

@@ -1,4 +1,4 @@
-"""Where an import statement goes in a Python file."""
+"""Place an import statement in a Python file."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class _Rank:
 def add_import(text: str, statement: str, own: frozenset[str] = frozenset()) -> str:
     """Return the source with an import in its place; ``own`` are the project's top packages."""
     tree = parsed(text)
-    wanted = parsed(statement)
-    if tree is None or wanted is None:
+    statement_node = parsed(statement)
+    if tree is None or statement_node is None:
         return text
-    node = wanted.body[0]
+    node = statement_node.body[0]
     assert isinstance(node, ast.Import | ast.ImportFrom)
     block = _leading_imports(tree)
     joined = _joined(text, block, node)
@@ -41,15 +41,15 @@ def _leading_imports(tree: ast.Module) -> list[ast.Import | ast.ImportFrom]:
 def _joined(
     text: str,
     block: Sequence[ast.Import | ast.ImportFrom],
-    wanted: ast.Import | ast.ImportFrom,
+    statement_node: ast.Import | ast.ImportFrom,
 ) -> str | None:
     """Add the name to a one-line import from the same module, if there is one."""
-    if not isinstance(wanted, ast.ImportFrom):
+    if not isinstance(statement_node, ast.ImportFrom):
         return None
     for node in block:
         if (
             isinstance(node, ast.ImportFrom)
-            and (node.module, node.level) == (wanted.module, wanted.level)
+            and (node.module, node.level) == (statement_node.module, statement_node.level)
             and node.lineno == node.end_lineno
             and node.names[0].name != "*"
         ):
@@ -57,7 +57,9 @@ def _joined(
             line = lines[node.lineno - 1]
             if "#" in line or "(" in line or ";" in line:
                 return None
-            names = sorted({ast.unparse(alias) for alias in (*node.names, *wanted.names)}, key=_key)
+            names = sorted(
+                {ast.unparse(alias) for alias in (*node.names, *statement_node.names)}, key=_key
+            )
             ending = line[len(line.rstrip()) :]
             dots = "." * node.level
             lines[node.lineno - 1] = (
@@ -76,13 +78,13 @@ def _inserted(
     text: str,
     tree: ast.Module,
     block: Sequence[ast.Import | ast.ImportFrom],
-    wanted: ast.Import | ast.ImportFrom,
+    statement_node: ast.Import | ast.ImportFrom,
     statement: str,
     own: frozenset[str],
 ) -> str:
     lines = text.splitlines(keepends=True)
     ending = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
-    rank = _rank(wanted, own)
+    rank = _rank(statement_node, own)
     ranks = [(_rank(node, own), node) for node in block]
     earlier = [pair for pair in ranks if pair[0] < rank]
     if earlier:
@@ -141,10 +143,10 @@ def remove_import(text: str, name: str, line: int | None = None) -> str:
         last = node.end_lineno or node.lineno
         if line is not None and not node.lineno <= line <= last:
             continue
-        kept = [a for a in node.names if name not in (a.asname or a.name, _full(node, a))]
-        if len(kept) == len(node.names):
+        remaining = [a for a in node.names if name not in (a.asname or a.name, _full(node, a))]
+        if len(remaining) == len(node.names):
             continue
-        lines[node.lineno - 1 : last] = _without(node, kept, lines[node.lineno - 1], tree)
+        lines[node.lineno - 1 : last] = _without(node, remaining, lines[node.lineno - 1], tree)
         break
     return "".join(lines)
 
@@ -156,12 +158,12 @@ def _full(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
 
 
 def _without(
-    node: ast.Import | ast.ImportFrom, kept: list[ast.alias], line: str, tree: ast.Module
+    node: ast.Import | ast.ImportFrom, remaining: list[ast.alias], line: str, tree: ast.Module
 ) -> list[str]:
     indent = line[: len(line) - len(line.lstrip())]
     ending = line[len(line.rstrip()) :]
-    if kept:
-        node.names = kept
+    if remaining:
+        node.names = remaining
         return [f"{indent}{ast.unparse(node)}{ending}"]
     alone = any(
         isinstance(body := getattr(parent, "body", None), list) and body == [node]

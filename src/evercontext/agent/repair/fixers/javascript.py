@@ -78,18 +78,18 @@ async def missing_import(failure: Failure, project: ProjectView) -> list[Proposa
         Proposal(
             "missing import",
             f"{name} is used and not imported, {origin} has it",
-            {path: _imported(text, name, origin, whole)},
+            {path: _imported(text, name, origin, is_default)},
         )
-        for origin, whole in origins
+        for origin, is_default in origins
     ]
 
 
 def exported(text: str) -> set[str]:
     """Return the names that a module exports."""
-    found = {m[1] or m[2] for m in _EXPORTED.finditer(text)}
+    names = {m[1] or m[2] for m in _EXPORTED.finditer(text)}
     for match in _LISTED.finditer(text):
-        found |= {part.split(" as ")[-1].split(":")[0].strip() for part in match[1].split(",")}
-    return {name for name in found if name}
+        names |= {part.split(" as ")[-1].split(":")[0].strip() for part in match[1].split(",")}
+    return {name for name in names if name}
 
 
 def _relative(path: str, other: str) -> str:
@@ -98,21 +98,21 @@ def _relative(path: str, other: str) -> str:
     return to if to.startswith(".") else f"./{to}"
 
 
-def _imported(text: str, name: str, origin: str, whole: bool) -> str:
+def _imported(text: str, name: str, origin: str, is_default: bool) -> str:
     modern = bool(re.search(r"^(?:import|export)\b", text, re.MULTILINE))
     quote = "'" if re.search(r"(?:from |require\()'", text) else '"'
     end = ";" if re.search(r";\s*$", text, re.MULTILINE) else ""
-    what = name if whole else f"{{ {name} }}"
+    what = name if is_default else f"{{ {name} }}"
     if modern:
         line = f"import {what} from {quote}{origin}{quote}{end}\n"
     else:
         line = f"const {what} = require({quote}{origin}{quote}){end}\n"
     same = re.search(rf"^import \{{([^}}\n]*)\}} from ([\"']){re.escape(origin)}\2", text, re.M)
-    if same and not whole:
+    if same and not is_default:
         names = ", ".join(sorted({*(n.strip() for n in same[1].split(",")), name}))
         return text[: same.start(1)] + f" {names} " + text[same.end(1) :]
     lines = text.splitlines(keepends=True)
-    last = [n for n, one in enumerate(lines, 1) if _HEAD.match(one)]
+    last = [n for n, line_text in enumerate(lines, 1) if _HEAD.match(line_text)]
     at = last[-1] if last else 1 if lines and lines[0].startswith("#!") else 0
     gap = [] if last or not lines else ["\n"]
     return "".join([*lines[:at], line, *gap, *lines[at:]])
@@ -122,17 +122,18 @@ def _replace(text: str, old: str, new: str, line: int | None = None) -> str:
     word = re.compile(rf"(?<![\w$]){re.escape(old)}(?![\w$])")
     lines = text.splitlines(keepends=True)
     return "".join(
-        word.sub(new, one) if line in (None, number) else one for number, one in enumerate(lines, 1)
+        word.sub(new, line_text) if line in (None, number) else line_text
+        for number, line_text in enumerate(lines, 1)
     )
 
 
-async def _renamed(old: str, new: str, said: str, project: ProjectView) -> list[Proposal]:
-    made: dict[str, str] = {}
+async def _renamed(old: str, new: str, reason: str, project: ProjectView) -> list[Proposal]:
+    contents: dict[str, str] = {}
     for path in await project.mentions(old, *SUFFIXES):
         if is_protected(path):
             return []
-        made[path] = _replace(await project.read(path) or "", old, new)
-    return [Proposal("typo", f"{said}; renamed", made)] if made else []
+        contents[path] = _replace(await project.read(path) or "", old, new)
+    return [Proposal("typo", f"{reason}; renamed", contents)] if contents else []
 
 
 async def wrong_export(failure: Failure, project: ProjectView) -> list[Proposal]:
@@ -148,16 +149,16 @@ async def wrong_export(failure: Failure, project: ProjectView) -> list[Proposal]
     defines = rf"^(?=(?:async\s+)?(?:function\*?|class|const|let|var)\s+{re.escape(wrong)}\b)"
     hidden = re.search(defines, text, re.MULTILINE)
     if hidden:
-        mended = f"{text[: hidden.start()]}export {text[hidden.start() :]}"
-        return [Proposal("missing export", f"{origin} does not export {wrong}", {origin: mended})]
+        fixed = f"{text[: hidden.start()]}export {text[hidden.start() :]}"
+        return [Proposal("missing export", f"{origin} does not export {wrong}", {origin: fixed})]
     near = nearest(wrong, exported(text))
     if near is None:
         return []
-    said = f"{origin} exports {near}, not {wrong}"
+    reason = f"{origin} exports {near}, not {wrong}"
     if is_protected(path):
-        return await _renamed(near, wrong, said, project)
-    mended = _replace(await project.read(path) or "", wrong, near)
-    return [Proposal("typo", said, {path: mended})]
+        return await _renamed(near, wrong, reason, project)
+    fixed = _replace(await project.read(path) or "", wrong, near)
+    return [Proposal("typo", reason, {path: fixed})]
 
 
 async def wrong_module(failure: Failure, project: ProjectView) -> list[Proposal]:
@@ -167,24 +168,24 @@ async def wrong_module(failure: Failure, project: ProjectView) -> list[Proposal]
     if match is None or path is None or text is None:
         return []
     folder = posixpath.dirname(path)
-    files = [one for one in await project.files() if one.endswith((*SUFFIXES, ".json"))]
-    found = []
+    files = [file for file in await project.files() if file.endswith((*SUFFIXES, ".json"))]
+    proposals = []
     for spec in re.findall(r"(?:from|require\(|import\()\s*[\"'](\.[^\"']*)[\"']", text):
         target = posixpath.normpath(posixpath.join(folder, spec))
         if target in files or not _is_lost(target, spec, match[1], project.root):
             continue
-        for other in _meant(target, files):
-            mended = text.replace(spec, _relative(path, other))
-            said = f"there is no {spec}, there is {_relative(path, other)}"
-            found.append(Proposal("wrong import", said, {path: mended}))
-    return found
+        for other in _candidates(target, files):
+            fixed = text.replace(spec, _relative(path, other))
+            reason = f"there is no {spec}, there is {_relative(path, other)}"
+            proposals.append(Proposal("wrong import", reason, {path: fixed}))
+    return proposals
 
 
 def _is_lost(target: str, spec: str, lost: str, root: str) -> bool:
     return lost in (spec, target) or inside(lost, root) == target
 
 
-def _meant(target: str, files: list[str]) -> Iterator[str]:
+def _candidates(target: str, files: list[str]) -> Iterator[str]:
     yield from (f for f in files if PurePosixPath(f).with_suffix("") == PurePosixPath(target))
     yield from (
         f"{target}/{name}" for name in ("index.js", "index.mjs") if f"{target}/{name}" in files
@@ -207,12 +208,12 @@ async def open_bracket(failure: Failure, project: ProjectView) -> list[Proposal]
     lines = text.splitlines(keepends=True)
     if not failure.line <= len(lines):
         return []
-    found = []
-    for number, made in _closings(lines, failure.line):
-        whole = "".join([*lines[: number - 1], made, *lines[number:]])
-        said = failure.message.splitlines()[0]
-        found.append(Proposal("syntax", said, {path: whole}))
-    return found[:3]
+    proposals = []
+    for number, closed in _closings(lines, failure.line):
+        source = "".join([*lines[: number - 1], closed, *lines[number:]])
+        reason = failure.message.splitlines()[0]
+        proposals.append(Proposal("syntax", reason, {path: source}))
+    return proposals[:3]
 
 
 def _closings(lines: list[str], number: int) -> Iterator[tuple[int, str]]:

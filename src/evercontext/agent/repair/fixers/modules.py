@@ -1,4 +1,4 @@
-"""Python imports that lead nowhere: a wrong path, a wrong level, a circle, a missing package."""
+"""Fix Python imports that fail: a wrong path or level, a cycle, a missing package."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ async def wrong_module(failure: Failure, project: ProjectView) -> list[Proposal]
     lost = (match[1] or match[2]) if match else None
     if lost is None and not _RELATIVE.search(failure.message):
         return []
-    found: list[Proposal] = []
+    proposals: list[Proposal] = []
     for node in (n for n in ast.walk(tree) if isinstance(n, Statement)):
-        meant = _absolute(node, path)
-        if (lost and meant == lost) or (not lost and node.lineno == line):
-            for module in await _meant(lost or meant, path, project):
-                mended = _pointed(text, node, module, path, tree)
-                said = f"there is no module {lost or meant}, there is {module}"
-                found.append(Proposal("wrong import", said, {path: mended}))
-    return found
+        imported = _absolute(node, path)
+        if (lost and imported == lost) or (not lost and node.lineno == line):
+            for module in await _candidates(lost or imported, path, project):
+                fixed = _pointed(text, node, module, path, tree)
+                reason = f"there is no module {lost or imported}, there is {module}"
+                proposals.append(Proposal("wrong import", reason, {path: fixed}))
+    return proposals
 
 
 def _absolute(node: Statement, path: str) -> str:
@@ -54,12 +54,12 @@ def _absolute(node: Statement, path: str) -> str:
     return ".".join([*base, *([node.module] if node.module else [])])
 
 
-async def _meant(lost: str, path: str, project: ProjectView) -> list[str]:
+async def _candidates(lost: str, path: str, project: ProjectView) -> list[str]:
     """The modules that could have been meant, likeliest first."""
     known = {
-        module_of(one): one
-        for one in await project.files()
-        if one.endswith(".py") and not is_protected(one)
+        module_of(file): file
+        for file in await project.files()
+        if file.endswith(".py") and not is_protected(file)
     }
     known.pop(module_of(path), None)
     last = lost.split(".")[-1]
@@ -119,7 +119,7 @@ async def moved_name(failure: Failure, project: ProjectView) -> list[Proposal]:
     tree = parsed(text)
     if match is None or path is None or text is None or tree is None:
         return []
-    found = []
+    proposals = []
     for other in await project.mentions(match[1], ".py"):
         there = parsed(await project.read(other))
         if there is None or match[1] not in top_level(there) or is_protected(other):
@@ -131,10 +131,10 @@ async def moved_name(failure: Failure, project: ProjectView) -> list[Proposal]:
                 and node.names[0].name == match[1]
                 and other != path
             ):
-                said = f"{match[1]} is in {module_of(other)}, not in {match[2]}"
-                mended = _pointed(text, node, module_of(other), path, tree)
-                found.append(Proposal("wrong import", said, {path: mended}))
-    return found
+                reason = f"{match[1]} is in {module_of(other)}, not in {match[2]}"
+                fixed = _pointed(text, node, module_of(other), path, tree)
+                proposals.append(Proposal("wrong import", reason, {path: fixed}))
+    return proposals
 
 
 async def circular_import(failure: Failure, project: ProjectView) -> list[Proposal]:
@@ -146,9 +146,9 @@ async def circular_import(failure: Failure, project: ProjectView) -> list[Propos
         return []
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and any(a.name == match[1] for a in node.names):
-            mended = _moved_inside(text, tree, node)
-            said = f"{match[2]} and {module_of(path)} import each other"
-            return [Proposal("circular import", said, {path: mended})] if mended else []
+            fixed = _moved_inside(text, tree, node)
+            reason = f"{match[2]} and {module_of(path)} import each other"
+            return [Proposal("circular import", reason, {path: fixed})] if fixed else []
     return []
 
 
@@ -174,13 +174,15 @@ def _moved_inside(text: str, tree: ast.Module, node: ast.ImportFrom) -> str | No
 
 def _functions(tree: ast.Module) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     """Functions and methods, without those inside others."""
-    found: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
+    functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            found.append(node)
+            functions.append(node)
         elif isinstance(node, ast.ClassDef):
-            found += [m for m in node.body if isinstance(m, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return found
+            functions += [
+                m for m in node.body if isinstance(m, ast.FunctionDef | ast.AsyncFunctionDef)
+            ]
+    return functions
 
 
 def _within(function: ast.FunctionDef | ast.AsyncFunctionDef, use: ast.Name) -> bool:
@@ -190,9 +192,9 @@ def _within(function: ast.FunctionDef | ast.AsyncFunctionDef, use: ast.Name) -> 
 
 async def missing_package(failure: Failure, project: ProjectView) -> list[Proposal]:
     """Propose an empty ``__init__.py`` where a directory of modules has none."""
-    told = f"{failure.code} {failure.message}"
+    description = f"{failure.code} {failure.message}"
     relative = _RELATIVE.search(failure.message)
-    if not failure.file or not (_NO_PACKAGE.search(told) or relative):
+    if not failure.file or not (_NO_PACKAGE.search(description) or relative):
         return []
     folder = PurePosixPath(failure.file).parent
     files = set(await project.files())

@@ -1,4 +1,4 @@
-"""Python names that nothing defines: a missing import, or a slip of the pen."""
+"""Fix undefined Python names: a missing import, or a misspelling."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def missing_import(failure: Failure, project: ProjectView) -> list[Proposa
     tree = parsed(text)
     if text is None or tree is None or name in top_level(tree):
         return []
-    own = frozenset(module_of(one).split(".")[0] for one in await project.files())
+    own = frozenset(module_of(file).split(".")[0] for file in await project.files())
     return [
         Proposal(
             "missing import",
@@ -101,12 +101,16 @@ async def _statements(name: str, path: str, project: ProjectView) -> list[str]:
         if name in top_level(tree) and not is_protected(other):
             defined.append(f"from {module_of(other)} import {name}")
     here = module_of(path)
-    ours = [one for one, _ in used.most_common()]
-    found = [*(one for one in ours if one in defined), *defined, *ours]
-    found += [f"import {name}"] if name in sys.stdlib_module_names else []
-    found += [f"from {_ORIGIN[name]} import {name}"] if name in _ORIGIN else []
-    found += [_ALIASES[name]] if name in _ALIASES else []
-    return [one for one in dict.fromkeys(found) if not one.startswith(f"from {here} import")]
+    ours = [statement for statement, _ in used.most_common()]
+    statements = [*(statement for statement in ours if statement in defined), *defined, *ours]
+    statements += [f"import {name}"] if name in sys.stdlib_module_names else []
+    statements += [f"from {_ORIGIN[name]} import {name}"] if name in _ORIGIN else []
+    statements += [_ALIASES[name]] if name in _ALIASES else []
+    return [
+        statement
+        for statement in dict.fromkeys(statements)
+        if not statement.startswith(f"from {here} import")
+    ]
 
 
 async def misspelt_name(failure: Failure, project: ProjectView) -> list[Proposal]:
@@ -116,14 +120,14 @@ async def misspelt_name(failure: Failure, project: ProjectView) -> list[Proposal
     tree = parsed(text)
     if name is None or path is None or text is None or tree is None:
         return []
-    near = nearest(name, (bound(tree) | set(dir(builtins))) - {name}) or _meant(failure.message)
+    near = nearest(name, (bound(tree) | set(dir(builtins))) - {name}) or _suggested(failure.message)
     if near is None:
         return []
-    mended = replace_word(text, name, near)
-    return [Proposal("typo", f"{name} is nowhere defined, {near} is", {path: mended})]
+    fixed = replace_word(text, name, near)
+    return [Proposal("typo", f"{name} is nowhere defined, {near} is", {path: fixed})]
 
 
-def _meant(message: str) -> str | None:
+def _suggested(message: str) -> str | None:
     match = re.search(r"[Dd]id you mean:? ['\"`](\w+)['\"`]", message)
     return match[1] if match else None
 
@@ -139,12 +143,12 @@ async def missing_self(failure: Failure, project: ProjectView) -> list[Proposal]
     )
     if match is None:
         return []
-    found: list[Proposal] = []
+    proposals: list[Proposal] = []
     for other in await project.mentions(match[2], ".py"):
         tree = parsed(await project.read(other))
         if tree is not None and not is_protected(other):
-            found += await _with_self(other, _method(tree, match[1], match[2]), project)
-    return found
+            proposals += await _with_self(other, _method(tree, match[1], match[2]), project)
+    return proposals
 
 
 def _enclosing(tree: ast.Module | None, line: int) -> ast.FunctionDef | None:
@@ -183,10 +187,10 @@ async def _with_self(
     lines = text.splitlines(keepends=True)
     at = lines[method.lineno - 1]
     tail = ", " if _has_arguments(method) else ""
-    mended = re.sub(r"(def\s+\w+\s*\()\s*", rf"\1self{tail}", at, count=1)
-    lines[method.lineno - 1] = mended
-    said = f"{method.name} is a method and takes no self"
-    return [Proposal("missing self", said, {path: "".join(lines)})] if mended != at else []
+    fixed = re.sub(r"(def\s+\w+\s*\()\s*", rf"\1self{tail}", at, count=1)
+    lines[method.lineno - 1] = fixed
+    reason = f"{method.name} is a method and takes no self"
+    return [Proposal("missing self", reason, {path: "".join(lines)})] if fixed != at else []
 
 
 def _has_arguments(method: ast.FunctionDef) -> bool:

@@ -1,4 +1,4 @@
-"""Python source as fixers look at it: names, definitions, imports, and exact replacements."""
+"""Parse Python source for fixers: names, definitions, imports, exact replacements."""
 
 from __future__ import annotations
 
@@ -30,34 +30,34 @@ def module_of(path: str) -> str:
 
 def top_level(tree: ast.Module) -> set[str]:
     """Return the names that a module defines itself, not those it imports."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
+            names.add(node.name)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found |= {
+            names |= {
                 n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)
             }
-    return found
+    return names
 
 
 def bound(tree: ast.Module) -> set[str]:
     """Return every name that is bound anywhere in a module."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(tree):
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                found.add(node.name)
+                names.add(node.name)
             case ast.arg():
-                found.add(node.arg)
+                names.add(node.arg)
             case ast.Name(ctx=ast.Store()):
-                found.add(node.id)
+                names.add(node.id)
             case ast.alias():
-                found.add((node.asname or node.name).split(".")[0])
+                names.add((node.asname or node.name).split(".")[0])
             case ast.ExceptHandler(name=str(name)):
-                found.add(name)
-    return found
+                names.add(name)
+    return names
 
 
 def imports_of(tree: ast.Module, name: str, module: str) -> Iterator[str]:
@@ -86,18 +86,18 @@ def classes(tree: ast.Module, name: str) -> Iterator[ast.ClassDef]:
 
 def members(node: ast.ClassDef) -> set[str]:
     """Return the attributes that a class gives itself."""
-    found: set[str] = set()
+    names: set[str] = set()
     for inner in ast.walk(node):
         if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
-            found.add(inner.name)
+            names.add(inner.name)
         elif isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store):
-            found.add(inner.attr)
+            names.add(inner.attr)
     for inner in node.body:
         if isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name):
-            found.add(inner.target.id)
+            names.add(inner.target.id)
         elif isinstance(inner, ast.Assign):
-            found |= {target.id for target in inner.targets if isinstance(target, ast.Name)}
-    return found
+            names |= {target.id for target in inner.targets if isinstance(target, ast.Name)}
+    return names
 
 
 def replace_word(text: str, old: str, new: str, line: int | None = None) -> str:
@@ -120,8 +120,8 @@ def replace_word(text: str, old: str, new: str, line: int | None = None) -> str:
 
 def _replace_bare(lines: list[str], old: str, new: str, line: int | None) -> str:
     word = re.compile(rf"(?<!\w){re.escape(old)}(?!\w)")
-    made = [
+    lines = [
         word.sub(new, text) if line in (None, number) else text
         for number, text in enumerate(lines, 1)
     ]
-    return "".join(made)
+    return "".join(lines)

@@ -49,14 +49,14 @@ MOST_WAYS = 4
 async def propose(
     failures: Iterable[Failure], project: ProjectView, fixers: Iterable[Fixer] = FIXERS
 ) -> list[tuple[Failure, list[Proposal]]]:
-    """Return the ways to mend each failure that some fixer knows, likeliest first."""
-    asked = tuple(fixers)
-    found: list[tuple[Failure, list[Proposal]]] = []
+    """Return the fixes of each failure that some fixer knows, likeliest first."""
+    every_fixer = tuple(fixers)
+    proposals: list[tuple[Failure, list[Proposal]]] = []
     for failure in list(failures)[:MOST_FAILURES]:
         ways: dict[str, Proposal] = {}
-        for fixer in asked:
+        for fixer in every_fixer:
             for proposal in await fixer(failure, project):
                 ways.setdefault(proposal.identity, proposal)
         if ways:
-            found.append((failure, list(ways.values())[:MOST_WAYS]))
-    return found
+            proposals.append((failure, list(ways.values())[:MOST_WAYS]))
+    return proposals

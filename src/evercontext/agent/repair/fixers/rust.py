@@ -19,17 +19,17 @@ async def compiler_hint(failure: Failure, project: ProjectView) -> list[Proposal
     text = await project.read(path) if path and failure.hints else None
     if path is None or text is None or is_protected(path):
         return []
-    mended = applied(text, failure.hints)
-    if mended is None or mended == text:
+    fixed = applied(text, failure.hints)
+    if fixed is None or fixed == text:
         return []
     by = "missing import" if failure.hints[0].new.lstrip().startswith("use ") else "typo"
-    return [Proposal(by, f"rustc: {failure.message}", {path: mended})]
+    return [Proposal(by, f"rustc: {failure.message}", {path: fixed})]
 
 
 def applied(text: str, hints: Sequence[Hint]) -> str | None:
     """Return the text as the compiler would have it; ``None`` if the lines are not as it says."""
     lines = text.splitlines(keepends=True)
-    for hint in sorted(hints, key=lambda one: -one.line):
+    for hint in sorted(hints, key=lambda hint: -hint.line):
         at = hint.line - 1
         if not 0 <= at <= len(lines):
             return None

@@ -1,4 +1,4 @@
-"""The one name that was meant, if there is only one."""
+"""Find the one name that a misspelt name stands for, if there is only one."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ def nearest(wrong: str, names: Iterable[str]) -> str | None:
 def ranked_nearest(wrong: str, names: Iterable[str]) -> list[tuple[int, str]]:
     """Return the names within reach, nearest first; case and underscores are half a mistake."""
     reach = 1 if len(wrong) < 5 else 2
-    found: list[tuple[int, str]] = []
+    ranked: list[tuple[int, str]] = []
     for name in set(names) - {wrong}:
         if len(name) < _SHORTEST or len(wrong) < _SHORTEST or name.startswith("__"):
             continue
         if _folded(name) == _folded(wrong):
-            found.append((0, name))
+            ranked.append((0, name))
         elif abs(len(name) - len(wrong)) <= reach:
             far = distance(wrong, name)
             if far <= reach:
-                found.append((far, name))
-    return sorted(found)
+                ranked.append((far, name))
+    return sorted(ranked)
 
 
-def distance(one: str, other: str) -> int:
+def distance(word: str, other: str) -> int:
     """Return how many letters are missing, too many, wrong, or swapped with their neighbour."""
     older: list[int] = []
     last: list[int] = []
     row = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
+    for i, letter in enumerate(word, 1):
         older, last, row = last, row, [i]
         for j, mark in enumerate(other, 1):
             cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != mark))
-            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == mark:
+            if i > 1 and j > 1 and letter == other[j - 2] and word[i - 2] == mark:
                 cost = min(cost, older[j - 2] + 1)
             row.append(cost)
     return row[-1]

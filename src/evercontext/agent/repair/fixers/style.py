@@ -22,11 +22,11 @@ async def unused_import(failure: Failure, project: ProjectView) -> list[Proposal
     if match is None or path is None or text is None or path.endswith("__init__.py"):
         return []
     bound = match[1].split(" as ")[-1]
-    mended = remove_import(text, match[1], failure.line)
-    if mended == text:
-        mended = remove_import(text, bound.rpartition(".")[2], failure.line)
-    said = f"{match[1]} is imported and not used"
-    return [Proposal("unused import", said, {path: mended})] if mended != text else []
+    fixed = remove_import(text, match[1], failure.line)
+    if fixed == text:
+        fixed = remove_import(text, bound.rpartition(".")[2], failure.line)
+    reason = f"{match[1]} is imported and not used"
+    return [Proposal("unused import", reason, {path: fixed})] if fixed != text else []
 
 
 async def ecosystem_fix(failure: Failure, project: ProjectView) -> list[Proposal]:
@@ -66,8 +66,8 @@ async def formatter(failure: Failure, project: ProjectView) -> list[Proposal]:
     """Propose to run the project's own formatter on a file that is not formatted."""
     if failure.kind != "format" or not failure.file:
         return []
-    said = f"{failure.file} is not formatted"
+    reason = f"{failure.file} is not formatted"
     # cargo formats a crate, not a file
     alone = () if failure.file.endswith(".rs") else (failure.file,)
     where = {"paths": [*alone]} if alone else {}
-    return [Proposal("formatter", said, tool="run.format", arguments=where, touches=alone)]
+    return [Proposal("formatter", reason, tool="run.format", arguments=where, touches=alone)]

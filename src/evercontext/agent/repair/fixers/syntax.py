@@ -1,4 +1,4 @@
-"""Python that does not parse: the small slips that the parser itself points at."""
+"""Fix small syntax errors at the place the Python parser reports."""
 
 from __future__ import annotations
 
@@ -25,28 +25,30 @@ async def broken_syntax(failure: Failure, project: ProjectView) -> list[Proposal
     text = await project.read(path)
     if text is None or len(text) > _LONGEST:
         return []
-    said = failure.message.splitlines()[0]
-    return [Proposal("syntax", said, {path: mended}) for mended in repaired_sources(text)]
+    reason = failure.message.splitlines()[0]
+    return [Proposal("syntax", reason, {path: fixed}) for fixed in repaired_sources(text)]
 
 
 def repaired_sources(text: str) -> list[str]:
     """Return sources that parse, one or two slips away from one that does not."""
     error = _error(text)
-    current, found = text, []
+    current, parsing = text, []
     for _ in range(_MOST_SLIPS):
         if error is None:
             break
-        tries = list(dict.fromkeys(one for one in _tries(current, error) if one != current))
-        found = [one for one in tries if _error(one) is None]
-        if found:
-            return found[:3]
-        further = [(e.lineno or 0, one) for one in tries if (e := _error(one))]
+        tries = list(
+            dict.fromkeys(source for source in _tries(current, error) if source != current)
+        )
+        parsing = [source for source in tries if _error(source) is None]
+        if parsing:
+            return parsing[:3]
+        further = [(e.lineno or 0, source) for source in tries if (e := _error(source))]
         last = error.lineno or 0
-        ahead = [one for line, one in further if line > last]
+        ahead = [source for line, source in further if line > last]
         if not ahead:
             break
         current, error = ahead[0], _error(ahead[0])
-    return found
+    return parsing
 
 
 def _error(text: str) -> SyntaxError | None:
@@ -62,43 +64,43 @@ def _error(text: str) -> SyntaxError | None:
 def _tries(text: str, error: SyntaxError) -> Iterator[str]:
     """What the parser's words suggest, then what is often forgotten."""
     lines = text.splitlines(keepends=True)
-    number, said = error.lineno or 0, error.msg or ""
+    number, message = error.lineno or 0, error.msg or ""
     if not 1 <= number <= len(lines):
         number = len(lines)
     if not lines:
         return
     column = max(0, (error.offset or 1) - 1)
-    for made in _by_message(lines, number, column, said, error):
-        yield "".join([*lines[: number - 1], made, *lines[number:]])
-    if "triple-quoted" in said:
+    for changed in _by_message(lines, number, column, message, error):
+        yield "".join([*lines[: number - 1], changed, *lines[number:]])
+    if "triple-quoted" in message:
         yield from _triple_quoted(lines)
-    yield from _by_block(lines, number, said)
-    if "was never closed" in said or "EOF" in said or "invalid syntax" in said:
-        yield from _closed(lines, number, said)
+    yield from _by_block(lines, number, message)
+    if "was never closed" in message or "EOF" in message or "invalid syntax" in message:
+        yield from _closed(lines, number, message)
     for near in range(number, max(0, number - 2), -1):
-        for made in _often(lines[near - 1]):
-            yield "".join([*lines[: near - 1], made, *lines[near:]])
+        for changed in _often(lines[near - 1]):
+            yield "".join([*lines[: near - 1], changed, *lines[near:]])
 
 
 def _by_message(
-    lines: list[str], number: int, column: int, said: str, error: SyntaxError
+    lines: list[str], number: int, column: int, message: str, error: SyntaxError
 ) -> Iterator[str]:
     line = lines[number - 1]
-    if "expected ':'" in said:
+    if "expected ':'" in message:
         yield line[:column].rstrip() + ":" + line[column:]
         yield _colon(line)
-    if "unmatched" in said or "does not match" in said:
+    if "unmatched" in message or "does not match" in message:
         yield line[:column] + line[column + 1 :]
         yield from (line[:column] + mark + line[column + 1 :] for mark in _CLOSERS.values())
-    if "unterminated" in said:
+    if "unterminated" in message:
         yield from _quoted(line, line[column : column + 1])
-    if "forgot a comma" in said:
+    if "forgot a comma" in message:
         yield from _with_commas(line, column)
-    if "instead of '='" in said:
+    if "instead of '='" in message:
         yield re.sub(r"(?<![=!<>:+\-*/%&|^])=(?!=)", "==", line, count=1)
-    if "Missing parentheses in call to" in said:
+    if "Missing parentheses in call to" in message:
         yield re.sub(r"\b(print|exec)\s+(.+?)(\s*(?:#.*)?)$", r"\1(\2)\3", line, count=1)
-    if "leading zeros" in said:
+    if "leading zeros" in message:
         yield re.sub(r"\b0+(\d)", r"\1", line, count=1)
 
 
@@ -128,8 +130,8 @@ def _triple_quoted(lines: list[str]) -> Iterator[str]:
             if re.search(rf"(?<!{mark}){mark}{{2}}$", bare) and bare.strip(f"{mark} "):
                 yield "".join([*lines[:at], bare + mark + line[len(bare) :], *lines[at + 1 :]])
             elif re.match(rf"\s*{mark}{{2}}[^{mark}\s]", bare):
-                made = line.replace(mark * 2, mark * 3, 1)
-                yield "".join([*lines[:at], made, *lines[at + 1 :]])
+                changed = line.replace(mark * 2, mark * 3, 1)
+                yield "".join([*lines[:at], changed, *lines[at + 1 :]])
 
 
 def _with_commas(line: str, column: int) -> Iterator[str]:
@@ -140,11 +142,11 @@ def _with_commas(line: str, column: int) -> Iterator[str]:
     yield bare + "," + line[len(bare) :]
 
 
-def _by_block(lines: list[str], number: int, said: str) -> Iterator[str]:
+def _by_block(lines: list[str], number: int, message: str) -> Iterator[str]:
     """Indentation: of one line, or of all that follow on the same level."""
-    if "inconsistent use of tabs" in said or "unindent" in said:
+    if "inconsistent use of tabs" in message or "unindent" in message:
         yield "".join(line.expandtabs(4) for line in lines)
-    if "expected an indented block" in said and (above := re.search(r"on line (\d+)", said)):
+    if "expected an indented block" in message and (above := re.search(r"on line (\d+)", message)):
         head = lines[int(above[1]) - 1]
         inner = _indent(head) + "    "
         for count in (1, 2, 3, 4):
@@ -153,20 +155,20 @@ def _by_block(lines: list[str], number: int, said: str) -> Iterator[str]:
                 for line in lines[number - 1 : number - 1 + count]
             ]
             yield "".join([*lines[: number - 1], *block, *lines[number - 1 + count :]])
-    if "unexpected indent" in said or "unindent does not match" in said:
+    if "unexpected indent" in message or "unindent does not match" in message:
         levels = {_indent(line) for line in lines[: number - 1] if line.strip()}
         for level in sorted(levels, key=len, reverse=True):
-            made = level + lines[number - 1].lstrip()
-            yield "".join([*lines[: number - 1], made, *lines[number:]])
+            changed = level + lines[number - 1].lstrip()
+            yield "".join([*lines[: number - 1], changed, *lines[number:]])
 
 
 def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-def _closed(lines: list[str], number: int, said: str) -> Iterator[str]:
+def _closed(lines: list[str], number: int, message: str) -> Iterator[str]:
     """A bracket that was never closed, closed on its line or one of the next."""
-    opened = re.search(r"'([(\[{])' was never closed", said)
+    opened = re.search(r"'([(\[{])' was never closed", message)
     for mark in [_CLOSERS[opened[1]]] if opened else list(_CLOSERS.values()):
         for at in range(number - 1, min(len(lines), number + 12)):
             bare, comment = _split_comment(lines[at].rstrip("\r\n"))
@@ -175,16 +177,16 @@ def _closed(lines: list[str], number: int, said: str) -> Iterator[str]:
             for tail in (":", ",", "):", ")", ""):
                 if bare.endswith(tail) and bare.strip():
                     head = bare[: len(bare) - len(tail)]
-                    made = head + mark + tail + comment + ending
-                    yield "".join([*lines[:at], made, *lines[at + 1 :]])
+                    changed = head + mark + tail + comment + ending
+                    yield "".join([*lines[:at], changed, *lines[at + 1 :]])
 
 
 def _often(line: str) -> Iterator[str]:
     """What is often forgotten or mistyped, whatever the parser says."""
     word = re.match(r"\s*(\w+)", line)
     if word and not keyword.iskeyword(word[1]):
-        meant = ranked_nearest(word[1], [k for k in keyword.kwlist if len(k) > 2])
-        yield from (line.replace(word[1], other, 1) for _, other in meant)
+        keywords = ranked_nearest(word[1], [k for k in keyword.kwlist if len(k) > 2])
+        yield from (line.replace(word[1], other, 1) for _, other in keywords)
     opens = r"\s*(?:async\s+)?(?:def|class|if|elif|else|for|while|try|except|finally|with)\b"
     if re.match(opens, line) and not _split_comment(line)[0].rstrip().endswith(":"):
         yield _colon(line)

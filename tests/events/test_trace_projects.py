@@ -4,7 +4,7 @@ from pathlib import Path
 
 from evercontext.domain.event import Body, Event, Final, Notice, Task
 from evercontext.events.log import EventLog
-from evercontext.events.projects import Foreign
+from evercontext.events.trace_projects import Foreign
 
 
 def event(trace: str, body: Body) -> Event:

@@ -1,4 +1,4 @@
-"""A conversation's messages, kept in a shape every provider accepts."""
+"""Keep a conversation's messages in a shape every provider accepts."""
 
 from __future__ import annotations
 
@@ -10,25 +10,27 @@ from evercontext.domain.message import Message, tool_result
 INTERRUPTED = json.dumps({"ok": False, "result": None, "error": "interrupted before it finished"})
 
 
-def whole(messages: Sequence[Message]) -> list[Message]:
+def complete_calls(messages: Sequence[Message]) -> list[Message]:
     """Give every call a result and drop results without a call: what a crash or Ctrl-C leaves."""
-    mended: list[Message] = []
+    completed: list[Message] = []
     for index, message in enumerate(messages):
         if message.role == "tool":
             continue
-        mended.append(message)
+        completed.append(message)
         if message.tool_calls:
-            mended += _results(message, messages[index + 1 :])
-    return mended
+            completed += _results(message, messages[index + 1 :])
+    return completed
 
 
-def _results(asked: Message, following: Sequence[Message]) -> list[Message]:
-    given: dict[str | None, Message] = {}
+def _results(caller_message: Message, following: Sequence[Message]) -> list[Message]:
+    results: dict[str | None, Message] = {}
     for message in following:
         if message.role != "tool":
             break
-        given.setdefault(message.tool_call_id, message)
-    return [given.get(call.id) or tool_result(call, INTERRUPTED) for call in asked.tool_calls]
+        results.setdefault(message.tool_call_id, message)
+    return [
+        results.get(call.id) or tool_result(call, INTERRUPTED) for call in caller_message.tool_calls
+    ]
 
 
 def split_for_compaction(

@@ -23,11 +23,11 @@ class Turn:
 async def turns(talk: Conversation) -> list[Turn]:
     """The turns of the session, newest first."""
     rows, _ = await talk.messages.list(session_id=talk.session.id, limit=_ALL)
-    found: dict[str, Turn] = {}
-    for row in rows:
-        if row.role == "user" and row.trace_id and row.trace_id not in found:
-            found[row.trace_id] = Turn(row.id, row.trace_id, row.content, row.timestamp)
-    return list(reversed(found.values()))
+    first_rows: dict[str, Turn] = {}
+    for row in reversed(rows):
+        if row.role == "user" and row.trace_id and row.trace_id not in first_rows:
+            first_rows[row.trace_id] = Turn(row.id, row.trace_id, row.content, row.timestamp)
+    return list(reversed(first_rows.values()))
 
 
 async def forget_from(talk: Conversation, turn: Turn) -> int:

@@ -7,7 +7,7 @@ import pytest
 
 from evercontext import testing
 from evercontext.agent.plan import implicit
-from evercontext.agent.planning import PlanChoice
+from evercontext.agent.plan_sources import PlanChoice
 from evercontext.agent.resumption import alone, take_up
 from evercontext.domain.event import (
     Body,
@@ -83,10 +83,13 @@ async def test_a_replan_sees_the_failure_and_the_evidence(tmp_path: Path) -> Non
     plan = '{"tasks": [{"id": "a", "title": "first", "on_error": "replan"}]}'
     again = '{"tasks": [{"id": "b", "title": "second"}]}'
     model = testing.write_script(tmp_path / "s.jsonl", [bad, {"text": "gave up"}, {"text": "ok"}])
-    planner = testing.write_script(tmp_path / "p.jsonl", [
-        {"text": plan, "when": "user.py"},
-        {"text": again, "when": "failed here:\nfirst"},
-    ])  # fmt: skip
+    planner = testing.write_script(
+        tmp_path / "p.jsonl",
+        [
+            {"text": plan, "when": "user.py"},
+            {"text": again, "when": "failed here:\nfirst"},
+        ],
+    )
     async with testing.house(tmp_path, planner=planner) as app:
         report = await app.run_task("load the user", model_name=model)
     assert (report.outcome.word, report.text) == ("done", "ok")
@@ -121,13 +124,17 @@ async def test_the_whole_task_is_searched_for_the_plan(tmp_path: Path) -> None:
         text = f"def m{number}():\n    return 'we start'\n"
         (root / f"m{number}.py").write_text(text)
     task = (
-        "It fails when we start\n\n" + "Nothing else was changed here. " * 60
+        "It fails when we start\n\n"
+        + "Nothing else was changed here. " * 60
         + '\n  File "/srv/billing/ledger.py", line 2, in post_entry\n'
-    )  # fmt: skip
+    )
     plan = '{"tasks": [{"id": "a", "title": "first"}]}'
-    planner = testing.write_script(tmp_path / "p.jsonl", [
-        {"text": plan, "when": "billing/ledger.py L1-L2"},
-    ])  # fmt: skip
+    planner = testing.write_script(
+        tmp_path / "p.jsonl",
+        [
+            {"text": plan, "when": "billing/ledger.py L1-L2"},
+        ],
+    )
     async with testing.house(tmp_path, planner=planner, model_name=planner) as app:
         planned = await app.plan_task(task)
     assert [one.title for one in planned.plan.tasks] == ["first"]

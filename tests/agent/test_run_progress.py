@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from evercontext.agent.judgement import judge, left_undone
-from evercontext.agent.progress import Progress
+from evercontext.agent.judgement import judge, left_undone, own_refusal, shortcomings, unsaid
+from evercontext.agent.run_progress import Progress
 from evercontext.domain.message import ToolCall
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import FileChange, ToolResult
-from evercontext.errors import ModeRefused, NotFound
+from evercontext.errors import HookBlocked, ModeRefused, NotFound
 
 EDIT, WRITE, COMMAND = (ToolCall("1", n, {}) for n in ("edit_file", "write_file", "run_command"))
 LOST = ToolResult.failed(NotFound("no such file"))
@@ -51,6 +51,54 @@ def test_a_failed_command_is_excused_by_what_others_changed_alone() -> None:
     progress.note(WRITE, ToolResult("", changes=NEW), edits=True)
     progress.note(COMMAND, ran(1))
     assert judge(progress, None) is Outcome.DONE
+
+
+@pytest.mark.contract("E35")
+def test_a_file_that_could_not_be_written_is_not_forgotten() -> None:
+    """V6: another file and a failed command made it "done", and nobody mentioned it."""
+    progress = Progress()
+    progress.note(ToolCall("1", "write_file", {"path": "src/a.py"}), LOST, edits=True)
+    progress.note(WRITE, ToolResult("", changes=NEW), edits=True)
+    assert judge(progress, None) is Outcome.DONE
+    assert shortcomings(progress) == "write_file failed for src/a.py"
+    progress.note(COMMAND, ran(3))
+    assert judge(progress, None) is Outcome.FAILED
+    assert left_undone(progress) == (
+        "write_file failed for src/a.py, and the last command failed (exit code 3)"
+    )
+    progress.note(WRITE, ToolResult("", changes=(FileChange("a.py", None, "x\n"),)), edits=True)
+    progress.note(COMMAND, ran(3))
+    assert judge(progress, None) is Outcome.DONE, "it was written after all"
+    assert shortcomings(progress) == "the last command failed (exit code 3)"
+
+
+def test_a_command_that_fails_makes_nothing_good() -> None:
+    progress = Progress()
+    progress.note(WRITE, ToolResult("", changes=NEW), edits=True)
+    progress.note(COMMAND, LOST)
+    progress.note(COMMAND, ran(3))
+    assert judge(progress, None) is Outcome.FAILED
+
+
+@pytest.mark.contract("E35")
+def test_what_a_hook_blocked_and_nothing_made_good_is_denied() -> None:
+    """The error table says that a hook's no is a denial; a blocked call was a failure."""
+    progress = Progress()
+    blocked = ToolResult.failed(HookBlocked("a hook blocked write_file: not there"))
+    progress.note(WRITE, blocked, edits=True)
+    assert judge(progress, None) is Outcome.DENIED
+    assert not own_refusal(Outcome.DENIED, progress)
+    assert unsaid(Outcome.DENIED, progress) == (
+        "a hook blocked write_file: not there; the task stayed undone"
+    )
+    progress.note(WRITE, ToolResult("", changes=NEW), edits=True)
+    assert judge(progress, None) is Outcome.DONE, "the model found another way"
+
+
+def test_the_reason_of_a_failed_call_is_told() -> None:
+    progress = Progress()
+    progress.note(EDIT, LOST, edits=True)
+    assert left_undone(progress) == "edit_file failed and the task stayed undone: no such file"
 
 
 def test_any_call_that_works_makes_a_command_good_that_could_not_start() -> None:

@@ -77,7 +77,7 @@ def rollback_of(project: OpenProject, trace_id: str) -> Rollback:
         return RolledBack(
             restored=report.restored,
             removed=report.removed,
-            kept=tuple({"path": file.path, "reason": file.reason} for file in report.kept),
+            kept=tuple({"path": file.path, "reason": file.reason} for file in report.skipped),
             undo=report.trace_id,
         )
 

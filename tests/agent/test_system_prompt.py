@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from evercontext.agent.briefing import MOST_FILES, Surroundings, brief, part_in
+from evercontext.agent.system_prompt import MOST_CHANGED, MOST_FILES, Surroundings, brief, part_in
 from evercontext.domain.tool import Mode
 
 
@@ -36,3 +36,24 @@ def test_plan_mode_has_a_prompt_of_its_own() -> None:
     assert "You change nothing" in planning
     assert "Mode: plan" in planning
     assert planning != brief(Surroundings("a"), part_in(Mode.AGENT)).content
+
+
+@pytest.mark.contract("N11")
+def test_a_project_from_nothing_begins_with_questions() -> None:
+    """A4."""
+    for tree in ((), ("README.md", ".gitignore", "LICENSE")):
+        asked = brief(Surroundings("a", tree, attended=True), "agent").content
+        assert "Before you create a file, ask the user" in asked
+        alone = brief(Surroundings("a", tree), "agent").content
+        assert "nobody can answer questions" in alone
+    assert "no code yet" not in brief(Surroundings("a", ("main.py",)), "agent").content
+
+
+@pytest.mark.contract("N26")
+def test_git_status_is_told_and_bounded() -> None:
+    """A4."""
+    status = "## main\n" + "".join(f" M f{n}.py\n" for n in range(MOST_CHANGED + 9))
+    content = brief(Surroundings("a", ("f.py",), git_status=status), "agent").content
+    assert "Git status when the work began:\n## main\n M f0.py" in content
+    assert "… and 10 more" in content
+    assert "Git status" not in brief(Surroundings("a", ("f.py",)), "agent").content

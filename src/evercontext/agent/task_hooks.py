@@ -40,15 +40,15 @@ class HookedTask:
         """Return what hooks want the model to know; raise if one does not want the task."""
         if self.hooks is None:
             return None
-        told = []
+        verdicts = []
         if session:
-            told.append(await self.hooks.fire("SessionStart", {"source": session}, self.caller))
-        told.append(await self.hooks.fire("UserPromptSubmit", {"prompt": text}, self.caller))
-        for verdict in told:
+            verdicts.append(await self.hooks.fire("SessionStart", {"source": session}, self.caller))
+        verdicts.append(await self.hooks.fire("UserPromptSubmit", {"prompt": text}, self.caller))
+        for verdict in verdicts:
             if verdict.blocked is not None:
                 raise HookBlocked(f"a hook blocked the task: {verdict.blocked}")
-        said = "\n".join(verdict.context for verdict in told if verdict.context)
-        return user(f"<hooks>\nSaid by the user's hooks:\n{said}\n</hooks>") if said else None
+        context = "\n".join(verdict.context for verdict in verdicts if verdict.context)
+        return user(f"<hooks>\nSaid by the user's hooks:\n{context}\n</hooks>") if context else None
 
     async def may_stop(self, event: str, text: str) -> str | None:
         """Return why the model must go on, or nothing if it may stop here."""

@@ -1,4 +1,4 @@
-"""A skill: a folder with a SKILL.md that says when it helps and what to do then."""
+"""Read a skill: a folder with a SKILL.md that says when it helps and what to do."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ def _facts(front: str) -> dict[str, str]:
     facts: dict[str, str] = {}
     key = ""
     for line in front.split("\n"):
-        found = _KEY.fullmatch(line.rstrip())
-        if found:
-            key = found[1].lower()
-            value = (found[2] or "").strip()
+        match = _KEY.fullmatch(line.rstrip())
+        if match:
+            key = match[1].lower()
+            value = (match[2] or "").strip()
             facts.setdefault(key, "" if value in ("|", ">", "|-", ">-") else _unquoted(value))
         elif key and line[:1] in (" ", "\t") and line.strip():
             facts[key] = f"{facts[key]} {line.strip()}".strip()

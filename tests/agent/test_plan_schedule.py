@@ -4,14 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evercontext.agent.plan import PlanTask, TaskPlan
-from evercontext.agent.schedule import Schedule
+from evercontext.agent.plan_schedule import Schedule
 
 
 def plan(*tasks: tuple[str, str, str]) -> TaskPlan:
     return TaskPlan(
-        tuple(PlanTask(i, i, depends_on=tuple(needs), files=tuple(files.split()))
-              for i, needs, files in tasks)
-    )  # fmt: skip
+        tuple(
+            PlanTask(i, i, depends_on=tuple(needs), files=tuple(files.split()))
+            for i, needs, files in tasks
+        )
+    )
 
 
 def begun(schedule: Schedule) -> str:
@@ -73,11 +75,16 @@ def test_whatever_the_plan_every_task_runs_after_its_needs_and_apart_from_its_fi
     data: st.DataObject,
 ) -> None:
     ids = "abcdefgh"
-    made = plan(*(
-        (i, "".join(data.draw(st.sets(st.sampled_from(ids[:n]) if n else st.nothing()))),
-         " ".join(data.draw(st.sets(st.sampled_from("xyz"), max_size=2))))
-        for n, i in enumerate(ids)
-    ))  # fmt: skip
+    made = plan(
+        *(
+            (
+                i,
+                "".join(data.draw(st.sets(st.sampled_from(ids[:n]) if n else st.nothing()))),
+                " ".join(data.draw(st.sets(st.sampled_from("xyz"), max_size=2))),
+            )
+            for n, i in enumerate(ids)
+        )
+    )
     schedule, done = Schedule(made, 3), set[str]()
     while len(done) < len(ids):
         begun(schedule)

@@ -1,4 +1,4 @@
-"""Verification: the harness runs the project's checks after a change.
+"""Run the project's checks after a change.
 
 The model may run them too, as often as it likes; only these runs decide what the end of a task
 says. ``verified`` means that every check that was named or found ran, and passed, after the last
@@ -49,32 +49,33 @@ class Findings:
     """Why the verdict is not ``verified``, in a few words."""
     before: tuple[Failure, ...] = ()
     """What was red before the change, too."""
-    wanted: bool = True
+    required: bool = True
     """False where no check was named or found."""
 
 
-NOTHING_WANTED = Findings("not verified", reason="no check is named or found", wanted=False)
+NOTHING_WANTED = Findings("not verified", reason="no check is named or found", required=False)
+_NOT_LOOKED_FOR = "no check was looked for: --auto-test or EC_AUTO_TEST=1 runs the project's tests"
 
 
 def together(findings: Sequence[Findings]) -> Findings:
     """Join what several checks found; the worst of them decides."""
-    every = [one for one in findings if one.wanted]
+    every = [result for result in findings if result.required]
     if not every:
-        return NOTHING_WANTED
-    worst = min(every, key=lambda one: WORST_FIRST.index(one.verdict))
-    reasons = dict.fromkeys(one.reason for one in every if one.verdict == worst.verdict)
+        return next(iter(findings), NOTHING_WANTED)
+    worst = min(every, key=lambda result: WORST_FIRST.index(result.verdict))
+    reasons = dict.fromkeys(result.reason for result in every if result.verdict == worst.verdict)
     return Findings(
         worst.verdict,
-        tuple(failure for one in every for failure in one.failures),
-        sum(one.passed for one in every),
-        "\n\n".join(one.output for one in every if one.output),
+        tuple(failure for result in every for failure in result.failures),
+        sum(result.passed for result in every),
+        "\n\n".join(result.output for result in every if result.output),
         "; ".join(reason for reason in reasons if reason),
-        tuple(failure for one in every for failure in one.before),
+        tuple(failure for result in every for failure in result.before),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ProjectCheck:
     """One of the project's checks: ``lint`` or ``test`` of one of its packages."""
 
     kind: str
@@ -82,7 +83,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class CheckScope:
     """What is to be checked of a task."""
 
     changed: tuple[str, ...] = ()
@@ -90,9 +91,11 @@ class Scope:
     """Checks that the task's plan asks for."""
     toolbox: Toolbox | None = None
     """Runs these commands: behind the gate of the task."""
+    task: str = ""
+    """What was asked for: failures that it asks to fix are its own, however old they are."""
 
 
-Verify = Callable[[Caller, Scope], Awaitable[Findings]]
+Verify = Callable[[Caller, CheckScope], Awaitable[Findings]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,17 +118,17 @@ Repair = Callable[[Repairing, Findings], Awaitable[tuple[Findings, tuple[str, ..
 """Given what is red, returns how the checks end, and the files that the repair left changed."""
 
 
-async def no_repair(given: Repairing, red: Findings) -> tuple[Findings, tuple[str, ...]]:
+async def no_repair(task: Repairing, red: Findings) -> tuple[Findings, tuple[str, ...]]:
     """Where nobody asked for repairs, red stays red."""
     return red, ()
 
 
-async def no_checks(caller: Caller, scope: Scope) -> Findings:
+async def no_checks(caller: Caller, scope: CheckScope) -> Findings:
     """Where nobody asked for checks, nothing is verified."""
     return NOTHING_WANTED
 
 
-Kinds = Callable[[Sequence[str]], Sequence[Check]]
+Kinds = Callable[[Sequence[str]], Sequence[ProjectCheck]]
 """Given the changed files, returns the checks that are wanted."""
 
 
@@ -142,17 +145,21 @@ class Checker:
     """The project, where it is on this machine."""
     quiet: bool = False
     """Nothing is written down: these checks say nothing of the task itself."""
+    detects: bool = True
+    """False where the project's tests are not looked for: then nobody knows whether it has any."""
 
-    async def __call__(self, caller: Caller, scope: Scope) -> Findings:
+    async def __call__(self, caller: Caller, scope: CheckScope) -> Findings:
         """Run them all and say what they found."""
         # Looks at the project's files.
-        wanted = await asyncio.to_thread(self.kinds, scope.changed)
-        findings = [one for check in wanted for one in await self._run(check, caller)]
+        checks = await asyncio.to_thread(self.kinds, scope.changed)
+        findings = [candidate for check in checks for candidate in await self._run(check, caller)]
         if scope.commands and scope.toolbox:
             findings.append(await run_own(scope.commands, scope.toolbox, self.events, caller))
+        if not findings and not self.detects:
+            return replace(NOTHING_WANTED, reason=_NOT_LOOKED_FOR)
         return together(findings)
 
-    async def _run(self, check: Check, caller: Caller) -> list[Findings]:
+    async def _run(self, check: ProjectCheck, caller: Caller) -> list[Findings]:
         box = self.toolbox.behind(Gate())
         place = {} if check.directory == "." else {"directory": check.directory}
         result = await box.call(f"run.{check.kind}", place, caller)
@@ -168,40 +175,43 @@ class Checker:
     async def _judge(self, kind: str, run: Mapping[str, Any], caller: Caller) -> Findings:
         counted, command = run["counts"], tuple(run["command"])
         summary = spell(counted)
-        found = judged(kind, run)
-        if found.verdict == "not verified":
-            summary = found.reason
-        elif found.verdict == "verified" and kind == "test":
-            found, summary = await self._measured(found, run, summary, caller)
+        findings = judged(kind, run)
+        if findings.verdict == "not verified":
+            summary = findings.reason
+        elif findings.verdict == "verified" and kind == "test":
+            findings, summary = await self._measured(findings, run, summary, caller)
         body = Verification(
             kind=kind,
             command=command,
             exit_code=run["exit_code"],
-            summary=summary or found.verdict,
+            summary=summary or findings.verdict,
             counts=counted,
-            verdict=found.verdict,
+            verdict=findings.verdict,
         )
         self._record(body, caller)
-        return found
+        return findings
 
     async def _measured(
-        self, found: Findings, run: Mapping[str, Any], summary: str, caller: Caller
+        self, findings: Findings, run: Mapping[str, Any], summary: str, caller: Caller
     ) -> tuple[Findings, str]:
         """Green tests are measured by how many ran before, and by what ran them."""
         if impostor := self._impostor():
             reason = f"{impostor} stands in the place of the test runner"
-            return replace(found, verdict="not verified", reason=reason), reason
+            return replace(findings, verdict="not verified", reason=reason), reason
         now = ran(run["counts"])
         before = await self.earlier(tuple(run["command"]), caller) if run["counts"] else 0
         if now >= before:
-            return found, summary
+            return findings, summary
         reason = f"{now} ran, {before} before"
-        return replace(found, verdict=FEWER, reason=reason), f"{summary}; {before} ran before"
+        return replace(findings, verdict=FEWER, reason=reason), f"{summary}; {before} ran before"
 
     def _impostor(self) -> str | None:
         """A module of the project that Python takes for the one that runs tests."""
         names = [f"{runner}{end}" for runner in _RUNNERS for end in (".py", "/__init__.py")]
-        return next((one for one in names if self.root and (self.root / one).exists()), None)
+        return next(
+            (candidate for candidate in names if self.root and (self.root / candidate).exists()),
+            None,
+        )
 
     def _record(self, body: Verification, caller: Caller) -> None:
         if self.quiet:
@@ -220,7 +230,7 @@ def judged(kind: str, run: Mapping[str, Any]) -> Findings:
         return Findings("not verified", reason=f"{kind}: {why}")
     if run["passed"]:
         return Findings("verified", passed=passed)
-    failures = tuple(Failure.from_json(one) for one in run["failures"])
+    failures = tuple(Failure.from_json(candidate) for candidate in run["failures"])
     return Findings("red", failures, passed, run["output"])
 
 
@@ -233,17 +243,17 @@ async def run_own(
         result = await toolbox.call("run_command", {"command": command}, caller)
         runs = result.data.get("runs") if isinstance(result.data, Mapping) else None
         lines = result.text.strip().splitlines() or [""]
-        said = (lines[-1] if result.ok else lines[0])[:_LONGEST]
+        reason = (lines[-1] if result.ok else lines[0])[:_LONGEST]
         code = runs[0]["exit_code"] if runs else None
-        found = judged("task", runs[0]) if runs else Findings("not verified", reason=said)
+        judgement = judged("task", runs[0]) if runs else Findings("not verified", reason=reason)
         body = Verification(
             kind="task",
             command=(command,),
             exit_code=code,
-            summary=found.reason or said,
+            summary=judgement.reason or reason,
             counts=runs[0]["counts"] if runs else {},
-            verdict=found.verdict,
+            verdict=judgement.verdict,
         )
         events.emit(body, trace_id=caller.trace_id, parent=caller.parent)
-        findings.append(found)
+        findings.append(judgement)
     return together(findings)

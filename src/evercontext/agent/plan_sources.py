@@ -8,11 +8,11 @@ import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from evercontext.agent.briefing import Surroundings
 from evercontext.agent.loop import Price, told_of
 from evercontext.agent.plan import TaskPlan
 from evercontext.agent.planner import MakePlan, Planned, Planner, no_planner
 from evercontext.agent.resumption import Interrupted, resumed
+from evercontext.agent.system_prompt import Surroundings
 from evercontext.context.memory_service import MemoryService, block
 from evercontext.domain.event import Notice, Plan, Recalled
 from evercontext.domain.message import Message, user
@@ -57,7 +57,7 @@ class PlanChoice:
         if self.interrupted:
             make_plan = resumed(self.interrupted, replan)
         elif self.plan:
-            make_plan = given(self.plan, replan)
+            make_plan = plan_from_file(self.plan, replan)
         else:
             make_plan = planner or no_planner
         return edited(make_plan, self.edit, events) if self.edit else make_plan
@@ -104,15 +104,15 @@ class Planning:
 
     async def gather(self, text: str, caller: Caller) -> Sequence[Message]:
         """What a planner should know: code that was found, and what is remembered."""
-        found = [await self._search(text, caller), await self._recall(text, caller)]
-        return [message for message in found if message]
+        evidence = [await self._search(text, caller), await self._recall(text, caller)]
+        return [message for message in evidence if message]
 
     async def _search(self, text: str, caller: Caller) -> Message | None:
-        asked = {"query": text, "top_k": MOST_HITS}
+        query = {"query": text, "top_k": MOST_HITS}
         box = self.toolbox.behind(Gate())
         try:
             async with asyncio.timeout(_SECONDS):
-                result = await box.call("search_code", asked, caller)
+                result = await box.call("search_code", query, caller)
         except TimeoutError:
             self._say("the code was not searched for the plan: that took too long", caller)
             return None
@@ -122,16 +122,16 @@ class Planning:
         )
 
     async def _recall(self, text: str, caller: Caller) -> Message | None:
-        found = await self.memory.related(text, caller)
-        if not found:
+        related = await self.memory.related(text, caller)
+        if not related:
             return None
         body = Recalled(
             query=text[:_LONGEST_QUERY],
-            memories=tuple(str(one.id) for one in found),
-            similarities=tuple(round(one.similarity, 4) for one in found),
+            memories=tuple(str(memory.id) for memory in related),
+            similarities=tuple(round(memory.similarity, 4) for memory in related),
         )
         self.events.emit(body, trace_id=caller.trace_id, parent=caller.parent)
-        return user(block(found))
+        return user(block(related))
 
     async def _digest(self, caller: Caller) -> str:
         listing = await self.workspace.list(".", caller, recursive=True, max_items=MOST_ITEMS)
@@ -139,8 +139,8 @@ class Planning:
         if self.workspace.local is not None:
             names = [entry.name for entry in files]
             return await asyncio.to_thread(tree_digest, self.settings.root, names)
-        told = sorted(f"{entry.name}\0{entry.size}" for entry in files)
-        return hashlib.sha256("\n".join(told).encode()).hexdigest()
+        lines = sorted(f"{entry.name}\0{entry.size}" for entry in files)
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
     def _say(self, text: str, caller: Caller) -> None:
         notice = Notice(level="warning", text=text)
@@ -155,7 +155,7 @@ async def no_other_plan(text: str, failure: str, caller: Caller) -> Planned:
     )
 
 
-def given(plan: TaskPlan, replan: MakePlan = no_other_plan) -> MakePlan:
+def plan_from_file(plan: TaskPlan, replan: MakePlan = no_other_plan) -> MakePlan:
     """The plan of a file; a planner makes another one if that fails."""
 
     async def make_plan(text: str, failure: str, caller: Caller) -> Planned:

@@ -1,14 +1,18 @@
-"""What a run has done so far, as the judgement of its end needs it."""
+"""Record what a run has done so far, for the judgement of its outcome."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 from evercontext.agent.repetition import exit_code
 from evercontext.domain.message import ToolCall
 from evercontext.domain.tool import ToolResult
 from evercontext.domain.visible_text import escaped_line
-from evercontext.errors import ModeRefused
+from evercontext.errors import HookBlocked, ModeRefused
+
+_LONGEST = 200
 
 
 @dataclass(slots=True)
@@ -23,12 +27,18 @@ class Progress:
     denied: bool = False
     failed_call: str = ""
     """The tool of a call that was to do something and failed, until another makes it good."""
+    failure: str = ""
+    """Why that call failed, in one line."""
+    blocked: bool = False
+    """That call failed because a hook said no."""
     failed_edit: bool = False
     """That call was to change files: a command that changes none does not make it good."""
     achieved: bool = False
     """A call that succeeded really changed a file."""
     failed_command: int | None = None
     """How the last command ended, where it ended badly."""
+    unwritten: dict[str, str] = field(default_factory=dict)
+    """Files that a call could not change and none changed since, with the tool of that call."""
 
     def add(self, other: Progress) -> None:
         """Take in what another loop of the same run has done."""
@@ -38,8 +48,11 @@ class Progress:
         self.writes += other.writes
         self.denied = self.denied or other.denied
         self.failed_call, self.failed_edit = other.failed_call, other.failed_edit
+        self.failure, self.blocked = other.failure, other.blocked
         self.achieved = self.achieved or other.achieved
         self.failed_command = other.failed_command
+        self._settle(other.changed)
+        self.unwritten |= other.unwritten
 
     def note(
         self, call: ToolCall, result: ToolResult, *, acts: bool = True, edits: bool = False
@@ -53,19 +66,32 @@ class Progress:
             self.failed_command = exit_code(result) or None
             if not result.ok:
                 self.failed_call, self.failed_edit = _name(call), edits
+                self.failure = escaped_line((result.text.splitlines() or [""])[0], _LONGEST)
+                self.blocked = isinstance(result.error, HookBlocked)
+                path = call.arguments.get("path") if isinstance(call.arguments, dict) else None
+                if edits and isinstance(path, str):
+                    self.unwritten[path] = _name(call)
             elif self._makes_good(call, result):
                 self.failed_call, self.failed_edit = "", False
+                self.failure, self.blocked = "", False
         if result.ok and not exit_code(result):
             self.achieved = self.achieved or any(change.real for change in result.changes)
         for change in result.changes:
             real = change.real
             self.writes += real
             self.changed[change.path] = real or self.changed.get(change.path, False)
+        self._settle(change.path for change in result.changes)
+
+    def _settle(self, changed: Iterable[str]) -> None:
+        """Drop what was changed after all; the first try may have named a wrong directory."""
+        names = {PurePosixPath(path).name for path in changed}
+        for path in [path for path in self.unwritten if PurePosixPath(path).name in names]:
+            del self.unwritten[path]
 
     def _makes_good(self, call: ToolCall, result: ToolResult) -> bool:
-        if not self.failed_edit or _name(call) == self.failed_call:
-            return True
-        return bool(result.changes) and not self.failed_command
+        if self.failed_command:
+            return False
+        return not self.failed_edit or _name(call) == self.failed_call or bool(result.changes)
 
 
 def _name(call: ToolCall) -> str:

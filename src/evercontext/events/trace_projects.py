@@ -1,4 +1,4 @@
-"""Which project a trace belongs to, as the log tells it."""
+"""Find the project of a trace in the event log."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from evercontext import testing
-from evercontext.agent.rewinding import forget_from, turns
+from evercontext.agent.rewind import forget_from, turns
 from evercontext.app.conversations import open_conversation
 
 

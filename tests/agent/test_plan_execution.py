@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from evercontext.agent.briefing import Surroundings
-from evercontext.agent.execution import Following, Part
 from evercontext.agent.plan import validate
+from evercontext.agent.plan_execution import PlanExecution, PlanPart
 from evercontext.agent.planner import Planned
-from evercontext.agent.task import TaskReport, TaskRun
+from evercontext.agent.system_prompt import Surroundings
+from evercontext.agent.task import TaskRun
+from evercontext.agent.task_report import TaskReport
 from evercontext.domain.event import Event, ModelReply, TaskBegan, TaskEnded
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Caller, Door, Effect, FileChange, Tool, ToolResult
@@ -68,9 +69,15 @@ class Parallel:
             return Planned(validate(plan), "test")
 
         run = TaskRun(
-            self.model, Toolbox(self.tools(), self.log), self.log, Caller("t", Door.RUN),
-            Surroundings("app"), "app", make_plan=make_plan, width=width,
-        )  # fmt: skip
+            self.model,
+            Toolbox(self.tools(), self.log),
+            self.log,
+            Caller("t", Door.RUN),
+            Surroundings("app"),
+            "app",
+            make_plan=make_plan,
+            width=width,
+        )
         report = await run.run("all")
         self.log.close()
         return report
@@ -151,13 +158,13 @@ async def test_a_task_that_is_stopped_among_its_checks_is_not_done(tmp_path: Pat
 async def test_cancelling_ends_every_part_and_keeps_what_each_had_done() -> None:
     begun: list[str] = []
 
-    async def do(part: Part, following: Following) -> None:
+    async def do(part: PlanPart, following: PlanExecution) -> None:
         begun.append(part.task.id)
         part.progress.changed[f"{part.task.id}.py"] = True
         await asyncio.Event().wait()
 
     plan = validate({"tasks": [task("a", "a.py"), task("b", "b.py")]})
-    following = Following(plan, do, 2)
+    following = PlanExecution(plan, do, 2)
     work = asyncio.create_task(following.run())
     while len(begun) < 2:
         await asyncio.sleep(0)

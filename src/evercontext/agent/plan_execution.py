@@ -1,24 +1,29 @@
-"""Carrying out a plan: each part in its turn, some beside each other, all of them accounted for."""
+"""Execute a plan: parts in order or side by side, each accounted for."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from evercontext.agent.plan import PlanTask, TaskPlan
-from evercontext.agent.progress import Progress
-from evercontext.agent.schedule import Schedule
+from evercontext.agent.plan_schedule import Schedule
+from evercontext.agent.run_progress import Progress
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import EverContextError
 
 FATAL = (Outcome.LIMIT, Outcome.DENIED, Outcome.UNREACHABLE, Outcome.CANCELLED, Outcome.TERMINATED)
 """Outcomes after which no other task of the plan would fare better."""
 
+CUT_OFF = (
+    "This was begun before and cut off in the middle. Look at what is there already, and go on"
+    " from it."
+)
+
 
 @dataclass(slots=True)
-class Part:
+class PlanPart:
     """One task of a plan that was begun, and how it ended."""
 
     task: PlanTask
@@ -35,31 +40,31 @@ class Part:
         return self.outcome is Outcome.DONE
 
 
-Do = Callable[[Part, "Following"], Coroutine[Any, Any, None]]
+Do = Callable[[PlanPart, "PlanExecution"], Coroutine[Any, Any, None]]
 """Does one part and writes into it how it ended."""
 
 
 @dataclass(slots=True)
-class Following:
+class PlanExecution:
     """A plan being followed."""
 
     plan: TaskPlan
     do: Do
     width: int = 1
     finished: Collection[str] = ()
-    parts: dict[str, Part] = field(default_factory=dict)
+    parts: dict[str, PlanPart] = field(default_factory=dict)
     _schedule: Schedule = field(init=False)
-    _running: dict[asyncio.Task[None], Part] = field(default_factory=dict)
+    _running: dict[asyncio.Task[None], PlanPart] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._schedule = Schedule(self.plan, self.width, set(self.finished))
         for task in self.plan.tasks:
             if task.id in self.finished:
-                self.parts[task.id] = Part(task, Outcome.DONE, before=True)
+                self.parts[task.id] = PlanPart(task, Outcome.DONE, before=True)
 
-    async def run(self) -> Part | None:
+    async def run(self) -> PlanPart | None:
         """Do what can be done; return the part that ended the plan early, if one did."""
-        stopped: list[Part] = []
+        stopped: list[PlanPart] = []
         try:
             while True:
                 while not stopped and (task := self._schedule.begin()):
@@ -71,12 +76,12 @@ class Following:
         finally:
             await self._let_go()
 
-    async def go_on(self) -> Part | None:
+    async def go_on(self) -> PlanPart | None:
         """Do what can be done now that some parts are done after all."""
         self._schedule.recover(id for id, part in self.parts.items() if part.done)
         return await self.run()
 
-    def in_order(self) -> list[Part]:
+    def in_order(self) -> list[PlanPart]:
         """The parts as the plan has them, whichever ended first."""
         return [self.parts[task.id] for task in self.plan.in_order() if task.id in self.parts]
 
@@ -86,15 +91,15 @@ class Following:
 
     def claimed(self, path: str, by: PlanTask) -> str | None:
         """The id of another running task that this file belongs to."""
-        asked = PlanTask("", "", files=(path,))
+        claim = PlanTask("", "", files=(path,))
         others = (part.task for part in self._running.values() if part.task is not by)
-        return next((task.id for task in others if task.files and not task.disjoint(asked)), None)
+        return next((task.id for task in others if task.files and not task.disjoint(claim)), None)
 
     def _begin(self, task: PlanTask) -> None:
-        part = self.parts[task.id] = Part(task)
+        part = self.parts[task.id] = PlanPart(task)
         self._running[asyncio.create_task(self.do(part, self))] = part
 
-    def _ended(self) -> list[Part]:
+    def _ended(self) -> list[PlanPart]:
         over = [work for work in self._running if work.done()]
         parts = []
         for work in over:
@@ -104,13 +109,24 @@ class Following:
             parts.append(part)
         return parts
 
-    def _first(self, stopped: list[Part]) -> Part | None:
+    def _first(self, stopped: list[PlanPart]) -> PlanPart | None:
         return next((part for part in self.in_order() if part in stopped), None)
 
-    def _ends_the_plan(self, part: Part) -> bool:
+    def _ends_the_plan(self, part: PlanPart) -> bool:
         return not part.done and (part.task.on_error != "continue" or part.outcome in FATAL)
 
     async def _let_go(self) -> None:
         for work in self._running:
             work.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
+
+
+def part_request(text: str, task: PlanTask, ended: Sequence[PlanPart]) -> str:
+    """Return what the model is asked to do of a plan with several tasks."""
+    lines = [f"The whole task: {text}", "", f"Your part of it now: {task.title}"]
+    if task.detail:
+        lines.append(task.detail)
+    if task.files:
+        lines.append(f"Expected files: {', '.join(task.files)}")
+    done = [f"- {part.task.title}" for part in ended if part.done]
+    return "\n".join(lines + (["", "Already done:", *done] if done else []))

@@ -1,4 +1,4 @@
-"""Which tasks of a plan may run now: dependencies first, and nothing beside its own files."""
+"""Choose the tasks of a plan that may run now, by dependencies and files."""
 
 from __future__ import annotations
 
