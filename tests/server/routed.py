@@ -16,8 +16,8 @@ import httpx2
 from evercontext.access.access_tokens import Tokens
 from evercontext.app import EverContext
 from evercontext.catalog.server_table import ServerConfig
+from evercontext.server.listener import serve
 from evercontext.server.router.http import open_router
-from evercontext.server.serve import serve
 from evercontext.settings import load
 
 REAL_SERVER = Path(__file__).parents[1] / "catalog" / "real_server.py"

@@ -18,7 +18,7 @@ import pytest
 from evercontext import settings as sources
 from evercontext.app import EverContext
 from evercontext.domain.event import EvaluationState, Event
-from evercontext.server.evaluator import open_evaluator
+from evercontext.server.evaluation_server import open_evaluator
 from tests.server.judged import GOOD
 from tests.server.raw_websocket import RawClient
 
@@ -84,8 +84,11 @@ class Running:
         return [e.body.state for e in heard if isinstance(e.body, EvaluationState)]
 
     def trace_of(self, detail: str) -> str:
-        return next(e.trace_id for e in self.heard
-                    if isinstance(e.body, EvaluationState) and detail in e.body.detail)  # fmt: skip
+        return next(
+            e.trace_id
+            for e in self.heard
+            if isinstance(e.body, EvaluationState) and detail in e.body.detail
+        )
 
 
 Start = Callable[..., Any]
@@ -102,8 +105,14 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
 
     @asynccontextmanager
     async def running(**environment: str) -> AsyncIterator[Running]:
-        given = {"EC_HOME": str(tmp_path / "home"), "MCP_PORT": "0", "MCP_HOST": "127.0.0.1",
-                 "USE_MOCK_EVALUATOR": "false", "EC_SANDBOX": "none", **environment}  # fmt: skip
+        given = {
+            "EC_HOME": str(tmp_path / "home"),
+            "MCP_PORT": "0",
+            "MCP_HOST": "127.0.0.1",
+            "USE_MOCK_EVALUATOR": "false",
+            "EC_SANDBOX": "none",
+            **environment,
+        }
         flags = {"root": str(tmp_path / "project")}
         settings = sources.load(flags, environment=given, cwd=tmp_path)
         async with (
@@ -179,8 +188,12 @@ async def failed_three_times(running: Running, says: dict[str, str]) -> None:
 @pytest.mark.case(111)
 async def test_every_way_to_fail_has_its_attempts_waits_and_code(start: Start) -> None:
     async with start(CODEX_MAX_BUFFER="100000", CODEX_ARGS="exec --full-auto") as running:
-        says = {"crash": "boom", "words": "no JSON object", "high": "= 99,",
-                "flood": "100000 bytes"}  # fmt: skip
+        says = {
+            "crash": "boom",
+            "words": "no JSON object",
+            "high": "= 99,",
+            "flood": "100000 bytes",
+        }
         await failed_three_times(running, says)
         login = (await flow(running, "login"))["error"]
         assert login["code"] == -32603
@@ -229,8 +242,14 @@ async def test_a_client_that_goes_away_takes_its_program_with_it(
     async with start() as running:
         client = await RawClient.open(running.port)
         await client.hello()
-        client.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-                     "params": evaluate("BEHAVE: stubborn")})  # fmt: skip
+        client.send(
+            {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": "tools/call",
+                "params": evaluate("BEHAVE: stubborn"),
+            }
+        )
         mark = tmp_path / "log" / "stubborn.child"
         await until(lambda: mark.exists() and mark.read_text() != "")
         client.drop()
@@ -248,9 +267,13 @@ async def test_progress_comes_in_order_and_never_after_the_answer(start: Start) 
         await client.ask("tools/call", params, id=1)
         steps = [message["params"] for message in client.told]
         assert [step["message"] for step in steps] == [
-            "running a tool", "evaluating", "CLI running", "parsing JSON", "computing the score",
+            "running a tool",
+            "evaluating",
+            "CLI running",
+            "parsing JSON",
+            "computing the score",
             "needs improvement",
-        ]  # fmt: skip
+        ]
         assert [step["progress"] for step in steps] == [1, 2, 3, 4, 5, 6]
         client.told.clear()
         await client.ask("ping", id=2)
@@ -294,10 +317,13 @@ async def test_half_a_character_pair_comes_back_without_harm(start: Start) -> No
         client = await RawClient.open(running.port)
         await client.hello()
         content = JAPANESE.replace("\n", "\\n") + "\\ud800 {{accuracy_weight}}"
-        client.frame(1, (
-            '{"jsonrpc": "2.0", "id": "\\ud800", "method": "tools/call", "params": {"name": '
-            f'"evaluate_document", "arguments": {{"content": "{content}"}}}}}}'
-        ).encode())  # fmt: skip
+        client.frame(
+            1,
+            (
+                '{"jsonrpc": "2.0", "id": "\\ud800", "method": "tools/call", "params": {"name": '
+                f'"evaluate_document", "arguments": {{"content": "{content}"}}}}}}'
+            ).encode(),
+        )
         assert "score" in (await client.answer("?"))["result"]["structuredContent"]
         assert (await client.ask("ping", id=2))["result"] == {}
         await client.close()

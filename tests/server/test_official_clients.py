@@ -33,8 +33,8 @@ const call = { toolKey: "free:echo", arguments: { text: "やあ" } };
 const done = await client.callTool({ name: "tool_execute", arguments: call });
 console.log(JSON.stringify({
   tools: tools.map((tool) => tool.name),
-  first: found.structuredContent.results[0].toolKey,
-  said: done.structuredContent.result.content[0].text,
+  first: JSON.parse(found.content[0].text).results[0].toolKey,
+  said: done.content[0].text,
 }));
 await client.close();
 """
@@ -85,7 +85,7 @@ def test_the_inspector_over_http_and_stdio(tmp_path: Path, modules: Path) -> Non
         assert [tool["name"] for tool in listed["tools"]] == names
         call = ("--method", "tools/call", "--tool-name", "tool_discovery")
         found = json.loads(run(*inspect, url, *call, "--tool-arg", "query=say the text"))
-        assert found["structuredContent"]["results"][0]["toolKey"] == "free:echo"
+        assert json.loads(found["content"][0]["text"])["results"][0]["toolKey"] == "free:echo"
     stdio = (*inspect, EVERCONTEXT, "mcp", "--router", "--method", "tools/list")
     assert [tool["name"] for tool in json.loads(run(*stdio))["tools"]] == names
 
@@ -102,8 +102,7 @@ async def test_python_in_both_eras(tmp_path: Path, mode: Any) -> None:
             assert [tool.name for tool in tools] == ["tool_discovery", "tool_execute"]
             call = {"toolKey": "free:echo", "arguments": {"text": "やあ"}}
             done = await client.call_tool("tool_execute", call)
-            assert done.structured_content is not None
-            assert done.structured_content["result"]["content"][0]["text"] == "やあ"
+            assert done.content[0].text == "やあ"  # type: ignore[union-attr]
             assert (await client.list_resources()).resources == []
             assert (await client.list_prompts()).prompts == []
 
@@ -118,5 +117,5 @@ async def test_python_over_stdio(tmp_path: Path) -> None:
     )
     async with Client(server) as client:
         found = await client.call_tool("tool_discovery", {"query": "say the text"})
-        assert found.structured_content is not None
-        assert found.structured_content["results"][0]["toolKey"] == "free:echo"
+        results = json.loads(found.content[0].text)["results"]  # type: ignore[union-attr]
+        assert results[0]["toolKey"] == "free:echo"

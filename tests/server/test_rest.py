@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evercontext.errors import ConfigError
-from evercontext.server.serve import bind
+from evercontext.server.listener import bind
 from tests.server.running import Gateway, running
 
 

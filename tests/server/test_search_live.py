@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from evercontext.index.code_search import LOOK_EVERY
 from evercontext.index.indexer import CHEAP
 from evercontext.index.lease import IndexLease
 from evercontext.index.location import FOLDER
-from evercontext.index.search import LOOK_EVERY
 from evercontext.testing import git
 from tests.cli.command import Ended, evercontext
 from tests.index.world import SHOP, write
@@ -165,9 +165,22 @@ def test_a_wrong_question_is_422(gateway: Gateway, body: Any) -> None:
 @pytest.mark.case(116)
 @pytest.mark.parametrize(
     "query",
-    ['"', "AND", "(((", "*", "NEAR(x", "path:x", "'; drop table files", "a\u0000b", "%s{}",
-     "(a+)+$", "\u202e", "🎉", "x" * 2_000],
-)  # fmt: skip
+    [
+        '"',
+        "AND",
+        "(((",
+        "*",
+        "NEAR(x",
+        "path:x",
+        "'; drop table files",
+        "a\u0000b",
+        "%s{}",
+        "(a+)+$",
+        "\u202e",
+        "🎉",
+        "x" * 2_000,
+    ],
+)
 def test_no_question_breaks_the_search(gateway: Gateway, query: str) -> None:
     assert gateway.post("search", {"query": query}).status_code == 200
 

@@ -10,11 +10,14 @@ from evercontext.errors import InvalidArguments
 from evercontext.server.strict_json import DEEPEST, parse_object
 
 _JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=20,
-)  # fmt: skip
+)
 
 
 @given(st.dictionaries(st.text(), _JSON, max_size=5))

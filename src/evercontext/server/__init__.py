@@ -1,1 +1,1 @@
-"""The doors for other programs: REST and MCP. No capability lives here, only ways in."""
+"""Serve other programs over REST and MCP; all capabilities are in the packages below."""

@@ -1,4 +1,4 @@
-"""Messages of an editor over stdin and stdout, each judged before the protocol sees it."""
+"""Exchange messages with an editor over stdin and stdout, each checked first."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from evercontext.server.asgi import Receive
+from evercontext.server.request_guard import Receive
 
 WATCH_SECONDS = 0.25
 """How long a call runs, at least, before its client is watched."""

@@ -1,9 +1,9 @@
-"""Which tools other programs may call: writes inside policy, commands only where allowed."""
+"""Choose the tools other programs may call: writes by policy, commands if allowed."""
 
 from __future__ import annotations
 
+from evercontext.catalog.discovery_tools import META, Catalog
 from evercontext.catalog.servers import ADOPTED
-from evercontext.catalog.tools import META, Catalog
 from evercontext.domain.tool import Arguments, Caller, Effect, Tool
 from evercontext.tools.approval_gate import Gate, Verdict
 from evercontext.tools.toolbox import Toolbox

@@ -1,4 +1,4 @@
-"""An application that is loaded by the first request to it."""
+"""Load an application with the first request to it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 
-from evercontext.server.asgi import App, Receive, Scope, Send
+from evercontext.server.request_guard import App, Receive, Scope, Send
 
 Open = Callable[[], Awaitable[AbstractAsyncContextManager[App]]]
 

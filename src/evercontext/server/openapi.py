@@ -1,4 +1,4 @@
-"""The OpenAPI document of the REST gateway: each route, the tool behind it, and its answers."""
+"""Write the OpenAPI document of the REST gateway: each route, its tool, its responses."""
 
 from __future__ import annotations
 

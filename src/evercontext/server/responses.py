@@ -1,4 +1,4 @@
-"""Answers in the one shape every client gets."""
+"""Build responses in the one shape every client gets."""
 
 from __future__ import annotations
 

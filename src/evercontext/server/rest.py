@@ -1,4 +1,4 @@
-"""The REST gateway: every route is one tool, called on the one road."""
+"""Serve the REST gateway: every route calls one tool through the toolbox."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from evercontext.errors import (
     WrongMediaType,
 )
 from evercontext.process.worker_threads import think
-from evercontext.server.asgi import BODY, ROUTE, Note, Receive, Scope, Send, note_of
-from evercontext.server.disconnect import DISCONNECT, Disconnect
-from evercontext.server.docs import POLICY, page
-from evercontext.server.metrics import Metrics
+from evercontext.server.api_page import POLICY, page
 from evercontext.server.openapi import ROUTES, openapi_document
+from evercontext.server.request_cancellation import DISCONNECT, Disconnect
+from evercontext.server.request_guard import BODY, ROUTE, Note, Receive, Scope, Send, note_of
+from evercontext.server.request_metrics import Metrics
 from evercontext.server.responses import encode, error_body, error_response, start
 from evercontext.server.strict_json import parse_object
 from evercontext.tools.audit_line import content_size
@@ -114,8 +114,10 @@ def _answer(result: ToolResult, trace_id: str) -> tuple[dict[str, Any], bytes]:
 
 def refuse_other_media(headers: list[tuple[bytes, bytes]]) -> None:
     """Raise unless the body is declared as JSON; a foreign page cannot do that unasked."""
-    given = [value for name, value in headers if name == b"content-type"]
-    media, _, parameters = given[0].lower().partition(b";") if len(given) == 1 else (b"", b"", b"")
+    values = [value for name, value in headers if name == b"content-type"]
+    media, _, parameters = (
+        values[0].lower().partition(b";") if len(values) == 1 else (b"", b"", b"")
+    )
     charset = parameters.strip().removeprefix(b"charset=").strip(b'"')
     if media.strip() != b"application/json" or charset not in (b"", b"utf-8"):
         raise WrongMediaType(

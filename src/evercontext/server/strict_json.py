@@ -1,4 +1,4 @@
-"""JSON from strangers: what two parsers could read differently is refused."""
+"""Parse JSON strictly: refuse what two parsers could read differently."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ DEEPEST = 64
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a key is there twice")
-    return found
+    return members
 
 
 def _no_constant(name: str) -> Any:

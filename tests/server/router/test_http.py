@@ -76,7 +76,7 @@ class Client:
 
     def found(self, query: str, _meta: Any = None) -> set[str]:
         result = self.call("tool_discovery", _meta, query=query)
-        keys = {one["toolKey"] for one in result["structuredContent"]["results"]}
+        keys = {one["toolKey"] for one in json.loads(result["content"][0]["text"])["results"]}
         return {key for key in keys if not key.startswith("evercontext:")}
 
 
@@ -84,9 +84,9 @@ def reads(client: Client) -> bool:
     """True if our own tools show and change this root, whichever way they are asked for."""
     own = [
         one["toolKey"]
-        for one in client.call("tool_discovery", query="read a file")["structuredContent"][
-            "results"
-        ]
+        for one in json.loads(
+            client.call("tool_discovery", query="read a file")["content"][0]["text"]
+        )["results"]
         if one["toolKey"].startswith("evercontext:")
     ]
     written = {"path": "a.txt", "content": "mine now", "mode": "overwrite"}
@@ -115,7 +115,7 @@ def test_a_remote_that_is_added_meanwhile_is_the_project_s_name_at_once(tmp_path
             done = client.call("tool_execute", toolKey=f"evercontext:{tool}", arguments=arguments)
             return str(done["content"])
 
-        assert "seen" in own("remember", content="Herons nest here")
+        assert "Kept as" in own("remember", content="Herons nest here")
         git(place, "remote", "add", "origin", "git@git.example:team/app.git")
         assert "Herons nest here" in evercontext("memory", "list", cwd=place).out
         assert "Herons nest here" in own("recall", query="Where do herons nest?")
@@ -185,8 +185,7 @@ def test_token_and_project_decide_what_is_there(tmp_path: Path) -> None:
             "tool_execute", toolKey="mine:echo", arguments={"text": "やあ"}
         )
         content = [{"type": "text", "text": "やあ"}]
-        assert done["structuredContent"]["result"]["content"] == content
-        assert json.loads(done["content"][0]["text"]) == done["structuredContent"]
+        assert done == {"content": content, "isError": False}
         hidden = Client(url, narrow, "mine").call("tool_execute", toolKey="theirs:echo")
         nothing = Client(url, narrow, "mine").call("tool_execute", toolKey="nobody:echo")
         assert str(hidden).replace("theirs", "nobody")[:90] == str(nothing)[:90]
@@ -228,9 +227,10 @@ def test_without_optimisation_every_tool_is_listed(tmp_path: Path) -> None:
         client = Client(url, secret, "plain")
         names = [tool["name"] for tool in client.ask("tools/list")[1]["result"]["tools"]]
         assert {"free__echo", "evercontext__read_file"} <= set(names)
-        assert client.call("tool_discovery", query="say")["structuredContent"] == {"results": []}
+        nothing = client.call("tool_discovery", query="say")
+        assert json.loads(nothing["content"][0]["text"]) == {"results": []}
         done = client.call("free__echo", text="direct")
-        assert done["structuredContent"]["result"]["content"][0]["text"] == "direct"
+        assert done["content"] == [{"type": "text", "text": "direct"}]
 
 
 @pytest.mark.contract("T17")
@@ -238,8 +238,9 @@ def test_the_house_may_be_left_open(tmp_path: Path) -> None:
     add("free")
     with routing(tmp_path, EC_ROUTER_OPEN="1") as url:
         assert "free:echo" in Client(url).found("say the text")
-    refused = evercontext("serve", "--only", "router", "--host", "0.0.0.0",
-                          env={"EC_ROUTER_OPEN": "1"}, cwd=tmp_path)  # fmt: skip
+    refused = evercontext(
+        "serve", "--only", "router", "--host", "0.0.0.0", env={"EC_ROUTER_OPEN": "1"}, cwd=tmp_path
+    )
     assert refused.code == 1
     assert "EC_ROUTER_OPEN" in refused.err
 
@@ -257,27 +258,37 @@ async def test_the_official_client_talks_to_it(tmp_path: Path) -> None:
             ]
             call = {"toolKey": "free:echo", "arguments": {"text": "x"}}
             done = await client.call_tool("tool_execute", call)
-            assert done.structured_content is not None
-            assert done.structured_content["result"]["content"][0]["text"] == "x"
+            assert done.content[0].text == "x"  # type: ignore[union-attr]
 
 
 def test_over_stdio_the_two_are_shown(tmp_path: Path) -> None:
     add("free")
     lines: list[dict[str, Any]] = [
-        {"id": 1, "method": "initialize", "params": {
-            "protocolVersion": "2025-06-18", "capabilities": {},
-            "clientInfo": {"name": "test", "version": "1"}}},
+        {
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": "test", "version": "1"},
+            },
+        },
         {"method": "notifications/initialized"},
         {"id": 2, "method": "tools/list"},
-        {"id": 3, "method": "tools/call", "params": {
-            "name": "tool_execute",
-            "arguments": {"toolKey": "free:echo", "arguments": {"text": "x"}}}},
-    ]  # fmt: skip
+        {
+            "id": 3,
+            "method": "tools/call",
+            "params": {
+                "name": "tool_execute",
+                "arguments": {"toolKey": "free:echo", "arguments": {"text": "x"}},
+            },
+        },
+    ]
     sent = "".join(json.dumps({"jsonrpc": "2.0", **line}) + "\n" for line in lines)
     done = evercontext("mcp", "--router", stdin=sent, cwd=tmp_path)
     answers = {one["id"]: one["result"] for one in map(json.loads, done.out.splitlines())}
     assert [t["name"] for t in answers[2]["tools"]] == ["tool_discovery", "tool_execute"]
-    assert answers[3]["structuredContent"]["result"]["content"][0]["text"] == "x"
+    assert answers[3]["content"][0]["text"] == "x"
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ import pytest
 
 from evercontext.catalog.server_log import read_log
 from evercontext.mcp import revisions
-from evercontext.mcp.server.http import MOST_PENDING_PROGRESS, Refused
-from evercontext.server.router.authentication import Sessions
+from evercontext.mcp.server.http import Refused
+from evercontext.mcp.server.response_stream import MOST_PENDING_PROGRESS
+from evercontext.server.router.authentication import RouterSessions
 from tests.catalog.world import odd
 from tests.server.routed import REAL, Routed, routed
 
@@ -49,8 +50,8 @@ async def test_clients_without_a_handshake(tmp_path: Path) -> None:
         answer = await router.stateless("tools/call", name="tool_execute", arguments=call)
         result = answer.json()["result"]
         assert result["resultType"] == "complete"
-        assert result["structuredContent"]["result"]["content"][0]["text"] == "やあ"
-        assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
+        assert result["content"] == [{"type": "text", "text": "やあ"}]
+        assert "structuredContent" not in result
 
 
 @pytest.mark.contract("T7")
@@ -67,7 +68,7 @@ async def test_a_server_asks_its_client_back(tmp_path: Path) -> None:
         again = {"arguments": call, "inputResponses": given, "requestState": "half"}
         done = (await router.stateless("tools/call", name="tool_execute", **again)).json()["result"]
         assert done["resultType"] == "complete"
-        said = done["structuredContent"]["result"]["content"][0]["text"]
+        said = done["content"][0]["text"]
         assert json.loads(said) == ["half", given]
         memo = {"uri": "evercontext://shy/memo://x"}
         for method, params in (("resources/read", memo), ("prompts/get", {"name": "shy:greet"})):
@@ -114,7 +115,7 @@ async def test_a_session_is_its_tokens_alone(tmp_path: Path) -> None:
         assert (await router.post("tools/list", {}, mcp_session_id=session)).status_code == 200
         theirs = router.app.settings
         assert theirs is not None
-        sessions = Sessions()
+        sessions = RouterSessions()
         other = sessions.issue("somebody")
         with pytest.raises(Refused, match="another token's") as refusal:
             sessions.check(other, "else")
@@ -160,7 +161,7 @@ async def test_only_tools_are_discovered(tmp_path: Path) -> None:
         await warm(router)
         asked = {"query": ["what is to be done today", "greet somebody"], "maxResults": 100}
         done = await router.ask("tools/call", name="tool_discovery", arguments=asked)
-        keys = {one["toolKey"] for one in done["structuredContent"]["results"]}
+        keys = {one["toolKey"] for one in json.loads(done["content"][0]["text"])["results"]}
         assert {key for key in keys if key.startswith("real:")} <= {"real:add", "real:count"}
 
 
@@ -168,7 +169,7 @@ async def warm(router: Routed) -> None:
     """Wait until the real server runs: it starts slowly on a busy machine."""
     call = {"toolKey": "real:add", "arguments": {"a": 1, "b": 2}}
     done = await router.ask("tools/call", name="tool_execute", arguments=call)
-    assert done["structuredContent"]["result"]["structuredContent"] == {"result": 3}
+    assert done["content"][0]["text"] == "3"
 
 
 async def count(router: Routed, to: int, **headers: str) -> Any:
@@ -233,5 +234,5 @@ async def test_what_nobody_offers(tmp_path: Path) -> None:
     async with routed(tmp_path) as router:
         answer = await router.post("sampling/createMessage", {})
         assert answer.json()["error"]["code"] == -32601
-        modern = await router.stateless("completion/complete")
+        modern = await router.stateless("tasks/list")
         assert (modern.status_code, modern.json()["error"]["code"]) == (404, -32601)

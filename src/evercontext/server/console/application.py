@@ -17,22 +17,22 @@ from evercontext.errors import (
     NoSuchRoute,
     StoreGone,
 )
-from evercontext.server.asgi import BODY, ROUTE, Receive, Scope, Send, note_of
 from evercontext.server.console import (
     approvals,
     assets,
+    code_search,
     memories,
     runs,
-    search,
     sessions,
     statistics,
     stream,
-    tools,
+    tool_switches,
 )
 from evercontext.server.console.authentication import BrowserSession, BrowserSessions
 from evercontext.server.console.event_feed import EventFeed
 from evercontext.server.console.request import ConsoleRequest
 from evercontext.server.console.stream import StreamReader, send_frames
+from evercontext.server.request_guard import BODY, ROUTE, Receive, Scope, Send, note_of
 from evercontext.server.responses import RawHeaders, encode, error_response
 from evercontext.server.rest import refuse_other_media
 from evercontext.server.strict_json import parse_object
@@ -42,9 +42,9 @@ ROUTES = (
     *runs.ROUTES,
     *approvals.ROUTES,
     *sessions.ROUTES,
-    *search.ROUTES,
+    *code_search.ROUTES,
     *memories.ROUTES,
-    *tools.ROUTES,
+    *tool_switches.ROUTES,
     *statistics.ROUTES,
 )
 _STREAM_HEADERS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
@@ -168,10 +168,10 @@ def _static(name: str, headers: RawHeaders) -> tuple[int, bytes, RawHeaders, byt
     if asset is None:
         raise NoSuchRoute("the console has no such file")
     # Asked again each time, answered from the browser's copy: an update is seen at once.
-    kept = [(b"etag", asset.tag), (b"cache-control", b"no-cache")]
+    caching = [(b"etag", asset.tag), (b"cache-control", b"no-cache")]
     if (b"if-none-match", asset.tag) in headers:
-        return 304, b"", kept, asset.media
-    return 200, asset.content, kept, asset.media
+        return 304, b"", caching, asset.media
+    return 200, asset.content, caching, asset.media
 
 
 def _language(headers: dict[bytes, bytes]) -> str:

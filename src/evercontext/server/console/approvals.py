@@ -1,4 +1,4 @@
-"""Approvals: what waits for a person, and the answer."""
+"""List pending approvals, and take answers."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ def _approvals(request: ConsoleRequest) -> Approvals:
 async def list_approvals(request: ConsoleRequest) -> dict[str, Any]:
     """Answer ``GET approvals``: what waits, oldest first, and what was answered."""
     approvals, project = _approvals(request), request.app.memory.path
-    waiting = [dataclasses.asdict(one) for one in await approvals.pending(project)]
-    settled = [_settled(one) for one in await approvals.settled(project, 30)]
+    waiting = [dataclasses.asdict(question) for question in await approvals.pending(project)]
+    settled = [_settled(question) for question in await approvals.settled(project, 30)]
     return {"pending": waiting, "settled": settled}
 
 
 def _settled(question: PendingQuestion) -> dict[str, Any]:
-    told = dataclasses.asdict(question)
-    del told["nonce"]
-    told["question"] = {
+    shown = dataclasses.asdict(question)
+    del shown["nonce"]
+    shown["question"] = {
         "changes": [
             {name: change.get(name) for name in ("path", "kind", "added", "removed")}
             for change in question.question.get("changes", ())
         ],
         "arguments": {k: str(v)[:200] for k, v in question.question.get("arguments", {}).items()},
     }
-    return told
+    return shown
 
 
 async def answer(request: ConsoleRequest) -> dict[str, Any]:
@@ -49,7 +49,7 @@ async def answer(request: ConsoleRequest) -> dict[str, Any]:
     if feedback is not None and (not isinstance(feedback, str) or len(feedback) > LONGEST_FEEDBACK):
         raise InvalidArguments(f"feedback is a text of up to {LONGEST_FEEDBACK:,} characters")
     nonce = request.text("nonce", most=100)
-    waiting = {one.id for one in await approvals.pending(request.app.memory.path)}
+    waiting = {question.id for question in await approvals.pending(request.app.memory.path)}
     known = await approvals.get(request.parts[0])
     if known is None or known.project_path != request.app.memory.path:
         raise NotFound("there is no such question")
@@ -57,8 +57,8 @@ async def answer(request: ConsoleRequest) -> dict[str, Any]:
         raise StoreConflict("this is not the call that was shown")
     for_run = allowed and request.body.get("for_run") is True and not known.question.get("reason")
     by = BY_CONSOLE_FOR_RUN if for_run else BY_CONSOLE
-    given = {"allowed": allowed, "by": by, "feedback": feedback}
-    if known.id not in waiting or not await approvals.answer(known.id, nonce, **given):  # type: ignore[arg-type]
+    reply = {"allowed": allowed, "by": by, "feedback": feedback}
+    if known.id not in waiting or not await approvals.answer(known.id, nonce, **reply):  # type: ignore[arg-type]
         raise StoreConflict("this question does not wait for that answer any more")
     return {"state": "allowed" if allowed else "denied"}
 

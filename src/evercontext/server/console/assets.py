@@ -1,12 +1,16 @@
-"""The files of the pages, read once, served with rules under which nothing foreign can run."""
+"""Serve the files of the pages under a policy that blocks foreign scripts."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+
+from evercontext.domain.translation import sections
 
 _MEDIA = {
     "css": b"text/css; charset=utf-8",
@@ -44,20 +48,38 @@ class Asset:
 @cache
 def assets() -> dict[str, Asset]:
     """Every file by its path below ``static``; what is not here cannot be asked for."""
-    return dict(_walk(files("evercontext.server.console").joinpath("static"), ""))
+    pages = dict(_walk(files("evercontext.server.console").joinpath("static"), ""))
+    # The texts come from the catalogue that the terminal reads, too.
+    texts = {
+        "js/words.ja.js": ("JAPANESE", "console"),
+        "js/settings.ja.js": ("SETTINGS", "settings"),
+    }
+    for path, (name, section) in texts.items():
+        pages[path] = _asset(_as_module(name, sections("ja")[section]), _MEDIA["js"])
+    return pages
+
+
+def _as_module(name: str, texts: Mapping[str, str]) -> bytes:
+    rows = (
+        f"  {json.dumps(text, ensure_ascii=False)}: {json.dumps(shown, ensure_ascii=False)},\n"
+        for text, shown in texts.items()
+    )
+    return f"export const {name} = {{\n{''.join(rows)}}};\n".encode()
+
+
+def _asset(content: bytes, media: bytes) -> Asset:
+    return Asset(content, media, b'"%s"' % hashlib.sha256(content).hexdigest()[:20].encode())
 
 
 def _walk(folder: Traversable, before: str) -> list[tuple[str, Asset]]:
-    found: list[tuple[str, Asset]] = []
+    assets: list[tuple[str, Asset]] = []
     for entry in folder.iterdir():
         media = _MEDIA.get(entry.name.rpartition(".")[2])
         if entry.is_dir():
-            found += _walk(entry, f"{before}{entry.name}/")
+            assets += _walk(entry, f"{before}{entry.name}/")
         elif media:
-            content = entry.read_bytes()
-            tag = b'"%s"' % hashlib.sha256(content).hexdigest()[:20].encode()
-            found.append((before + entry.name, Asset(content, media, tag)))
-    return found
+            assets.append((before + entry.name, _asset(entry.read_bytes(), media)))
+    return assets
 
 
 def language_of(accepted: str) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from evercontext.access.console_links import Consoles
 from evercontext.errors import ForeignOrigin, Unauthorized
-from evercontext.server.auth import Headers
+from evercontext.server.token_check import Headers
 
 LONGEST_SESSION = 12 * 3600
 MOST_SESSIONS = 32
@@ -85,8 +85,8 @@ class BrowserSessions:
     @staticmethod
     def require_same_page(session: BrowserSession, headers: Headers) -> None:
         """Raise unless our own page sent this: other sites cannot know the token."""
-        given = [value for name, value in headers if name == CSRF]
-        right = len(given) == 1 and hmac.compare_digest(given[0], session.csrf.encode())
+        values = [value for name, value in headers if name == CSRF]
+        right = len(values) == 1 and hmac.compare_digest(values[0], session.csrf.encode())
         if not right:
             raise ForeignOrigin("a change needs the token of the console's own page")
 

@@ -13,7 +13,7 @@ from evercontext.events.log_index import Ledger
 from evercontext.server.console.kpi_history import KpiHistory
 
 LOOK_EVERY = 0.25
-_KEPT = 20_000
+_MOST_TOUCHED = 20_000
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ class EventFeed:
         self.history = KpiHistory(directory)
         self._busy = asyncio.Lock()
         self._changed = asyncio.Condition()
-        self._touched: deque[tuple[int, str]] = deque(maxlen=_KEPT)
+        self._touched: deque[tuple[int, str]] = deque(maxlen=_MOST_TOUCHED)
         self._number = 0
         self._watchers = 0
         self._task: asyncio.Task[None] | None = None

@@ -28,8 +28,8 @@ class KpiHistory:
         try:
             size = place.stat().st_size
             if place not in self._read or self._read[place][0] != size:
-                found = [event for event in log_reader.read(place, *KINDS) if _is_kept(event)]
-                self._read[place] = size, found
+                events = [event for event in log_reader.read(place, *KINDS) if _is_kept(event)]
+                self._read[place] = size, events
         except FileNotFoundError:
             return []
         return self._read[place][1]

@@ -1,4 +1,4 @@
-"""Memory: browse, ask why something is recalled, correct it, forget it."""
+"""Browse memories, explain their recall, correct and forget them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ async def list_memories(request: ConsoleRequest) -> dict[str, Any]:
     """Answer ``GET memories``: newest first, or the best for ``q`` with why each is recalled."""
     memory, words = request.app.memory, request.query.get("q", "").strip()[:2_000]
     if words:
-        wanted = RetrievalOptions(20, _user(request), memory.project, min_similarity=0.0)
-        found = await memory.retrieval.retrieve(words, wanted)
-        kept = {one.id: await memory.memories.get(one.id, **_whose(request)) for one in found}
+        options = RetrievalOptions(20, _user(request), memory.project, min_similarity=0.0)
+        matches = await memory.retrieval.retrieve(words, options)
+        memories = {
+            match.id: await memory.memories.get(match.id, **_whose(request)) for match in matches
+        }
         rows = [
-            {**shape(full), "similarity": one.similarity, "reasons": dict(one.reasons)}
-            for one in found
-            if (full := kept[one.id])
+            {**shape(full), "similarity": match.similarity, "reasons": dict(match.reasons)}
+            for match in matches
+            if (full := memories[match.id])
         ]
         return {"memories": rows, "next": None}
     state = request.query.get("state", "active")
@@ -35,7 +37,7 @@ async def list_memories(request: ConsoleRequest) -> dict[str, Any]:
         user_id=_user(request), project=memory.project, state=state, limit=PAGE + 1, before=before
     )
     more = page[PAGE - 1].id if len(page) > PAGE else None
-    return {"memories": [shape(one) for one in page[:PAGE]], "next": more}
+    return {"memories": [shape(entry) for entry in page[:PAGE]], "next": more}
 
 
 def _user(request: ConsoleRequest) -> str | None:

@@ -27,12 +27,12 @@ class ConsoleRequest:
 
     def number(self, name: str, default: int, most: int) -> int:
         """A whole number of the query, from 0 to ``most``."""
-        given = self.query.get(name, "")
-        if not given:
+        value = self.query.get(name, "")
+        if not value:
             return default
-        if not given.isascii() or not given.isdigit() or len(given) > 12:
+        if not value.isascii() or not value.isdigit() or len(value) > 12:
             raise InvalidArguments(f"{name} must be a whole number")
-        return min(int(given), most)
+        return min(int(value), most)
 
     def text(self, name: str, *, least: int = 1, most: int = LONGEST_TEXT) -> str:
         """A text of the body."""
@@ -62,9 +62,9 @@ class ConsoleRoute:
 
     def match(self, method: str, parts: tuple[str, ...]) -> tuple[str, ...] | None:
         """The parts that stand for ``*``, or ``None`` if this is another route."""
-        wanted = tuple(self.path.split("/"))
-        if len(wanted) != len(parts) or method != self.method:
+        words = tuple(self.path.split("/"))
+        if len(words) != len(parts) or method != self.method:
             return None
-        if any(word not in ("*", part) for word, part in zip(wanted, parts, strict=True)):
+        if any(word not in ("*", part) for word, part in zip(words, parts, strict=True)):
             return None
-        return tuple(part for word, part in zip(wanted, parts, strict=True) if word == "*")
+        return tuple(part for word, part in zip(words, parts, strict=True) if word == "*")

@@ -1,13 +1,12 @@
-"""Runs: the list, one run, its events by position, its changes, taking them back."""
+"""List runs; show one with its events and changes; undo it."""
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from functools import lru_cache
 from typing import Any
 
-from evercontext.agent.undo import undo_task, undoable
+from evercontext.agent.task_undo import undo_task, undoable
 from evercontext.domain.tool import Door
 from evercontext.errors import NotFound
 from evercontext.events.log_index import Ledger, Run
@@ -48,15 +47,15 @@ async def list_runs(request: ConsoleRequest) -> dict[str, Any]:
     state = request.query.get("status", "")
 
     def read(ledger: Ledger) -> dict[str, Any]:
-        found = [
+        matches = [
             run
             for run in ledger.tasks()
             if (everywhere or real_path(run.root) == here)
             and all(word in f"{run.text} {run.trace_id} {run.model}".casefold() for word in words)
             and (not state or _group(ledger.status_of(run)) == state)
         ]
-        rows = [summary(ledger, run) for run in found[start : start + limit]]
-        return {"runs": rows, "total": len(found), "start": start}
+        rows = [summary(ledger, run) for run in matches[start : start + limit]]
+        return {"runs": rows, "total": len(matches), "start": start}
 
     return await request.feed.look(read)
 
@@ -89,24 +88,24 @@ async def show_run(request: ConsoleRequest) -> dict[str, Any]:
         frame = [event for event in ledger.read(edges) if event["type"] in FRAMING]
         return {"run": summary(ledger, run), "frame": frame}
 
-    told = await request.feed.look(read)
-    found = await undoable(request.app, trace_id)
-    told["memories"] = await _recalled(request, told["frame"])
-    told["undo"] = {
-        "possible": bool(found and found.stands),
-        "undone": bool(found and found.undone),
-        "files": list(found.paths) if found else [],
+    answer = await request.feed.look(read)
+    journal_run = await undoable(request.app, trace_id)
+    answer["memories"] = await _recalled(request, answer["frame"])
+    answer["undo"] = {
+        "possible": bool(journal_run and journal_run.stands),
+        "undone": bool(journal_run and journal_run.undone),
+        "files": list(journal_run.paths) if journal_run else [],
     }
-    return told
+    return answer
 
 
 async def _recalled(request: ConsoleRequest, frame: list[dict[str, Any]]) -> dict[str, str]:
     """The words of the memories that the model was shown; what was forgotten has none."""
     shown = [event["data"]["memories"] for event in frame if event["type"] == "recalled"]
-    wanted = [id for ids in shown for id in ids]
+    ids = [id for group in shown for id in group]
     memory = request.app.memory
-    kept = [await memory.memories.get(id, project=memory.project) for id in wanted[:50]]
-    return {one.id: one.content[:400] for one in kept if one}
+    memories = [await memory.memories.get(id, project=memory.project) for id in ids[:50]]
+    return {entry.id: entry.content[:400] for entry in memories if entry}
 
 
 async def list_events(request: ConsoleRequest) -> dict[str, Any]:
@@ -128,10 +127,10 @@ async def show_event(request: ConsoleRequest) -> dict[str, Any]:
         raise NotFound("there is no such event")
 
     def read(ledger: Ledger) -> dict[str, Any]:
-        found = ledger.events(find(ledger, request.parts[0]), int(place), 1)
-        if not found:
+        events = ledger.events(find(ledger, request.parts[0]), int(place), 1)
+        if not events:
             raise NotFound("there is no such event")
-        return found[0]
+        return events[0]
 
     return await request.feed.look(read)
 
@@ -145,8 +144,8 @@ async def list_diffs(request: ConsoleRequest) -> dict[str, Any]:
         for start in range(0, len(run.places), MOST_EVENTS):
             if len(diffs) >= min(MOST_DIFFS, run.diffs):
                 break
-            found = ledger.events(run, start, MOST_EVENTS)
-            diffs += [one["data"] for one in found if one["type"] == "diff"]
+            events = ledger.events(run, start, MOST_EVENTS)
+            diffs += [event["data"] for event in events if event["type"] == "diff"]
         return {"diffs": diffs[:MOST_DIFFS], "total": run.diffs}
 
     return await request.feed.look(read)
@@ -171,7 +170,7 @@ async def undo_run(request: ConsoleRequest) -> dict[str, Any]:
     """Answer ``POST runs/*/undo``: take back what it changed, or say what that would do."""
     dry = request.switch("dry_run")
     done = await undo_task(request.app, request.parts[0], dry_run=dry, door=Door.REST)
-    return dataclasses.asdict(done)
+    return done.as_json()
 
 
 ROUTES = (

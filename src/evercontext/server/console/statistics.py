@@ -11,10 +11,10 @@ from typing import Any
 
 from evercontext.domain.event import Audit, Event
 from evercontext.errors import NotFound
-from evercontext.evaluation.history import Record
+from evercontext.evaluation.score_history import EvaluationRecord
 from evercontext.events.kpi import compute
 from evercontext.events.log_reader import running_traces
-from evercontext.events.projects import Foreign
+from evercontext.events.trace_projects import Foreign
 from evercontext.server.console.kpi_history import REFUSED, KpiHistory
 from evercontext.server.console.request import ConsoleRequest, ConsoleRoute
 from evercontext.settings import rows
@@ -51,12 +51,12 @@ def _fold(history: KpiHistory, days: int, here: Path | None) -> dict[str, Any]:
 
 
 def _spent(events: Iterable[Event]) -> dict[str, Any]:
-    asked = [event.body for event in events if event.body.type in ("final", "spent")]
+    costs = [event.body for event in events if event.body.type in ("final", "spent")]
     audits = [event.body for event in events if isinstance(event.body, Audit)]
     return {
-        "input_tokens": sum(getattr(one, "input_tokens", 0) for one in asked),
-        "output_tokens": sum(getattr(one, "output_tokens", 0) for one in asked),
-        "cost_usd": sum(getattr(one, "cost_usd", None) or 0.0 for one in asked),
+        "input_tokens": sum(getattr(cost, "input_tokens", 0) for cost in costs),
+        "output_tokens": sum(getattr(cost, "output_tokens", 0) for cost in costs),
+        "cost_usd": sum(getattr(cost, "cost_usd", None) or 0.0 for cost in costs),
         "refused": sum(audit.status in REFUSED for audit in audits),
     }
 
@@ -67,15 +67,19 @@ async def list_evaluations(request: ConsoleRequest) -> dict[str, Any]:
     Documents outside of any project, judged by other programs, are there too.
     """
     project = request.app.memory.path
-    found = [
+    scores = [
         *await request.app.evaluations.recent(project, 500),
         *await request.app.evaluations.recent("", 100),
     ]
-    groups: dict[str, list[Record]] = {}
-    for record in sorted(found, key=lambda record: record.id):
+    groups: dict[str, list[EvaluationRecord]] = {}
+    for record in sorted(scores, key=lambda record: record.id):
         groups[record.name] = [*groups.pop(record.name, []), record]
     documents = [
-        {"name": _near(name, project), "key": name, "scores": [one.to_json() for one in records]}
+        {
+            "name": _near(name, project),
+            "key": name,
+            "scores": [record.to_json() for record in records],
+        }
         for name, records in reversed(groups.items())
     ]
     return {"documents": documents}
@@ -97,7 +101,7 @@ async def show_evaluation(request: ConsoleRequest) -> dict[str, Any]:
 async def show_settings(request: ConsoleRequest) -> dict[str, Any]:
     """Answer ``GET settings``: every value and where it came from; secrets are only said to be."""
     settings = request.app.settings
-    told = [
+    values = [
         {
             "name": row.name,
             "value": settings.shown(row.name),
@@ -108,7 +112,7 @@ async def show_settings(request: ConsoleRequest) -> dict[str, Any]:
         }
         for row in rows()
     ]
-    return {"settings": told, "notices": list(request.app.notices)}
+    return {"settings": values, "notices": list(request.app.notices)}
 
 
 ROUTES = (

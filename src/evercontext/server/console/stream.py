@@ -1,4 +1,4 @@
-"""Live pages: server-sent events that go on where a reader left off.
+"""Stream server-sent events to pages, resuming after the last one seen.
 
 Nothing is buffered for anybody: each reader has a place in the log and is sent what comes after it
 as fast as it reads. ``Last-Event-ID`` is an event's id, so a reader that was away is at its place.
@@ -16,9 +16,9 @@ from evercontext.access.pending_approvals import Approvals
 from evercontext.app import EverContext
 from evercontext.errors import StoreProblem
 from evercontext.events.log_index import Ledger, moment_of
-from evercontext.server.asgi import Receive, Send
 from evercontext.server.console.event_feed import EventFeed
 from evercontext.server.console.runs import find, row, summary
+from evercontext.server.request_guard import Receive, Send
 from evercontext.server.responses import encode
 
 HEARTBEAT = 15.0
@@ -57,8 +57,8 @@ class StreamReader:
             while not self.feed.closed:
                 before = self.feed.number
                 new = [*await self._events(), *await self._questions()]
-                for one in new:
-                    yield one
+                for part in new:
+                    yield part
                 silent = 0.0 if new else silent + _LOOK_FOR_QUESTIONS
                 if silent >= self.beat:
                     silent = 0.0
@@ -82,10 +82,10 @@ class StreamReader:
             missed = [run for run in ledger.runs.values() if run.moments[-1] > since]
             touched = [run.trace_id for run in missed]
         else:
-            found = self.feed.touched_since(self._number)
+            recent = self.feed.touched_since(self._number)
             self._number = self.feed.number
-            touched = [] if found is None else found
-            if found is None:
+            touched = [] if recent is None else recent
+            if recent is None:
                 return [frame("reset", {})]
         if len(touched) > MOST_MISSED:
             return [frame("reset", {})]
@@ -117,10 +117,10 @@ class StreamReader:
         with suppress(StoreProblem):
             approvals = Approvals(self.app.store, self.app.settings.user)
             pending = await approvals.pending(self.app.memory.path)
-            waiting = [one.id for one in pending]
+            waiting = [question.id for question in pending]
             if waiting != self._waiting:
                 self._waiting = waiting
-                traces = [one.trace_id for one in pending]
+                traces = [question.trace_id for question in pending]
                 return [frame("approvals", {"ids": waiting, "traces": traces})]
         return []
 
@@ -138,8 +138,8 @@ async def send_frames(reader: StreamReader, receive: Receive, send: Send) -> Non
 
 
 async def _send(reader: StreamReader, send: Send) -> None:
-    async for one in reader.frames():
-        await send({"type": "http.response.body", "body": one, "more_body": True})
+    async for part in reader.frames():
+        await send({"type": "http.response.body", "body": part, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 

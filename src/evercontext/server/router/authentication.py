@@ -41,7 +41,7 @@ ANONYMOUS = RouterClient(None, NO_ACCESS)
 
 
 @dataclass(frozen=True, slots=True)
-class Sessions:
+class RouterSessions:
     """Issues session ids that are signed, so that none has to be stored.
 
     A session gives no right. It only says which session is meant when a call is cancelled, so it
@@ -85,7 +85,7 @@ class Authenticator:
         self._tokens, self._projects = tokens, projects
         self._allow_anonymous = allow_anonymous
         self._root, self._on_project_renamed = root.resolve(), on_project_renamed
-        self.sessions = Sessions()
+        self.sessions = RouterSessions()
         self._names: dict[str, str] = {}
 
     async def authenticate(self, headers: Headers, params: Mapping[str, Any]) -> RouterClient:
@@ -127,6 +127,11 @@ class Authenticator:
         if not secret and self._allow_anonymous:
             return None
         token = await self._tokens.check(secret) if isinstance(secret, str) else None
+        if token is None and isinstance(secret, str) and secret:
+            name = await self._tokens.revoked_name(secret)
+            if name is not None:
+                text = f"unauthorized: the token {name!r} was revoked (evercontext tokens create)"
+                raise Refused(401, text)
         if token is None:
             raise Refused(401, "unauthorized: a token is needed (evercontext tokens create)")
         return token

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from evercontext.errors import ConfigError, ForeignHost, ForeignOrigin, Unauthorized
-from evercontext.server.auth import Addresses, Token, is_loopback, require_token_off_loopback
+from evercontext.server.token_check import Addresses, Token, is_loopback, require_token_off_loopback
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "::1", "[::1]"])

@@ -7,8 +7,8 @@ import pytest
 
 from evercontext.domain.event import ContextAssembled, ModelReply
 from evercontext.events.log import EventLog
-from evercontext.server.log_metrics import LogMetrics
-from evercontext.server.metrics import Metrics
+from evercontext.server.kpi_metrics import LogMetrics
+from evercontext.server.request_metrics import Metrics
 
 RECORDED = Path(__file__).parent.parent / "events" / "recorded.jsonl"
 
@@ -52,10 +52,12 @@ def test_a_log_that_grows_is_read_again_and_an_empty_one_claims_nothing(tmp_path
 def test_contexts_and_estimates_are_metrics(tmp_path: Path) -> None:
     log = EventLog(tmp_path)
     body = ContextAssembled(
-        context_assembly_latency_ms=12.5, context_token_count=640,
-        memory_layer_usage={"semantic": 3, "working": 4}, token_limit=8000,
+        context_assembly_latency_ms=12.5,
+        context_token_count=640,
+        memory_layer_usage={"semantic": 3, "working": 4},
+        token_limit=8000,
         compression_applied=False,
-    )  # fmt: skip
+    )
     log.emit(body, trace_id="t")
     reply = ModelReply(model="m", turn=1, text="words", input_tokens=100, estimated_tokens=104)
     log.emit(reply, trace_id="t")

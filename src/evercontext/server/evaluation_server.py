@@ -1,4 +1,4 @@
-"""The evaluator as an MCP server over WebSocket.
+"""Serve the evaluator over MCP by WebSocket.
 
 Each connection goes connecting → initialised → running a tool …, and every change is an event
 (L19).
@@ -7,7 +7,7 @@ Each connection goes connecting → initialised → running a tool …, and ever
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any
@@ -15,31 +15,36 @@ from typing import Any
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.http11 import Request as UpgradeRequest
 from websockets.http11 import Response
+from websockets.typing import Subprotocol
 
 from evercontext.agent.task import new_trace_id
 from evercontext.domain.error_codes import http_status, json_rpc_code
 from evercontext.domain.event import EvaluationState, Event
 from evercontext.domain.tool import Caller, Door, Mode, Tool
 from evercontext.errors import ConfigError, EverContextError, InvalidArguments
+from evercontext.evaluation.evaluator import LARGEST
 from evercontext.events.log import EventLog
 from evercontext.mcp.messages import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
-    Request,
     RpcError,
+    RpcRequest,
     meta_of,
 )
 from evercontext.mcp.revisions import ServerInfo
 from evercontext.mcp.server.websocket import WebSocketConnection, WebSocketContext
 from evercontext.process.listening_ports import announced
-from evercontext.server.auth import Addresses, Token, require_token_off_loopback
+from evercontext.server.token_check import Addresses, Token, require_token_off_loopback
 from evercontext.settings import Settings
 from evercontext.tools.toolbox import Toolbox
 
 PATH = "/mcp"
 TOOLS = ("evaluate_document", "get_improvement_suggestions")
 MOST_CONNECTIONS = 256
-LARGEST_MESSAGE = 1_048_576
+SUBPROTOCOL = Subprotocol("mcp")
+"""What the official clients ask for; those that ask for nothing are served as well."""
+LARGEST_MESSAGE = 6 * LARGEST + 65_536
+"""A character may be escaped in six bytes, so that the largest document fits in whatever form."""
 
 
 @asynccontextmanager
@@ -61,6 +66,7 @@ async def open_evaluator(
             host,
             port,
             process_request=evaluator.admit,
+            select_subprotocol=_choose_subprotocol,
             max_size=LARGEST_MESSAGE,
             open_timeout=open_seconds,
             ping_interval=ping_seconds,
@@ -80,6 +86,12 @@ async def open_evaluator(
     finally:
         server.close()
         await server.wait_closed()
+
+
+def _choose_subprotocol(
+    connection: ServerConnection, offered: Sequence[Subprotocol]
+) -> Subprotocol | None:
+    return SUBPROTOCOL if SUBPROTOCOL in offered else None
 
 
 class EvaluatorServer:
@@ -137,7 +149,7 @@ class EvaluatorOffer:
     def __init__(self, toolbox: Toolbox, events: EventLog) -> None:
         self._toolbox, self._events = toolbox, events
 
-    async def answer(self, request: Request, context: WebSocketContext) -> dict[str, Any]:
+    async def answer(self, request: RpcRequest, context: WebSocketContext) -> dict[str, Any]:
         """List the tools, or call one and report its progress."""
         if request.method == "tools/list":
             return {"tools": [_describe(tool) for tool in self._toolbox.offered(Mode.AGENT)]}
@@ -151,7 +163,7 @@ class EvaluatorOffer:
         finally:
             unsubscribe()
 
-    async def _call(self, request: Request, caller: Caller) -> dict[str, Any]:
+    async def _call(self, request: RpcRequest, caller: Caller) -> dict[str, Any]:
         name, arguments = request.params.get("name"), request.params.get("arguments", {})
         if not isinstance(name, str):
             raise RpcError(INVALID_PARAMS, "name: which tool?")
@@ -168,7 +180,7 @@ class EvaluatorOffer:
 
 
 def _progress(
-    request: Request, context: WebSocketContext, trace_id: str
+    request: RpcRequest, context: WebSocketContext, trace_id: str
 ) -> Callable[[Event], None]:
     """Return a subscriber that reports the states of one evaluation to its client."""
     token = meta_of(request.params).get("progressToken")

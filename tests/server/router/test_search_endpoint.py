@@ -11,7 +11,7 @@ import pytest
 
 from evercontext.access.access_tokens import Tokens
 from evercontext.access.router_projects import Projects, RouterProject
-from evercontext.catalog.cloud import CloudSearch
+from evercontext.catalog.external_search import CloudSearch
 from evercontext.testing import write_script
 from tests.catalog.world import EVERYBODY, odd
 from tests.server.routed import Routed, routed

@@ -1,4 +1,4 @@
-"""One HTTP connection: a head that arrives in time and in bounds, or none."""
+"""Read one HTTP connection: a request head in time and in bounds, or none."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from evercontext.errors import BadRequest, EverContextError, Unauthorized
-from evercontext.server.asgi import DRAIN_SECONDS, DRAINED
-from evercontext.server.disconnect import DISCONNECT, Disconnect
+from evercontext.server.request_cancellation import DISCONNECT, Disconnect
+from evercontext.server.request_guard import DRAIN_SECONDS, DRAINED
 from evercontext.server.responses import error_response
 
 HEAD_SECONDS = 8.0
@@ -21,7 +21,7 @@ OnRefused = Callable[[str, int], None]
 """Told the trace id and the status of a request that never became one."""
 
 
-class Connection(HttpToolsProtocol):
+class IncomingConnection(HttpToolsProtocol):
     """uvicorn's fast protocol with what it lacks: limits on time and size before a request is one.
 
     A client that sends its head byte by byte would otherwise hold a connection for ever, and one

@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.typing import Subprotocol
 
 from evercontext import settings as sources
 from evercontext.app import EverContext
 from evercontext.domain.event import EvaluationState, Event
+from evercontext.evaluation.evaluator import LARGEST
 from evercontext.mcp.server.websocket import MOST_CALLS
-from evercontext.server.evaluator import open_evaluator
+from evercontext.server.evaluation_server import LARGEST_MESSAGE, open_evaluator
 from tests.server.judged import GOOD
 
 JUDGED = {"rubric_scores": {"completeness": 9, "accuracy": 9, "clarity": 9, "usability": 9}}
@@ -47,8 +49,13 @@ def start(tmp_path: Path) -> Start:
     ) -> AsyncIterator[Running]:
         root = tmp_path / "project"
         root.mkdir(exist_ok=True)
-        given = {"EC_HOME": str(tmp_path / "home"), "MCP_PORT": "0", "MCP_HOST": "127.0.0.1",
-                 "USE_MOCK_EVALUATOR": "true", **environment}  # fmt: skip
+        given = {
+            "EC_HOME": str(tmp_path / "home"),
+            "MCP_PORT": "0",
+            "MCP_HOST": "127.0.0.1",
+            "USE_MOCK_EVALUATOR": "true",
+            **environment,
+        }
         settings = sources.load({"root": str(root)}, environment=given, cwd=tmp_path)
         async with EverContext.open(settings) as app:
             opened = open_evaluator(settings, app.toolbox, app.events, **(limits or {}))
@@ -102,6 +109,36 @@ async def test_the_whole_sequence_from_initialize_to_close(start: Start) -> None
     assert states[-1] == "waiting"
 
 
+@pytest.mark.contract("L1")
+async def test_the_subprotocol_of_the_official_clients_is_selected(start: Start) -> None:
+    """P9: the official WebSocket client closes a connection on which ``mcp`` is not selected."""
+    async with start() as running:
+        address = f"ws://127.0.0.1:{running.port}/mcp"
+        for offered, selected in (
+            (["mcp"], "mcp"),
+            (["chat", "mcp"], "mcp"),
+            (["chat"], None),
+            (None, None),
+        ):
+            protocols = [Subprotocol(name) for name in offered] if offered else None
+            async with connect(address, subprotocols=protocols) as socket:
+                assert socket.subprotocol == selected
+                assert "result" in await hello(socket)
+
+
+@pytest.mark.contract("L20")
+async def test_the_largest_document_is_judged_in_whatever_form_it_is_written(start: Start) -> None:
+    """C9: escaped, a Japanese document of 0.96 MB has twice as many bytes."""
+    document = "# 手引き\n\n" + "これは長い文書です。" * 32_000
+    assert 0.95e6 < len(document.encode()) < LARGEST
+    async with start() as running, running.connect() as socket:
+        await hello(socket)
+        answer = await ask(socket, "tools/call", evaluate(document))
+        assert answer["result"]["structuredContent"]["metadata"]["model_used"] == "local"
+        more = await ask(socket, "tools/call", evaluate("\u0001" * (LARGEST + 1)), id=2)
+        assert "too large" in more["error"]["message"]
+
+
 @pytest.mark.contract("L7")
 async def test_calls_before_initialize_are_refused(start: Start) -> None:
     async with start() as running, running.connect() as socket:
@@ -115,13 +152,16 @@ async def test_calls_before_initialize_are_refused(start: Start) -> None:
 @pytest.mark.parametrize(
     ("message", "code"),
     [
-        ("{", -32700), ("\0", -32700), ("[1,2]", -32600), ('{"jsonrpc":"2.0","id":1}', -32600),
+        ("{", -32700),
+        ("\0", -32700),
+        ("[1,2]", -32600),
+        ('{"jsonrpc":"2.0","id":1}', -32600),
         ('{"jsonrpc":"2.0","id":{},"method":"ping"}', -32600),
         ('{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600),
         ('{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}', -32602),
         ('{"jsonrpc":"2.0","id":1,"method":"no/such"}', -32601),
     ],
-)  # fmt: skip
+)
 async def test_bad_messages_get_their_code(start: Start, message: str, code: int) -> None:
     async with start() as running, running.connect() as socket:
         await hello(socket)
@@ -144,10 +184,11 @@ async def test_notifications_get_no_answer(start: Start) -> None:
     [
         ({"rubric": {"accuracy": -1}}, "rubric.accuracy"),
         ({"rubric": {"clarity": "x"}}, "clarity"),
-        ({"rubric": {"clarity": 0}}, "rubric"), ({"target_score": 11}, "target_score"),
+        ({"rubric": {"clarity": 0}}, "rubric"),
+        ({"target_score": 11}, "target_score"),
         ({"surprise": 1}, "surprise"),
     ],
-)  # fmt: skip
+)
 async def test_bad_parameters_name_their_field(start: Start, more: Any, field: str) -> None:
     async with start() as running, running.connect() as socket:
         await hello(socket)
@@ -167,9 +208,11 @@ async def test_foreign_pages_and_names_are_turned_away(
     async with start() as running:
         if "Host" in headers:
             reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
-            writer.write(b"GET /mcp HTTP/1.1\r\nHost: evil.example\r\nUpgrade: websocket\r\n"
-                         b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-                         b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")  # fmt: skip
+            writer.write(
+                b"GET /mcp HTTP/1.1\r\nHost: evil.example\r\nUpgrade: websocket\r\n"
+                b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+            )
             assert b" 403 " in await reader.readline()
             writer.close()
             return
@@ -193,7 +236,7 @@ async def test_a_token_is_asked_for_where_one_is_set(start: Start) -> None:
 @pytest.mark.case(102)
 async def test_a_frame_past_the_limit_closes_with_1009(start: Start) -> None:
     async with start() as running, running.connect() as socket:
-        await socket.send("x" * (2 * 1024 * 1024))
+        await socket.send("x" * (LARGEST_MESSAGE + 1))
         with pytest.raises(ConnectionClosed) as closed:
             await asyncio.wait_for(socket.recv(), 30)
         assert closed.value.rcvd is not None
@@ -213,9 +256,11 @@ async def test_half_a_handshake_is_dropped(start: Start) -> None:
 async def test_a_peer_that_never_answers_a_ping_is_dropped(start: Start) -> None:
     async with start({"ping_seconds": 0.3}) as running:
         reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
-        writer.write(f"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1:{running.port}\r\n"
-                     "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-                     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode())  # fmt: skip
+        writer.write(
+            f"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1:{running.port}\r\n"
+            "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode()
+        )
         assert b"101" in await reader.readline()
         await asyncio.wait_for(reader.read(), 30)
         writer.close()
@@ -282,8 +327,9 @@ async def test_cancelling_a_call_kills_its_program(
         while not mark.exists() or not mark.read_text():
             await asyncio.sleep(0.05)
         cancelled = {"requestId": 3}
-        await socket.send(json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled",
-                                      "params": cancelled}))  # fmt: skip
+        await socket.send(
+            json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
+        )
         pid = int(mark.read_text())
         for _ in range(1_200):
             if not Path(f"/proc/{pid}").exists():

@@ -1,4 +1,4 @@
-"""``POST /catalog/search``: which of these tools do this? For other routers, and for ours (T28).
+"""Serve ``POST /catalog/search``: tool search for other routers, and for ours (T28).
 
 A model picks and explains, where one is configured; otherwise, and whenever it fails, the local
 search answers, and the answer says so. Nothing that is asked is kept.
@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from evercontext.catalog.entry import CatalogEntry, read_entry
+from evercontext.catalog.discovery_tools import DEFAULT_RESULTS, MOST_QUERIES, MOST_RESULTS
 from evercontext.catalog.picker import Picker
-from evercontext.catalog.provider import LocalSearch, Results
-from evercontext.catalog.tools import DEFAULT_RESULTS, MOST_QUERIES, MOST_RESULTS
+from evercontext.catalog.search_provider import LocalSearch, Results
+from evercontext.catalog.tool_entry import CatalogEntry, read_entry
 from evercontext.errors import BadRequest, EverContextError, ServerProblem, Unauthorized
 from evercontext.mcp.server.http import Refused
-from evercontext.server.asgi import BODY, Scope, Send, note_of
+from evercontext.server.request_guard import BODY, Scope, Send, note_of
 from evercontext.server.responses import encode, error_response, start
 from evercontext.server.router.authentication import Authenticator, single_headers
 

@@ -1,4 +1,4 @@
-"""The KPIs of the event log, as Prometheus reads them."""
+"""Publish the KPIs of the event log for Prometheus."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class LogMetrics:
     fresh: float = FRESH_SECONDS
     _read: dict[Path, tuple[int, list[Event]]] = field(default_factory=dict)
     _text: str = ""
-    _made: float = 0.0
+    _computed: float = 0.0
 
     def text(self) -> str:
         """Return the figures in the Prometheus text format."""
-        if not self._text or time.monotonic() - self._made > self.fresh:
+        if not self._text or time.monotonic() - self._computed > self.fresh:
             events = list(self._events())
             kpis = compute(events, running=log_reader.running_traces(self.directory))
             contexts = context_statistics.compute(events)
             self._text = "\n".join([*_lines(kpis), *_contexts(contexts)]) + "\n"
-            self._made = time.monotonic()
+            self._computed = time.monotonic()
         return self._text
 
     def _events(self) -> Iterator[Event]:
@@ -49,8 +49,8 @@ class LogMetrics:
         size = place.stat().st_size
         if place not in self._read or self._read[place][0] != size:
             kinds = (*KINDS, *context_statistics.KINDS)
-            found = [_without_words(e) for e in log_reader.read(place, *kinds) if _counts(e)]
-            self._read[place] = size, found
+            events = [_without_words(e) for e in log_reader.read(place, *kinds) if _counts(e)]
+            self._read[place] = size, events
         return self._read[place][1]
 
 

@@ -6,14 +6,16 @@ could run. That is done at the terminal (``evercontext servers add``).
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from evercontext.access.access_tokens import AccessToken, Tokens
-from evercontext.access.router_projects import Projects
-from evercontext.catalog.backend import Backend
+from evercontext.access.router_projects import OWN_SEARCHES, Projects
+from evercontext.catalog.plugged_search import installed_searches
+from evercontext.catalog.server_lifecycle import Backend
 from evercontext.catalog.server_table import ServerConfig
 from evercontext.domain.caller_scope import Scope
 from evercontext.errors import EverContextError, InvalidArguments
@@ -21,7 +23,6 @@ from evercontext.events.log_index import Ledger
 from evercontext.server.console.kpi_history import REFUSED
 from evercontext.server.console.request import ConsoleRequest, ConsoleRoute
 
-STRATEGIES = ("hybrid", "bm25", "cloud")
 MOST_CALLS = 300
 
 
@@ -31,11 +32,18 @@ async def show_tools(request: ConsoleRequest) -> dict[str, Any]:
     return {
         "own": [_own(tool, counts) for tool in request.app.toolbox],
         "servers": [await _server(request, config, counts) for config in await _configs(request)],
-        "projects": [dataclasses.asdict(one) for one in await Projects(request.app.store).all()],
+        "projects": [
+            dataclasses.asdict(project) for project in await Projects(request.app.store).all()
+        ],
         "tokens": [_token(token) for token in await Tokens(request.app.store).all()],
-        "strategies": list(STRATEGIES),
+        "strategies": await _strategies(),
         "cloud": request.app.settings.catalog_url is not None,
     }
+
+
+async def _strategies() -> list[str]:
+    """Return the ways to look for tools: ours, and those of installed packages."""
+    return [*OWN_SEARCHES, *await asyncio.to_thread(installed_searches)]
 
 
 async def _configs(request: ConsoleRequest) -> list[ServerConfig]:
@@ -44,8 +52,8 @@ async def _configs(request: ConsoleRequest) -> list[ServerConfig]:
 
 def _own(tool: Any, counts: dict[str, int]) -> dict[str, Any]:
     effects = [effect.name.lower() for effect in tool.effects if effect.name]
-    told = {"name": tool.name, "description": tool.description, "origin": tool.origin}
-    return {**told, "effects": effects, "calls": counts.get(tool.name, 0)}
+    shown = {"name": tool.name, "description": tool.description, "origin": tool.origin}
+    return {**shown, "effects": effects, "calls": counts.get(tool.name, 0)}
 
 
 async def _server(
@@ -78,7 +86,7 @@ async def _server(
 
 async def _backend(request: ConsoleRequest, config: ServerConfig) -> Backend | None:
     seen = await request.app.catalog.servers.visible(Scope(config.project or None))
-    return next((one for one in seen if one.config.id == config.id), None)
+    return next((backend for backend in seen if backend.config.id == config.id), None)
 
 
 def _state(backend: Backend | None) -> dict[str, Any]:
@@ -135,11 +143,11 @@ async def switch_tool(request: ConsoleRequest) -> dict[str, Any]:
 
 async def set_project(request: ConsoleRequest) -> dict[str, Any]:
     """Answer ``POST projects/*``: Context Optimization, or ``null`` for every tool in the list."""
-    wanted = request.body.get("optimization", "")
-    if wanted is not None and wanted not in STRATEGIES:
-        raise InvalidArguments(f"optimization is null or one of {', '.join(STRATEGIES)}")
+    strategy = request.body.get("optimization", "")
+    if strategy is not None and strategy not in (strategies := await _strategies()):
+        raise InvalidArguments(f"optimization is null or one of {', '.join(strategies)}")
     projects = Projects(request.app.store)
-    project = replace(await projects.get(request.parts[0]), optimization=wanted)
+    project = replace(await projects.get(request.parts[0]), optimization=strategy)
     await projects.put(project)
     return dataclasses.asdict(project)
 
@@ -151,7 +159,7 @@ async def revoke_token(request: ConsoleRequest) -> dict[str, Any]:
 
 
 async def list_calls(request: ConsoleRequest) -> dict[str, Any]:
-    """Answer ``GET calls``: the newest requests at the doors, or those refused with 401 or 403."""
+    """Answer ``GET calls``: the newest requests, or those refused with 401 or 403."""
     refused = request.query.get("refused") == "1"
 
     def read(ledger: Ledger) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Listening: one address, one event loop, a clean end."""
+"""Listen on one address, in one event loop, and end cleanly."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ from evercontext.errors import ConfigError
 from evercontext.events.log import EventLog
 from evercontext.process.listening_ports import announced
 from evercontext.process.shutdown import PATIENCE, end_within
-from evercontext.server.asgi import (
-    ROUTE,
-    App,
-    Audited,
-    Bounded,
-    Guarded,
-    Receive,
-    Scope,
-    Send,
-    never,
-)
-from evercontext.server.auth import Addresses, Token, require_token_off_loopback
-from evercontext.server.connection import Connection
 from evercontext.server.console.application import (
     PREFIX,
     ConsoleApplication,
     is_quiet,
     open_console,
 )
-from evercontext.server.disconnect import Disconnect
 from evercontext.server.exposed_tools import exposed_toolbox
+from evercontext.server.http_connection import IncomingConnection
+from evercontext.server.kpi_metrics import LogMetrics
 from evercontext.server.lazy_app import LazyApp
-from evercontext.server.log_metrics import LogMetrics
-from evercontext.server.metrics import Metrics
+from evercontext.server.request_cancellation import Disconnect
+from evercontext.server.request_guard import (
+    ROUTE,
+    AccessGuard,
+    App,
+    Audited,
+    Bounded,
+    Receive,
+    Scope,
+    Send,
+    never,
+)
+from evercontext.server.request_metrics import Metrics
 from evercontext.server.rest import answer_crash, build_gateway
+from evercontext.server.token_check import Addresses, Token, require_token_off_loopback
 from evercontext.settings import Settings
 from evercontext.tools.toolbox import Toolbox
 
@@ -76,7 +76,7 @@ class Listener:
 
     app: App
     socket: socket.socket
-    protocol: type[Connection]
+    protocol: type[IncomingConnection]
     on_stop: Callable[[], None] = lambda: None
     """Told when the server begins to end, so that answers without an end find theirs."""
 
@@ -94,11 +94,11 @@ def address_of(bound: socket.socket) -> str:
 
 @asynccontextmanager
 async def open_gateway(
-    settings: Settings, toolbox: Toolbox, events: EventLog, house: EverContext | None = None
+    settings: Settings, toolbox: Toolbox, events: EventLog, project: EverContext | None = None
 ) -> AsyncIterator[Listener]:
     """Bind the gateway's address and make what answers there: REST, ``/mcp``, ``/docs``.
 
-    With a ``house``, and on loopback alone, the web console too.
+    With a ``project``, and on loopback alone, the web console too.
     """
     require_token_off_loopback(settings.host, settings.token)
     async with AsyncExitStack() as stack:
@@ -107,7 +107,7 @@ async def open_gateway(
         tools = exposed_toolbox(toolbox, allow_commands=settings.allow_commands)
         limit = body_limit(settings.max_bytes)
         port = bound.getsockname()[1]
-        console_host = _console_host(bound) if house else None
+        console_host = _console_host(bound) if project else None
         names = (*settings.allowed_hosts, *([console_host] if console_host else []))
         addresses = Addresses.of(settings.host, port, names)
         token = Token.of(settings.token) if settings.token else None
@@ -118,14 +118,14 @@ async def open_gateway(
         mcp = LazyApp(partial(_open_mcp, tools, events, who, addresses, limit))
         stack.push_async_callback(mcp.close)
         console: ConsoleApplication | None = None
-        if house and console_host:
-            opening = open_console(house, f"http://{console_host}")
+        if project and console_host:
+            opening = open_console(project, f"http://{console_host}")
             console = await stack.enter_async_context(opening)
         pages = _below(PREFIX, console, gateway.pages) if console else gateway.pages
         routes = _by_path({**gateway.tools, "/mcp": mcp}, pages)
         bounded = Bounded(ServerErrorMiddleware(routes, handler=answer_crash), limit)
         below = (PREFIX,) if console else ()
-        guarded = Guarded(bounded, addresses, token, open_below=below)
+        guarded = AccessGuard(bounded, addresses, token, open_below=below)
         app = Audited(guarded, events, metrics, is_quiet if console else never)
         stop = console.feed.stop if console else lambda: None
         yield Listener(app, bound, connection_class(events, token=token is not None), stop)
@@ -202,7 +202,7 @@ async def serve(
         with _signals(stop):
             await asyncio.gather(*(server.listening.wait() for server in servers))
             on_ready()
-            # Doors that are not uvicorn's end with the block that opened them.
+            # Servers that are not uvicorn's end with the block that opened them.
             ends = [server.finished for server in servers] or [stopped]
             await asyncio.gather(*(end.wait() for end in ends))
     return outcome
@@ -290,12 +290,12 @@ def _below(prefix: str, inside: App, otherwise: App) -> App:
     return choose
 
 
-def connection_class(events: EventLog, *, token: bool) -> type[Connection]:
-    """Return the protocol of a door: what never became a request is recorded too."""
+def connection_class(events: EventLog, *, token: bool) -> type[IncomingConnection]:
+    """Return the protocol of a server that also records what never became a request."""
 
     def record(trace_id: str, status: int) -> None:
         body = Audit(method="?", path="", size=0, status=status, door=Door.REST)
         events.emit(body, trace_id=trace_id)
 
     members = {"on_refused": staticmethod(record), "token_needed": token}
-    return type("GatewayConnection", (Connection,), members)
+    return type("GatewayConnection", (IncomingConnection,), members)

@@ -1,4 +1,4 @@
-"""Requests whose response nobody will get: the client has disconnected, or the server ends."""
+"""Cancel requests whose client has disconnected, or whose server ends."""
 
 from __future__ import annotations
 

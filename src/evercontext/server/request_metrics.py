@@ -1,4 +1,4 @@
-"""Counters of one server process, as Prometheus reads them."""
+"""Count the requests of one server process for Prometheus."""
 
 from __future__ import annotations
 

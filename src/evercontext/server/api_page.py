@@ -1,4 +1,4 @@
-"""The API's own page: plain HTML without a script, readable without a network."""
+"""Render the API's page: plain HTML without script, readable offline."""
 
 from __future__ import annotations
 

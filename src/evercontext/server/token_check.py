@@ -1,4 +1,4 @@
-"""The token of a door, and the addresses a door may be called by."""
+"""Check the token of a server, and the addresses it may be called by."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_loopback(host: str) -> bool:
 
 
 def require_token_off_loopback(host: str, token: str | None) -> None:
-    """Refuse to open a door to other machines that anybody could walk through."""
+    """Refuse to listen for other machines without a token."""
     if not is_loopback(host) and not token:
         raise ConfigError(
             f"listening on {host} lets other machines in, and there is no token",
@@ -51,8 +51,8 @@ class Token:
 
     def check(self, headers: Headers) -> None:
         """Raise ``Unauthorized`` unless there is one ``Authorization: Bearer`` with the secret."""
-        given = [value for name, value in headers if name == b"authorization"]
-        scheme, _, secret = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
+        values = [value for name, value in headers if name == b"authorization"]
+        scheme, _, secret = values[0].partition(b" ") if len(values) == 1 else (b"", b"", b"")
         right = hmac.compare_digest(_digest(secret.strip()), self.digest)
         if not right or scheme.lower() != b"bearer":
             raise Unauthorized("a token is needed", fix="Send Authorization: Bearer <EC_TOKEN>")
@@ -60,13 +60,13 @@ class Token:
 
 def named_user(headers: Headers, *, trusted: bool) -> str | None:
     """The user that a request speaks for; only one that came with the token may name any."""
-    given = [value for name, value in headers if name == USER]
-    if not given:
+    values = [value for name, value in headers if name == USER]
+    if not values:
         return None
     if not trusted:
         raise Unauthorized("only with the token may a user be named", fix="Set EC_TOKEN")
     try:
-        return user_name(given[0].decode("utf-8", "surrogateescape") if len(given) == 1 else "")
+        return user_name(values[0].decode("utf-8", "surrogateescape") if len(values) == 1 else "")
     except ValueError as problem:
         raise BadRequest(str(problem)) from None
 

@@ -1,6 +1,7 @@
-"""What every request passes before a route sees it, as plain ASGI.
+"""Check every request before a route sees it, as plain ASGI.
 
-``Audited`` (trace id, audit line) → ``Guarded`` (Host, Origin, token) → ``Bounded`` (body) → route.
+Each passes to the next: ``Audited`` (trace id, audit line), ``AccessGuard`` (Host, Origin, token),
+``Bounded`` (body), then the route.
 Frameworks read a body before anybody can object to its size, so nothing here uses one.
 """
 
@@ -25,9 +26,9 @@ from evercontext.errors import (
     WrongMediaType,
 )
 from evercontext.events.log import EventLog
-from evercontext.server.auth import Addresses, Token, named_user
-from evercontext.server.metrics import Metrics, Timer
+from evercontext.server.request_metrics import Metrics, Timer
 from evercontext.server.responses import error_response
+from evercontext.server.token_check import Addresses, Token, named_user
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -70,12 +71,12 @@ def note_of(scope: Scope) -> Note:
 
 def take_trace_id(headers: list[tuple[bytes, bytes]]) -> Note:
     """Take the caller's trace id if it is a UUID; otherwise make one and keep the odd value."""
-    given = [value for name, value in headers if name == b"x-trace-id"]
-    if not given:
+    values = [value for name, value in headers if name == b"x-trace-id"]
+    if not values:
         return Note(str(uuid.uuid4()))
-    text = given[0].decode("latin-1")
+    text = values[0].decode("latin-1")
     try:
-        parsed = str(uuid.UUID(text)) if len(given) == 1 else ""
+        parsed = str(uuid.UUID(text)) if len(values) == 1 else ""
     except ValueError:
         parsed = ""
     if parsed and parsed == text.lower():
@@ -183,7 +184,7 @@ class _Answering:
         self._record(self._scope, self._note, status)
 
 
-class Guarded:
+class AccessGuard:
     """Turns away requests for other hosts, from other sites, and without the token."""
 
     def __init__(
@@ -206,7 +207,7 @@ class Guarded:
             await self._app(scope, receive, send)
             return
         if scope["type"] == "websocket":
-            # Nothing behind this door answers one.
+            # No route answers one.
             await send({"type": "websocket.close", "code": 1008})
             return
         try:
