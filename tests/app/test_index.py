@@ -9,7 +9,7 @@ import pytest
 from evercontext.app.index import index_of, open_index
 from evercontext.errors import ConfigError
 from evercontext.events.log import EventLog
-from evercontext.index.search import CodeIndex
+from evercontext.index.code_search import CodeIndex
 from evercontext.settings import Settings
 
 MOST_MODULES = 120

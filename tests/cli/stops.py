@@ -159,17 +159,51 @@ def _run_edits(stage: Stage) -> Work:
     return Work(["run", "--task", "x", "-m", model], lambda: stage.traced("edit_file"))
 
 
+def _plan_hangs(stage: Stage) -> Work:
+    return asks(stage, "plan", "--task", "x", "-m", "openai:gpt-x")
+
+
+def _fix_check(stage: Stage) -> Work:
+    (stage.root / "work").mkdir()
+    (stage.root / "pyproject.toml").write_text('[project]\nname = "x"\nversion = "0"\n')
+    # In the root, where unittest looks, too: pytest may not be there.
+    (stage.root / "test_a.py").write_text(f"{DEAF}\ndef test_nothing():\n    pass\n")
+    return Work(["fix"], (stage.root / "work/begun").exists)
+
+
+def _serve(stage: Stage) -> Work:
+    """A server that a client asked for something and that never hears the end of the request."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+
+    def is_asked() -> bool:
+        with suppress(OSError):
+            client = socket.create_connection(("127.0.0.1", port), 1)
+            client.sendall(b"POST /read_file HTTP/1.1\r\nHost: localhost\r\n")
+            stage.pipes.append(client.detach())
+        return bool(stage.pipes)
+
+    return Work(["serve", "--only", "gateway", "--port", str(port)], is_asked)
+
+
 def _chat_hangs(stage: Stage) -> Work:
     return asks(stage, "chat", "-m", "openai:gpt-x", stdin=b"hello\n")
 
 
 def _mcp_edits(stage: Stage) -> Work:
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {},
-             "clientInfo": {"name": "test", "version": "1"}}  # fmt: skip
-    said: list[dict[str, Any]] = [{"method": "initialize", "params": hello, "id": 0},
-                                  {"method": "notifications/initialized"}]  # fmt: skip
-    said += [{"method": "tools/call", "params": call, "id": number}
-             for number, call in enumerate(edits(), 1)]  # fmt: skip
+    hello = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    }
+    said: list[dict[str, Any]] = [
+        {"method": "initialize", "params": hello, "id": 0},
+        {"method": "notifications/initialized"},
+    ]
+    said += [
+        {"method": "tools/call", "params": call, "id": number}
+        for number, call in enumerate(edits(), 1)
+    ]
     lines = [json.dumps({"jsonrpc": "2.0", **one}).encode() + b"\n" for one in said]
     return Work(["mcp"], lambda: stage.traced("edit_file"), stdin=b"".join(lines))
 
@@ -244,6 +278,9 @@ WORKS: dict[str, Callable[[Stage], Work]] = {
     "run, a model that drips": _run_drips,
     "run, a command that hears no signal": _run_command,
     "run, edits of a large file": _run_edits,
+    "plan, a model that hangs": _plan_hangs,
+    "fix, a check that hears no signal": _fix_check,
+    "serve, a request without an end": _serve,
     "chat, a model that hangs": _chat_hangs,
     "mcp, edits of a large file": _mcp_edits,
     "index, many files": _index,
@@ -268,9 +305,13 @@ def at_work(name: str, folder: Path, *more: str) -> Iterator[subprocess.Popen[by
     env = {**os.environ, "EC_HOME": str(stage.home), **work.env}
     with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
         process = subprocess.Popen(
-            [EVERCONTEXT, *work.arguments, *more], cwd=stage.root, env=env, stdout=out, stderr=err,
+            [EVERCONTEXT, *work.arguments, *more],
+            cwd=stage.root,
+            env=env,
+            stdout=out,
+            stderr=err,
             stdin=subprocess.DEVNULL if work.stdin is None else subprocess.PIPE,
-        )  # fmt: skip
+        )
     feeder = threading.Thread(target=_feed, args=[process, work.stdin or b""])
     try:
         feeder.start()

@@ -22,9 +22,15 @@ def test_context_show_tells_what_would_be_sent(project: Path, tmp_path: Path) ->
     model.write_text('{"text": "never asked"}\n')
     evercontext("memory", "add", "Downloads are retried three times", cwd=project)
     shown = evercontext(
-        "context", "show", "--task", "Change how downloads are retried", "-m", f"scripted:{model}",
-        "--json", cwd=project,
-    )  # fmt: skip
+        "context",
+        "show",
+        "--task",
+        "Change how downloads are retried",
+        "-m",
+        f"scripted:{model}",
+        "--json",
+        cwd=project,
+    )
     assert shown.code == 0, shown.err
     told = json.loads(shown.out)
     layers = {layer["name"]: layer for layer in told["layers"]}

@@ -159,7 +159,7 @@ def test_a_check_that_fails_itself_shows_where_if_debugged(
     ended = evercontext("doctor", "--json", cwd=tmp_path, env=env | {"EC_DEBUG": "1"})
     [row] = [check for check in json.loads(ended.out) if check["name"] == "ports"]
     assert row["fix"] == "The traceback on standard error shows where"
-    assert "checkup.py" in ended.err
+    assert "doctor.py" in ended.err
     assert "label too long" in ended.err
 
 
@@ -225,6 +225,25 @@ def test_a_model_that_cannot_be_used_is_not_ok(
     assert code == 1
     assert found["model"]["state"] == "bad"
     assert words in found["model"]["text"] + found["model"]["fix"]
+
+
+@pytest.mark.parametrize(
+    ("name", "behind", "state", "words"),
+    [
+        ("openai:gtp-5", "", "bad", "near it: openai:gpt-5"),
+        ("openai:gpt-5", "anthropic:cluade-sonnet-4-5", "bad", "near it: anthropic:claude-sonnet"),
+        ("openai:gpt-5", "openai:gpt-5.99-mini", "warn", "openai:gpt-5.99-mini: it is in no list"),
+        ("openai:gpt-5", "openai:gpt-4.1", "ok", "openai:gpt-5"),
+    ],
+)
+def test_a_name_behind_its_provider_is_looked_at_too(
+    tmp_path: Path, quiet: dict[str, str], name: str, behind: str, state: str, words: str
+) -> None:
+    """V8, V9: whatever stood behind ``openai:`` was ok, and so was any fallback."""
+    set_up = {"EC_MODEL_NAME": name, "EC_FALLBACK_MODELS": behind, "OPENAI_API_KEY": "sk-x"}
+    _, rows = examined(cwd=tmp_path, env=quiet | set_up)
+    assert rows["model"]["state"] == state
+    assert words in rows["model"]["text"]
 
 
 @pytest.mark.parametrize(

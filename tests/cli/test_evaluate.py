@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from evercontext import settings as sources
 from evercontext import testing
 from evercontext.cli.evaluate import command
+from evercontext.cli.evaluation_history import bar
 from evercontext.cli.improve import command as improve
-from evercontext.cli.scores import bar
 from evercontext.cli.terminal import columns_of
 from evercontext.errors import JudgeProblem, UsageError
 from evercontext.models.vendors.codex import Codex
@@ -133,12 +133,20 @@ def test_a_byte_order_mark_and_windows_lines_change_no_score(folder: Path) -> No
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["missing.md"], ["/dev/zero"], ["--compare", "good.md"], ["good.md", "--rubric", "{"], [],
-        ["--compare", "--history", "good.md", "bad.md"], ["binary.md"], ["."],
-        ["good.md", "--rubric", '{"clarity": NaN}'], ["good.md", "--rubric", "[" * 100_000],
-        ["good.md", "--rubric", '{"a": ' * 100_000], ["good.md", "--rubric", "good.md"],
+        ["missing.md"],
+        ["/dev/zero"],
+        ["--compare", "good.md"],
+        ["good.md", "--rubric", "{"],
+        [],
+        ["--compare", "--history", "good.md", "bad.md"],
+        ["binary.md"],
+        ["."],
+        ["good.md", "--rubric", '{"clarity": NaN}'],
+        ["good.md", "--rubric", "[" * 100_000],
+        ["good.md", "--rubric", '{"a": ' * 100_000],
+        ["good.md", "--rubric", "good.md"],
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_one_line(folder: Path, arguments: list[str]) -> None:
     (folder / "binary.md").write_bytes(b"a\0b")
     ended = CliRunner().invoke(command, arguments, standalone_mode=False)

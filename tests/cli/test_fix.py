@@ -37,12 +37,13 @@ def test_a_project_is_mended_and_taken_back(project: Path) -> None:
     before = digest(project)
     ended = evercontext("fix", *UNITTEST, cwd=project)
     assert (ended.code, ended.out.splitlines()) == (
-        0, ["mended  shop.py", "1 failure, 1 mended, 0 left"]
-    ), ended.err  # fmt: skip
+        0,
+        ["fixed  shop.py", "1 failure, 1 fixed, 0 left"],
+    ), ended.err
     assert "repair 1: missing import shop.py → 1 failure, 1 left" in ended.err
     assert "repair 2: typo shop.py → 1 failure, green" in ended.err
     assert (project / "shop.py").read_text().startswith("import json\n")
-    assert evercontext("fix", *UNITTEST, cwd=project).out == "green, nothing to mend\n"
+    assert evercontext("fix", *UNITTEST, cwd=project).out == "green, nothing to fix\n"
     assert evercontext("undo", cwd=project).code == 0
     after = {name: text for name, text in digest(project).items() if ".evercontext" not in name}
     assert after == before
@@ -84,8 +85,9 @@ def test_a_run_shows_its_repairs_to_people_and_programs(project: Path, tmp_path:
     ended = evercontext("run", "-t", "x", "-m", model, *tests, "--json", cwd=project)
     told = json.loads(ended.out)
     assert [(one["by"], one["step"]) for one in told["repairs"]] == [
-        ("missing import", "other"), ("typo", "better"),
-    ]  # fmt: skip
+        ("missing import", "other"),
+        ("typo", "better"),
+    ]
     (project / "shop.py").unlink()
     ended = evercontext("run", "-t", "x", "-m", model, *tests, "--no-repair", "--json", cwd=project)
     assert (ended.code, "repairs" in json.loads(ended.out)) == (4, False)
@@ -98,6 +100,6 @@ def test_the_linter_is_never_let_loose_on_a_test(project: Path) -> None:
     (project / "shop.py").write_text(BROKEN.replace("txet", "text"))
     lint = f"{sys.prefix}/bin/ruff check --select I001 ."
     ended = evercontext("fix", "--lint-cmd", lint, *UNITTEST[2:], cwd=project)
-    assert (ended.code, ended.out.splitlines()[0]) == (4, "mended  shop.py"), ended.err
+    assert (ended.code, ended.out.splitlines()[0]) == (4, "fixed  shop.py"), ended.err
     assert "rejected" not in ended.err
     assert (project / "test_shop.py").read_text() == unsorted

@@ -219,8 +219,9 @@ def test_a_writer_that_fails_leaves_the_document_and_names_the_versions(bench: B
     path = bench.bad("stub.md")
     before = path.read_bytes()
     model = bench.writer("# Half\n\nBetter than nothing at all.\n")  # and no second turn
-    ended = evercontext("improve", str(path), "--in-place", "--model", model, "--judge", "local",
-                        cwd=bench.folder)  # fmt: skip
+    ended = evercontext(
+        "improve", str(path), "--in-place", "--model", model, "--judge", "local", cwd=bench.folder
+    )
     assert ended.code not in (0, 4)
     assert path.read_bytes() == before
     place = Path(ended.err.split("versions so far: ")[1].splitlines()[0])
@@ -267,8 +268,11 @@ def test_ctrl_c_leaves_the_document_and_no_program(bench: Bench, tmp_path: Path)
     arguments = ["improve", str(path), "--in-place", "--judge", "codex"]
     with subprocess.Popen(
         [EVERCONTEXT, *arguments, "--model", bench.writer_of("stub.md")],
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as running:  # fmt: skip
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
         while not (mark.exists() and mark.read_text().strip()) and running.poll() is None:
             time.sleep(0.02)
         running.send_signal(signal.SIGINT)

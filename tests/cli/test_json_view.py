@@ -101,8 +101,15 @@ def test_what_a_repair_took_back_is_no_change() -> None:
 
     def attempt(number: int, step: str) -> RepairAttempt:
         kept = step in ("better", "other")
-        return RepairAttempt(number=number, by="typo", failures_before=2, failures_after=1,
-                             green=False, step=step, kept=kept)  # fmt: skip
+        return RepairAttempt(
+            number=number,
+            by="typo",
+            failures_before=2,
+            failures_after=1,
+            green=False,
+            step=step,
+            kept=kept,
+        )
 
     check = Verification(kind="test", command=("pytest",), exit_code=1, summary="2 failed")
     bodies: list[Body] = [change("task"), check]
@@ -120,12 +127,26 @@ def test_what_a_task_changes_after_a_repair_is_a_change() -> None:
         return Diff(path=path, kind="changed", added=1, removed=1, diff="+x")
 
     check = Verification(kind="task", command=("pytest",), exit_code=1, summary="1 failed")
-    better = RepairAttempt(number=1, by="typo", failures_before=1, failures_after=0, green=True,
-                           step="better", kept=True)  # fmt: skip
+    better = RepairAttempt(
+        number=1,
+        by="typo",
+        failures_before=1,
+        failures_after=0,
+        green=True,
+        step="better",
+        kept=True,
+    )
     bodies: list[Body] = [
-        TaskBegan(id="a", title="a"), change("a.py"), check,
-        change("trial.py"), check, better,
-        TaskBegan(id="b", title="b"), change("b.py"), check, END,
-    ]  # fmt: skip
+        TaskBegan(id="a", title="a"),
+        change("a.py"),
+        check,
+        change("trial.py"),
+        check,
+        better,
+        TaskBegan(id="b", title="b"),
+        change("b.py"),
+        check,
+        END,
+    ]
     found = told(*((body, None) for body in bodies), stream=False)
     assert [one["path"] for one in found[0]["changes"]] == ["a.py", "trial.py", "b.py"]

@@ -14,9 +14,21 @@ from evercontext.cli.main import COMMANDS
 from tests.cli.command import EVERCONTEXT, evercontext
 
 HEAVY = (
-    "openai", "anthropic", "ollama", "fastapi", "starlette", "uvicorn", "mcp", "pydantic", "numpy",
-    "rich", "httpx2", "sqlite3", "asyncio", "xllamacpp",
-)  # fmt: skip
+    "openai",
+    "anthropic",
+    "ollama",
+    "fastapi",
+    "starlette",
+    "uvicorn",
+    "mcp",
+    "pydantic",
+    "numpy",
+    "rich",
+    "httpx2",
+    "sqlite3",
+    "asyncio",
+    "xllamacpp",
+)
 
 
 def test_help_lists_every_command() -> None:

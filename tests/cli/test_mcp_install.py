@@ -38,8 +38,10 @@ def test_fresh_configuration_names_our_command(
     assert "+++" in edit.diff
     apply(edit)
     entry = parsed(edit.path)[client.key][NAME]  # type: ignore[index]
-    assert entry["command"] == "/opt/bin/evercontext"
-    assert entry["args"] == ["mcp"]
+    command = entry["command"]
+    started = command if isinstance(command, list) else [command, *entry["args"]]
+    assert started == ["/opt/bin/evercontext", "mcp"]
+    assert client.next_step(scope)
     assert edit.path.is_relative_to(root if scope == "project" else home)
     assert plan(client, scope, root, home, START) is None
     assert [path.name for path in edit.path.parent.iterdir()] == [edit.path.name]

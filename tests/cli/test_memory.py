@@ -39,11 +39,16 @@ def test_a_memory_is_added_found_listed_and_forgotten(project: Path, tmp_path: P
 @pytest.mark.contract("R54")
 def test_turns_come_in_and_questions_go_through_a_pipe(project: Path) -> None:
     lines = [
-        {"id": "D1:1", "content": "I signed up for pottery", "speaker": "Ana", "session": 1,
-         "created_at": "1:56 pm on 8 May, 2023"},
+        {
+            "id": "D1:1",
+            "content": "I signed up for pottery",
+            "speaker": "Ana",
+            "session": 1,
+            "created_at": "1:56 pm on 8 May, 2023",
+        },
         {"id": "D1:2", "content": "", "speaker": "Ben", "session": 1},
         {"id": "D1:3", "content": "The heron is back", "speaker": "Ben", "session": 1},
-    ]  # fmt: skip
+    ]
     given = "".join(json.dumps(line) + "\n" for line in lines)
     # Nine hours ahead of Greenwich, with no need of a table of zones.
     tokyo = {"TZ": "JST-9"}

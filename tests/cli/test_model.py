@@ -21,7 +21,7 @@ def chosen(**environment: str) -> dict[str, str] | None:
 def test_the_choice_is_explained() -> None:
     assert chosen() is None
     keyed = chosen(OPENAI_API_KEY="sk-test-0123456789")
-    assert keyed == {"name": "openai:gpt-4.1-nano", "reason": "OPENAI_API_KEY is set"}
+    assert keyed == {"name": "openai:gpt-6.1-terra", "reason": "OPENAI_API_KEY is set"}
     assert chosen(OPENAI_API_KEY="sk-test-0123456789", EC_MODEL_NAME="qwen3:8b") == {
         "name": "ollama:qwen3:8b",
         "reason": "set by environment EC_MODEL_NAME",
@@ -127,6 +127,21 @@ def test_a_typo_is_told_with_the_nearest_names(typed: str, near: str, tmp_path: 
         assert "no Ollama runs at http://127.0.0.1:9" in ended.err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("-m", "openai:gtp-5"), ("-m", "openai:gpt-5", "--fallback-model", "openai:gtp-5")],
+    ids=["model", "fallback"],
+)
+def test_a_typo_behind_its_provider_is_told_before_anything_is_sent(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """V9: nobody looked at what stands behind a provider's name, nor at a fallback."""
+    env = NO_OLLAMA | {"OPENAI_API_KEY": "sk-test"}
+    ended = evercontext("run", "-t", "x", *words, cwd=tmp_path, env=env)
+    assert ended.code == 64, ended.err
+    assert "no model of openai is called 'gtp-5'; near it: openai:gpt-5" in ended.err
+
+
 def test_a_typo_is_not_kept_unless_forced() -> None:
     """V9: ``model use gtp-5`` kept it."""
     ended = evercontext("model", "use", "gtp-5", env=NO_OLLAMA)
@@ -134,7 +149,20 @@ def test_a_typo_is_not_kept_unless_forced() -> None:
     assert "openai:gpt-5" in ended.err
     assert "--force" in ended.err
     assert not (home() / "config.json").exists()
+    assert evercontext("model", "use", "openai:gtp-5", env=NO_OLLAMA).code == 64
+    assert not (home() / "config.json").exists()
     for words in (("gtp-5", "--force"), ("ollama:gtp-5",)):
         assert evercontext("model", "use", *words, env=NO_OLLAMA).code == 0
         kept = json.loads((home() / "config.json").read_text())
         assert kept == {"model_name": "ollama:gtp-5"}
+
+
+def test_the_list_names_price_and_window() -> None:
+    """A7: issue 20, item 7."""
+    listed = json.loads(evercontext("model", "list", "--json", env=NO_OLLAMA).out)
+    models = {model["name"]: model for model in listed["models"]}
+    nano = models["openai:gpt-4.1-nano"]
+    assert (nano["input_usd"], nano["output_usd"]) == (0.1, 0.4)
+    assert nano["window"] > 1_000_000
+    assert models["embedded:smollm2"]["input_usd"] is None
+    assert "1.05M  $0.1 / $0.4" in evercontext("model", "list", env=NO_OLLAMA).out

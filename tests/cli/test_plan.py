@@ -191,8 +191,12 @@ def gemini(tmp_path: Path, *, answers_from: int = 1, sleep: float = 0) -> dict[s
     )
     stage.installs(stage.says(json.dumps(PLAN)), extra=counting, sleep=sleep)
     # The note is written outside its private home.
-    return {"PATH": f"{stage.bin}:{os.environ['PATH']}", "GEMINI_API_KEY": "k",
-            "EC_SANDBOX": "none", "EC_MODEL_RETRIES": "1"}  # fmt: skip
+    return {
+        "PATH": f"{stage.bin}:{os.environ['PATH']}",
+        "GEMINI_API_KEY": "k",
+        "EC_SANDBOX": "none",
+        "EC_MODEL_RETRIES": "1",
+    }
 
 
 @pytest.mark.contract("E3", "E40")

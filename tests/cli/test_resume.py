@@ -9,7 +9,7 @@ import pytest
 
 from evercontext.cli.resume import latest
 from evercontext.cli.terminal import Screen
-from evercontext.cli.traces import newest
+from evercontext.cli.trace_lookup import newest
 from evercontext.domain.event import Final, RolledBack, Task
 from evercontext.errors import NotFound
 from evercontext.events.log import EventLog

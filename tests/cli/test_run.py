@@ -41,8 +41,9 @@ BAD = {"tool_calls": [{"name": "move_file", "arguments": {"path": "none.txt", "t
 def test_partial_success_is_said_on_the_screen_in_json_and_in_the_code(
     project: Path, tmp_path: Path
 ) -> None:
-    plan = plan_file(tmp_path, {"id": "a"}, {"id": "b", "depends_on": ["a"]},
-                     {"id": "c", "depends_on": ["b"]})  # fmt: skip
+    plan = plan_file(
+        tmp_path, {"id": "a"}, {"id": "b", "depends_on": ["a"]}, {"id": "c", "depends_on": ["b"]}
+    )
     turns = [*part("a", write("a.txt", "new a\n")), *part("b", BAD)]
     shown = run(project, plan, script(tmp_path / "1", *turns))
     assert shown.code == 1
@@ -61,8 +62,10 @@ def test_a_failed_run_is_rolled_back_byte_for_byte(project: Path, tmp_path: Path
     (project / "a.txt").write_bytes(b"\xef\xbb\xbfold a\r\nno end")
     before = digest(project)
     plan = plan_file(tmp_path, {"id": "a"}, {"id": "b", "depends_on": ["a"]})
-    turns = [*part("a", write("a.txt", "new a\n"), write("deep/new.txt", "made\n")),
-             *part("b", BAD)]  # fmt: skip
+    turns = [
+        *part("a", write("a.txt", "new a\n"), write("deep/new.txt", "made\n")),
+        *part("b", BAD),
+    ]
     ended = run(project, plan, script(tmp_path / "s", *turns), "--rollback-on-failure", "--json")
     told = json.loads(ended.out)
     assert (ended.code, told["files_changed"]) == (1, [])
@@ -89,6 +92,17 @@ def test_a_plan_that_wants_another_needs_a_planner(project: Path, tmp_path: Path
     assert "there is no planner. Name one with --planner" in ended.err
 
 
+def test_a_dry_run_says_nothing_of_checks(project: Path, tmp_path: Path) -> None:
+    """It said that no check is named or found, beside a project's tests."""
+    (project / "test_a.py").write_text("def test_a():\n    pass\n")
+    model = script(tmp_path / "s", write("b.txt", "b\n"), {"text": "Would be done."})
+    ended = evercontext("run", "-t", "x", "-m", model, "--dry-run", "--json", cwd=project)
+    report = json.loads(ended.out)
+    assert (ended.code, report["outcome"]) == (0, "done")
+    assert (report["verified"], report["note"]) == (None, None)
+    assert not (project / "b.txt").exists()
+
+
 def test_options_that_contradict_each_other_are_said(project: Path) -> None:
     ended = evercontext("run", "--plan", "x", "--resume", "last", cwd=project)
     assert (ended.code, "--plan and --resume contradict" in ended.err) == (64, True)
@@ -101,8 +115,11 @@ def test_options_that_contradict_each_other_are_said(project: Path) -> None:
 
 @pytest.mark.contract("E52", "E53")
 def test_the_checks_of_a_task_decide_whether_it_is_done(project: Path, tmp_path: Path) -> None:
-    plan = plan_file(tmp_path, {"id": "a", "checks": ["grep -q new a.txt"]},
-                     {"id": "b", "depends_on": ["a"], "checks": ["false"]})  # fmt: skip
+    plan = plan_file(
+        tmp_path,
+        {"id": "a", "checks": ["grep -q new a.txt"]},
+        {"id": "b", "depends_on": ["a"], "checks": ["false"]},
+    )
     turns = [*part("a", write("a.txt", "new a\n")), *part("b")]
     ended = run(project, plan, script(tmp_path / "s", *turns))
     assert ended.code == 4, ended.err
@@ -121,7 +138,9 @@ def test_what_was_undone_is_not_taken_up(project: Path, tmp_path: Path) -> None:
     assert (again.code, f"what the task {trace[:8]} did was undone" in again.err) == (64, True)
     last = evercontext("run", "--resume", "last", "-m", "script:/nowhere", cwd=project)
     assert (last.code, f"what the task {trace[:8]} did was undone, the newest" in last.err) == (
-        1, True)  # fmt: skip
+        1,
+        True,
+    )
 
 
 def test_what_was_done_and_undone_is_not_called_done_until_it_is_brought_back(
@@ -137,7 +156,8 @@ def test_what_was_done_and_undone_is_not_called_done_until_it_is_brought_back(
     assert (ended.code, "is done" in ended.err) == (64, False)
     assert f"what the task {trace[:8]} did was undone" in ended.err
     assert f"`evercontext undo {taken[:8]}`, or give the task again with --task" in " ".join(
-        ended.err.split())  # fmt: skip
+        ended.err.split()
+    )
     assert evercontext("undo", taken[:8], cwd=project).code == 0
     assert f"the task {trace[:8]} is done" in evercontext(*resume, cwd=project).err
 

@@ -65,13 +65,19 @@ def test_ctrl_c_is_told_once(
     port, asked = silent_server
     (tmp_path / "project").mkdir()
     environment = {
-        **os.environ, "OPENAI_API_KEY": "k" * 20, "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1",
-    }  # fmt: skip
+        **os.environ,
+        "OPENAI_API_KEY": "k" * 20,
+        "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1",
+    }
     arguments = ["run", "--task", "x", "--model", "openai:gpt-x", "--output-format", form]
     with subprocess.Popen(
-        [EVERCONTEXT, *arguments], cwd=tmp_path / "project", env=environment,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as running:  # fmt: skip
+        [EVERCONTEXT, *arguments],
+        cwd=tmp_path / "project",
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
         assert asked.wait(60)
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=60)

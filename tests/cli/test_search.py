@@ -74,8 +74,12 @@ def test_the_index_is_followed_until_ctrl_c(tmp_path: Path) -> None:
 
 def test_a_weak_hit_shows_no_score_of_nothing() -> None:
     assert [shown_score(score) for score in (0.0, 0.0049, 0.01, 0.456, 1.0)] == [
-        "<0.01", "<0.01", "0.01", "0.46", "1.00",
-    ]  # fmt: skip
+        "<0.01",
+        "<0.01",
+        "0.01",
+        "0.46",
+        "1.00",
+    ]
 
 
 def test_many_questions_give_one_line_each(tmp_path: Path) -> None:
@@ -110,8 +114,10 @@ def test_the_whole_text_of_an_issue_is_one_question(tmp_path: Path) -> None:
     answers = [json.loads(line) for line in many.stdout.splitlines()]
     assert [a["query"] for a in answers] == [_REPORT, _REPORT, "cart total"]
     assert [a["chunks"][0]["path"] for a in answers] == [
-        "shop/payment.py", "shop/payment.py", "shop/cart.py",
-    ]  # fmt: skip
+        "shop/payment.py",
+        "shop/payment.py",
+        "shop/cart.py",
+    ]
 
 
 def test_nothing_found_and_bad_use_have_their_codes(tmp_path: Path) -> None:
@@ -125,11 +131,11 @@ def test_hook_commands(tmp_path: Path) -> None:
     from evercontext.testing import git, tiny_repository
 
     tree = tiny_repository(tmp_path / "tree", SHOP)
-    assert _run(tree, "hook", "status").returncode == 1
+    assert _run(tree, "git-hooks", "status").returncode == 1
     assert _run(tree, "hook", "install").returncode == 0
     assert _run(tree, "hook", "status").returncode == 0
     (tree / ".evercontext" / "spool").write_text("post-commit\n", "utf-8")
     drained = _run(tree, "hook", "drain")
     assert drained.stdout.startswith(f"{len(SHOP)} files"), drained.stderr
     assert git(tree, "status", "--porcelain") == ""
-    assert _run(tree, "hook", "uninstall").returncode == 0
+    assert _run(tree, "git-hooks", "uninstall").returncode == 0

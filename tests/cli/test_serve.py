@@ -122,9 +122,13 @@ def test_mcp_speaks_the_protocol_and_nothing_else_on_stdout(tmp_path: Path) -> N
         },
     ]
     with subprocess.Popen(
-        [EVERCONTEXT, "mcp"], cwd=tmp_path, env=os.environ, stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as client:  # fmt: skip
+        [EVERCONTEXT, "mcp"],
+        cwd=tmp_path,
+        env=os.environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as client:
         assert client.stdin
         assert client.stdout
         answers = {}
@@ -163,9 +167,12 @@ def test_mcp_stops_at_a_signal_while_its_client_is_silent(
     number: int, code: int, tmp_path: Path
 ) -> None:
     with subprocess.Popen(
-        [EVERCONTEXT, "mcp"], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        [EVERCONTEXT, "mcp"],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-    ) as client:  # fmt: skip
+    ) as client:
         assert client.stdin
         assert client.stdout
         client.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')

@@ -67,8 +67,10 @@ def test_a_name_that_is_not_there_changes_nothing_and_near_ones_are_named() -> N
     wrong = evercontext("servers", "disable", "clok")
     assert (wrong.code, "Did you mean clock?" in wrong.err) == (1, True)
     early = evercontext("servers", "disable", "clock", "echo")
-    assert early.err == ("note: the tools of clock are not known yet; see: evercontext servers test"
-                         " clock\nclock:echo is off\n")  # fmt: skip
+    assert early.err == (
+        "note: the tools of clock are not known yet; see: evercontext servers test"
+        " clock\nclock:echo is off\n"
+    )
     assert evercontext("servers", "enable", "clock", "echo").err == "clock:echo is on\n"
     evercontext("servers", "test", "clock")
     for tool, fix in (("Fial", "Did you mean fail?"), ("日本", "servers test clock")):
@@ -255,6 +257,7 @@ def test_a_server_that_fails_says_when_it_is_tried_again(tmp_path: Path) -> None
     assert row["state"] == "failed"
     assert 0 < row["retryIn"] <= 50
     assert "it did not answer, next try in" in evercontext("servers", "list").out
+    (home() / "servers" / f"gone.{os.getpid()}.json").unlink()
     leave_state(home() / "servers", replace(state, pid=2**22 + 1))
     assert "stopped" in evercontext("servers", "list").out
 

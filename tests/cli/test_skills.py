@@ -14,8 +14,12 @@ def test_skills_are_listed_shown_trusted_and_untrusted(tmp_path: Path) -> None:
     own.mkdir(parents=True)
     (own / "SKILL.md").write_text("Do it well")
     shown = evercontext("skills", "list", cwd=tmp_path).out.splitlines()
-    assert shown == ["mine  trusted, user", "  Do it well", "出荷  untrusted, project",
-                     "  版を出す手順"]  # fmt: skip
+    assert shown == [
+        "mine  trusted, user",
+        "  Do it well",
+        "出荷  untrusted, project",
+        "  版を出す手順",
+    ]
     assert "\\x1b[31m手順1" in evercontext("skills", "show", "出荷", cwd=tmp_path).out
     assert evercontext("skills", "trust", "出荷", cwd=tmp_path).code == 5
     assert evercontext("skills", "trust", "出荷", "--yes", cwd=tmp_path).code == 0

@@ -11,13 +11,11 @@ from pathlib import Path
 import pytest
 
 from evercontext.process.sandbox import Layer, choose
-from tests.cli.command import EVERCONTEXT
-from tests.cli.stops import CODES, DEAF, TIMED, WORKS, at_work, twin
+from tests.cli.stops import CODES, TIMED, WORKS, at_work, twin
 
 MOST = 3.0
 """Seconds of a machine of ordinary speed that is not busy; two are promised."""
 LIMIT = 6
-COMMAND = "run, a command that hears no signal"
 STOPS = [
     pytest.param(name, number, marks=() if number is signal.SIGTERM else pytest.mark.slow)
     for name in WORKS
@@ -25,14 +23,6 @@ STOPS = [
     # There Ctrl-C stops the turn and not the conversation.
     if (name, number) != ("chat, a model that hangs", signal.SIGINT)
 ]
-
-
-def hanging(root: Path) -> None:
-    """A check that hears no signal and never ends."""
-    (root / "work").mkdir()
-    (root / "pyproject.toml").write_text('[project]\nname = "x"\nversion = "0"\n')
-    # In the root, where unittest looks, too: pytest may not be there.
-    (root / "test_a.py").write_text(f"{DEAF}\ndef test_nothing():\n    pass\n")
 
 
 def ended_first(process: subprocess.Popen[bytes], seconds: float) -> int:
@@ -45,23 +35,8 @@ def ended_first(process: subprocess.Popen[bytes], seconds: float) -> int:
 
 
 def needs_sandbox(name: str) -> None:
-    if name == COMMAND and choose("auto") is Layer.NONE:
+    if "hears no signal" in name and choose("auto") is Layer.NONE:
         pytest.skip("no sandbox here")
-
-
-@pytest.mark.parametrize("number", CODES, ids=lambda number: signal.Signals(number).name)
-def test_a_signal_ends_a_check_that_hears_none(tmp_path: Path, number: signal.Signals) -> None:
-    """X8: what somebody's files make a command do is not what keeps it."""
-    hanging(tmp_path)
-    null = subprocess.DEVNULL
-    with subprocess.Popen(
-        [EVERCONTEXT, "fix"], cwd=tmp_path, stdin=null, stdout=null, stderr=null
-    ) as process:
-        while not (tmp_path / "work/begun").exists():
-            assert process.poll() is None, "it ended before its check began"
-            time.sleep(0.02)
-        os.kill(process.pid, number)
-        assert process.wait(60) == CODES[number]
 
 
 @pytest.mark.parametrize(("name", "number"), STOPS)

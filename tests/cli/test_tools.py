@@ -37,9 +37,14 @@ def catalog(tmp_path: Path) -> Path:
 
 def test_a_line_is_answered_with_a_line(catalog: Path) -> None:
     done = evercontext(
-        "tools", "discover", "--catalog", str(catalog), "--stdin", "--json",
+        "tools",
+        "discover",
+        "--catalog",
+        str(catalog),
+        "--stdin",
+        "--json",
         stdin="what time is it\n現在時刻\nsend an e-mail\n",
-    )  # fmt: skip
+    )
     lines = [json.loads(line) for line in done.out.splitlines()]
     best = [line["results"][0]["toolKey"] for line in lines]
     assert (done.code, best) == (0, ["clock:now", "clock:now", "mail:send"])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.cli.traces import newest
+from evercontext.cli.trace_lookup import newest
 from evercontext.domain.event import (
     ContextAssembled,
     Diff,

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evercontext.agent.baseline import NewFailures
-from evercontext.agent.briefing import Surroundings
-from evercontext.agent.limits import limits_of
+from evercontext.agent.conversation import check_sees
 from evercontext.agent.plan_only import plan_task
+from evercontext.agent.plan_sources import EditPlan, PlanChoice, Planning
 from evercontext.agent.planner import Planned, Planner
-from evercontext.agent.planning import EditPlan, PlanChoice, Planning
 from evercontext.agent.project import ESSENTIAL_TOOLS
 from evercontext.agent.project_repair import checks_and_repair, project_checks
 from evercontext.agent.request_preview import Preview, preview
 from evercontext.agent.resumption import alone
 from evercontext.agent.skills import Skills, listed, skill_tool
-from evercontext.agent.task import TaskReport, TaskRun, new_trace_id
-from evercontext.agent.undo import rollback_of
-from evercontext.agent.verify import Checker
+from evercontext.agent.subagent import task_tool
+from evercontext.agent.system_prompt import Surroundings
+from evercontext.agent.task import TaskRun, new_trace_id
+from evercontext.agent.task_limits import effort_of, limits_of
+from evercontext.agent.task_report import TaskReport
+from evercontext.agent.task_undo import rollback_of
+from evercontext.agent.verification import Checker
 from evercontext.app.catalog import has_servers, open_catalog
 from evercontext.app.models import (
     canonical_name,
@@ -30,17 +33,19 @@ from evercontext.app.models import (
     missing_model,
     open_model,
 )
-from evercontext.app.tools import open_tools, plugin_tools, settle_commands
-from evercontext.catalog.tools import Catalog
-from evercontext.context.calibrations import Calibrations
+from evercontext.app.tools import git_status, open_tools, plugin_tools, settle_commands
+from evercontext.catalog.discovery_tools import Catalog
+from evercontext.catalog.server_table import ServerConfig
 from evercontext.context.memory_service import MemoryService
+from evercontext.context.token_calibration import Calibrations
+from evercontext.domain.message import Image
 from evercontext.domain.model import Model
 from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door, Mode
-from evercontext.evaluation.history import EvaluationHistory
+from evercontext.evaluation.score_history import EvaluationHistory
 from evercontext.events.log import EventLog
 from evercontext.events.redaction import redactor
-from evercontext.events.trace_index import TraceIndex
+from evercontext.events.trace_table import TraceIndex
 from evercontext.models.prices import price
 from evercontext.settings import Settings, process_environment
 from evercontext.settings.directories import check_root, make_home
@@ -49,8 +54,10 @@ from evercontext.storage.store import Store
 from evercontext.tools.approval_gate import Gate, nobody
 from evercontext.tools.console_approval import AskingPlace
 from evercontext.tools.toolbox import Toolbox
+from evercontext.workspace.background_commands import BackgroundCommands, background_tools
 from evercontext.workspace.hook_commands import open_hooks
 from evercontext.workspace.instructions import instructions_of
+from evercontext.workspace.web_fetch import web_fetch_tool
 from evercontext.workspace.workspace import Workspace
 
 
@@ -66,13 +73,21 @@ class EverContext:
     traces: TraceIndex
     memory: MemoryService
     catalog: Catalog
+    background: BackgroundCommands | None = None
+    """Commands that nobody waits for; none where commands run elsewhere."""
     notices: tuple[str, ...] = ()
     """Notices for the user: about the settings, a repaired database, interrupted commands."""
+    _statuses: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, settings: Settings) -> AsyncIterator[EverContext]:
-        """Open all parts; a failure names its fix and leaves nothing open."""
+    async def open(
+        cls, settings: Settings, servers: Sequence[ServerConfig] = ()
+    ) -> AsyncIterator[EverContext]:
+        """Open all parts; a failure names its fix and leaves nothing open.
+
+        ``servers`` are MCP servers for this time only, beside those of the store.
+        """
         check_root(settings)
         make_home(settings.home)
         async with AsyncExitStack() as stack:
@@ -85,11 +100,11 @@ class EverContext:
             stack.push_async_callback(traces.close)
             history = EvaluationHistory(store, settings.home, secrets.masked, settings.user)
             interrupted = await settle_commands(settings)
-            workspace, tools = open_tools(settings, stack, events, history)
+            workspace, tools, background = open_tools(settings, stack, events, history)
             memory = MemoryService.of(store, settings.root, secrets.masked, events)
             stack.push_async_callback(memory.settle)
             await memory.catch_up()
-            catalog = open_catalog(settings, store, events, secrets.learn)
+            catalog = open_catalog(settings, store, events, secrets.learn, servers)
             stack.push_async_callback(catalog.servers.close)
             # Two more tools are worth their tokens only where servers are known.
             meta = catalog.tools() if await has_servers(catalog) else []
@@ -101,7 +116,18 @@ class EverContext:
             root = str(settings.root.resolve())
             toolbox = Toolbox(everything, events, hooks=hooks, root=root)
             notices = (*settings.notices, *interrupted, *store.report.warnings, *memory.missing())
-            yield cls(settings, events, store, workspace, toolbox, traces, memory, catalog, notices)
+            yield cls(
+                settings,
+                events,
+                store,
+                workspace,
+                toolbox,
+                traces,
+                memory,
+                catalog,
+                background,
+                notices,
+            )
 
     @property
     def principal(self) -> Principal:
@@ -119,6 +145,11 @@ class EverContext:
         settings = self.settings
         return EvaluationHistory(self.store, settings.home, self.memory.clean, settings.user)
 
+    def working_tools(self) -> Toolbox:
+        """Return the tools of whoever works on a task here: they have commands of their own."""
+        commands = background_tools(self.background) if self.background else []
+        return self.toolbox.along_with([*commands, web_fetch_tool(), task_tool()])
+
     async def run_task(
         self,
         text: str,
@@ -128,6 +159,7 @@ class EverContext:
         model_name: str | None = None,
         trace_id: str | None = None,
         choice: PlanChoice | None = None,
+        images: tuple[Image, ...] = (),
     ) -> TaskReport:
         """Do one task as ``evercontext run`` does it; ``choice`` says where its plan comes from."""
         choice = choice or PlanChoice()
@@ -141,9 +173,11 @@ class EverContext:
                 await asyncio.to_thread(before.check_stands, self.settings.home)
             surroundings = await self.surroundings(caller)
             model = await self._open(stack, model_name)
+            check_sees(model, images)
             calibrations = Calibrations(self.store)
             window = await calibrations.window(model.info)
-            toolbox = self.toolbox.only(ESSENTIAL_TOOLS) if model.info.tiny else self.toolbox
+            tools = self.working_tools()
+            toolbox = tools.only(ESSENTIAL_TOOLS) if model.info.tiny else tools
             if model.info.tiny:
                 surroundings = replace(surroundings, skills="")
             verify, repair = checks_and_repair(
@@ -162,6 +196,8 @@ class EverContext:
                 root=str(self.settings.root),
                 limits=limits_of(self.settings),
                 price=price,
+                effort=effort_of(self.settings),
+                images=images,
                 make_plan=choice.over(
                     await self._planner(stack, model.info.name, surroundings), self.events
                 ),
@@ -188,7 +224,10 @@ class EverContext:
     async def surroundings(self, caller: Caller) -> Surroundings:
         """Describe the project for the system prompt: name, files, instructions, skills."""
         settings = self.settings
-        listing = await self.workspace.list(".", caller, recursive=True, max_items=400)
+        listing, status = await asyncio.gather(
+            self.workspace.list(".", caller, recursive=True, max_items=400),
+            self._git_status(caller),
+        )
         return Surroundings(
             root_name=settings.root.name or "/",
             tree=tuple(f"{e.name}/" if e.is_dir else e.name for e in listing.entries),
@@ -196,7 +235,16 @@ class EverContext:
                 self.workspace, settings.root, settings.home, caller
             ),
             skills=listed(await asyncio.to_thread(self.skills.all)),
+            git_status=status,
+            attended=caller.door is Door.CHAT,
         )
+
+    async def _git_status(self, caller: Caller) -> str:
+        """Return git's status as the session, or the run, began: a prompt that stays is cached."""
+        key = caller.session or caller.trace_id
+        if key not in self._statuses:
+            self._statuses[key] = await git_status(self.settings, self.workspace)
+        return self._statuses[key]
 
     async def _open(self, stack: AsyncExitStack, name: str | None) -> Model:
         model = await open_model(self.settings, name)

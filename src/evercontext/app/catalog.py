@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from evercontext.access.router_projects import Projects
-from evercontext.catalog.backend import Surroundings
-from evercontext.catalog.cloud import CloudSearch
-from evercontext.catalog.server_table import ServerTable
+from evercontext.catalog.discovery_tools import Catalog
+from evercontext.catalog.external_search import CloudSearch
+from evercontext.catalog.plugged_search import PluggedSearch
+from evercontext.catalog.server_lifecycle import ServerEnvironment
+from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.catalog.servers import Servers
-from evercontext.catalog.tools import Catalog
+from evercontext.catalog.session_servers import SessionServerTable
 from evercontext.domain.event import Notice
 from evercontext.errors import StoreGone
 from evercontext.events.log import EventLog
@@ -25,11 +28,24 @@ def ignore_secrets(secrets: list[str]) -> None:
 
 
 def open_catalog(
-    settings: Settings, store: Store, events: EventLog, on_secrets: Learn = ignore_secrets
+    settings: Settings,
+    store: Store,
+    events: EventLog,
+    on_secrets: Learn = ignore_secrets,
+    session: Sequence[ServerConfig] = (),
 ) -> Catalog:
-    """Open the catalog for the project that is bound to this root."""
-    servers = open_servers(settings, store, events, on_secrets)
-    return Catalog(servers, Projects(store), settings.root, cloud_of(settings))
+    """Open the catalog for the project that is bound to this root.
+
+    ``session`` are servers for this time only, beside those of the store.
+    """
+    servers = open_servers(settings, store, events, on_secrets, session)
+    return Catalog(
+        servers,
+        Projects(store),
+        settings.root,
+        cloud_of(settings),
+        plugged=partial(PluggedSearch, settings=settings),
+    )
 
 
 def cloud_of(settings: Settings) -> CloudSearch | None:
@@ -39,7 +55,11 @@ def cloud_of(settings: Settings) -> CloudSearch | None:
 
 
 def open_servers(
-    settings: Settings, store: Store, events: EventLog, on_secrets: Learn = ignore_secrets
+    settings: Settings,
+    store: Store,
+    events: EventLog,
+    on_secrets: Learn = ignore_secrets,
+    session: Sequence[ServerConfig] = (),
 ) -> Servers:
     """Return the servers of the store; none is started yet."""
 
@@ -49,10 +69,11 @@ def open_servers(
         fix = f"evercontext servers approve {server}"
         events.emit(Notice(level="warning", text=f"{text}. See: {fix}"), trace_id="catalog")
 
-    around = Surroundings(
+    around = ServerEnvironment(
         process_environment(), settings.root, settings.home / "servers", report_held, on_secrets
     )
-    return Servers(ServerTable(store), around)
+    table = SessionServerTable(store, session) if session else ServerTable(store)
+    return Servers(table, around)
 
 
 async def has_servers(catalog: Catalog) -> bool:

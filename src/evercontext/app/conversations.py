@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from evercontext.agent.conversation import Conversation
-from evercontext.agent.limits import limits_of
 from evercontext.agent.project import ESSENTIAL_TOOLS
+from evercontext.agent.task_limits import effort_of, limits_of
 from evercontext.agent.todo import todo_tool
 from evercontext.app.application import EverContext
 from evercontext.app.models import open_model
-from evercontext.context.calibrations import Calibrations
+from evercontext.context.token_calibration import Calibrations
 from evercontext.domain.event import Notice
 from evercontext.domain.model import Model
 from evercontext.domain.tool import Mode
@@ -42,12 +42,25 @@ async def find_session(app: EverContext, prefix: str) -> Session:
     matches = sessions[:1] if latest else [s for s in sessions if s.id.startswith(prefix)]
     if len(matches) == 1:
         return matches[0]
+    if not matches and (begun := await _begun(app, prefix)):
+        return begun
     if not matches and (away := app.memory.away()):
         raise StoreGone(
             f"{prefix} is not among the sessions kept here: {away.message}", fix=away.fix
         )
     problem = "more than one session begins with" if matches else "this directory has no session"
     raise UsageError(f"{problem} {prefix}", fix="See `evercontext sessions list`")
+
+
+async def _begun(app: EverContext, id: str) -> Session | None:
+    """Return the session of exactly this id, in which nothing was said yet."""
+    try:
+        listed = await app.memory.sessions.of_project(
+            app.settings.root, 10_000, user_id=app.settings.user
+        )
+    except StoreGone:
+        return None
+    return next((session for session in listed if session.id == id), None)
 
 
 async def open_conversation(
@@ -87,7 +100,9 @@ async def open_conversation(
         session=session,
         model=model,
         window=await Calibrations(app.store).window(model.info),
-        toolbox=app.toolbox.along_with([todo_tool(), look_back_tool(app.store, app.settings.root)]),
+        toolbox=app.working_tools().along_with(
+            [todo_tool(), look_back_tool(app.store, app.settings.root)]
+        ),
         events=app.events,
         sessions=sessions,
         messages=messages,
@@ -95,10 +110,12 @@ async def open_conversation(
         root=str(app.settings.root),
         limits=limits_of(app.settings),
         price=price,
+        effort=session.metadata.get("effort") or effort_of(app.settings),
         memory=app.memory,
         mode=mode,
         principal=app.principal,
         few=ESSENTIAL_TOOLS,
+        on_end=app.background.stop_session if app.background else None,
         problem=problem,
     )
     await conversation.load()

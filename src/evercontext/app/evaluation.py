@@ -13,14 +13,14 @@ from evercontext.app.models import (
     open_model,
 )
 from evercontext.errors import ModelProblem, StoreProblem, UsageError
-from evercontext.evaluation import prompt_template as templates
+from evercontext.evaluation import judge_prompt as templates
+from evercontext.evaluation.document_versions import Versions
 from evercontext.evaluation.evaluator import Evaluator
-from evercontext.evaluation.history import EvaluationHistory, Occasion
+from evercontext.evaluation.judge_prompt import Template
 from evercontext.evaluation.judges import Candidate, CodexJudge, Judge, ModelJudge
 from evercontext.evaluation.local_judge import LocalJudge
-from evercontext.evaluation.prompt_template import Template
+from evercontext.evaluation.score_history import EvaluationHistory, Occasion
 from evercontext.evaluation.tools import GetEvaluator
-from evercontext.evaluation.versions import Versions
 from evercontext.events.log import EventLog
 from evercontext.events.redaction import redactor
 from evercontext.settings import Settings, process_environment

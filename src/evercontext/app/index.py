@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evercontext.domain.model import Embedder
 from evercontext.events.log import EventLog
 from evercontext.events.redaction import redactor
 from evercontext.index.opener import IndexOpener
@@ -16,9 +15,10 @@ from evercontext.settings.directories import check_root
 from evercontext.settings.file_policies import agent_rules
 
 if TYPE_CHECKING:
+    from evercontext.domain.model import Embedder
     from evercontext.domain.tool import Tool
-    from evercontext.index.remote import RemoteIndex
-    from evercontext.index.search import CodeIndex
+    from evercontext.index.code_search import CodeIndex
+    from evercontext.index.remote_search import RemoteIndex
 
 PACKAGED, NO_VECTORS = "static", "none"
 """Values of ``EC_EMBEDDER`` that need no embedder beside the packaged vectors."""
@@ -64,7 +64,7 @@ async def open_index(settings: Settings, warn: Callable[[str], None]) -> AsyncIt
 @asynccontextmanager
 async def open_remote_index(settings: Settings, url: str) -> AsyncIterator[RemoteIndex]:
     """Connect to the search server that ``EC_RAG_URL`` names."""
-    from evercontext.index.remote import RemoteIndex
+    from evercontext.index.remote_search import RemoteIndex
 
     remote = RemoteIndex(url, settings.token)
     try:
@@ -82,7 +82,7 @@ def open_index_tools(settings: Settings, stack: AsyncExitStack, events: EventLog
     tools = index_tools(index, events)
     if not settings.rag_url:
         return tools
-    from evercontext.index.remote import RemoteIndex
+    from evercontext.index.remote_search import RemoteIndex
 
     remote = RemoteIndex(settings.rag_url, settings.token, events)
     stack.push_async_callback(remote.aclose)

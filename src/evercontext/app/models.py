@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING
 
 from evercontext.domain.message import user
 from evercontext.domain.model import Model, Reply, Request, complete
-from evercontext.models import load
+from evercontext.models import model_loader
 from evercontext.models import setup as setup
-from evercontext.models.load import available as available_models
-from evercontext.models.load import canonical as canonical_name
-from evercontext.models.load import choose as choose_model
-from evercontext.models.load import chosen as chosen_model
-from evercontext.models.load import missing as missing_model
-from evercontext.models.load import mistyped as mistyped_model
-from evercontext.models.load import ollama_lack as ollama_lack
-from evercontext.models.load import programs as vendor_programs
-from evercontext.models.load import ready as open_model
+from evercontext.models.model_loader import Available as Available
+from evercontext.models.model_loader import available as available_models
+from evercontext.models.model_loader import canonical as canonical_name
+from evercontext.models.model_loader import choose as choose_model
+from evercontext.models.model_loader import chosen as chosen_model
+from evercontext.models.model_loader import doubt as doubt_about_model
+from evercontext.models.model_loader import missing as missing_model
+from evercontext.models.model_loader import mistyped as mistyped_model
+from evercontext.models.model_loader import mistyped_fallback as mistyped_fallback
+from evercontext.models.model_loader import ollama_lack as ollama_lack
+from evercontext.models.model_loader import programs as vendor_programs
+from evercontext.models.model_loader import ready as open_model
 from evercontext.models.setup import Progress, Setup
 from evercontext.settings import Settings, process_environment
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from evercontext.models.vendor_cli import VendorCli
 
 __all__ = [
+    "Available",
     "Progress",
     "Setup",
     "available_models",
@@ -35,7 +39,9 @@ __all__ = [
     "chosen_model",
     "codex_judge_model",
     "describe_model",
+    "doubt_about_model",
     "missing_model",
+    "mistyped_fallback",
     "mistyped_model",
     "ollama_lack",
     "open_model",
@@ -52,23 +58,23 @@ _NO_KEY = "not set"
 
 async def describe_model(settings: Settings, name: str | None = None) -> Model:
     """Open a model only to read its description; no request is sent, so no key is needed."""
-    full_name = name or (await load.chosen(settings)).name
+    full_name = name or (await model_loader.chosen(settings)).name
     keyless = replace(
         settings,
         openai_api_key=settings.openai_api_key or _NO_KEY,
         anthropic_api_key=settings.anthropic_api_key or _NO_KEY,
     )
-    return await load.load(full_name, keyless)
+    return await model_loader.load(full_name, keyless)
 
 
 async def open_picking_model(settings: Settings) -> Model | None:
     """Open the model that picks tools for clients; ``None`` if no fitting one is set up."""
-    choice = await load.choose(settings)
+    choice = await model_loader.choose(settings)
     name = settings.catalog_model or (choice.name if choice else "")
     # The embedded model chooses badly among five tools, let alone forty.
     if not name or (name.startswith("embedded:") and not settings.catalog_model):
         return None
-    return await load.ready(settings, name)
+    return await model_loader.ready(settings, name)
 
 
 def codex_judge_model(settings: Settings) -> VendorCli:
@@ -77,7 +83,7 @@ def codex_judge_model(settings: Settings) -> VendorCli:
 
     preset = settings.codex_args.strip() == "read-only"
     words = _READ_ONLY if preset else tuple(shlex.split(settings.codex_args))
-    return load.vendor_cli(
+    return model_loader.vendor_cli(
         Codex(words=words or ("exec",)),
         settings,
         timeout=settings.codex_timeout / 1000,
@@ -101,9 +107,9 @@ async def pull_model(
 
 async def test_model(name: str, settings: Settings) -> Reply:
     """Ask a model for one word, so that every problem with it shows."""
-    if problem := await load.mistyped(name, settings):
+    if problem := await model_loader.mistyped(name, settings):
         raise problem
-    model = await load.load(name, settings)
+    model = await model_loader.load(name, settings)
     try:
         question = "Answer with the single word: ready"
         return await complete(model, Request([user(question)], max_output_tokens=16))

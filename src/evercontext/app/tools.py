@@ -14,35 +14,43 @@ from evercontext.app.evaluation import lazy_evaluator
 from evercontext.app.index import open_index_tools
 from evercontext.domain.event import Notice
 from evercontext.domain.tool import Caller, Tool
+from evercontext.errors import EverContextError
 from evercontext.evaluation.evaluator import BACKOFF
-from evercontext.evaluation.history import EvaluationHistory
+from evercontext.evaluation.score_history import EvaluationHistory
 from evercontext.evaluation.tools import SECONDS, evaluation_tools
 from evercontext.events.log import EventLog
 from evercontext.process.child import Launch
 from evercontext.process.sandbox import Sandbox, choose
 from evercontext.settings import Settings, process_environment
 from evercontext.settings.file_policies import agent_rules, gateway_rules
+from evercontext.workspace.background_commands import BackgroundCommands
 from evercontext.workspace.command_marks import settle
 from evercontext.workspace.execution_tools import execution_tools
-from evercontext.workspace.git import Git, git_tools
-from evercontext.workspace.tools import workspace_tools
+from evercontext.workspace.file_tools import workspace_tools
+from evercontext.workspace.git_tools import Git, git_tools
 from evercontext.workspace.workspace import LocalWorkspace, Workspace
+
+_GIT_SECONDS = 3.0
+"""What the status of a repository may take before a prompt goes without it."""
 
 
 def open_tools(
     settings: Settings, stack: AsyncExitStack, events: EventLog, history: EvaluationHistory
-) -> tuple[Workspace, list[Tool]]:
-    """Open the workspace, here or behind ``EC_MCP_URL``, and return it with its tools."""
+) -> tuple[Workspace, list[Tool], BackgroundCommands | None]:
+    """Open the workspace, here or behind ``EC_MCP_URL``, and return it with its tools.
+
+    With them go the commands that tools leave running here.
+    """
     if settings.mcp_url:
-        workspace, tools = _remote(settings, settings.mcp_url, stack)
+        (workspace, tools), background = _remote(settings, settings.mcp_url, stack), None
     else:
-        workspace, tools = _local(settings, stack, events)
+        workspace, tools, background = _local(settings, stack, events)
     # The tool must outlast its judge's attempts, or the last one would never be made.
     waits = BACKOFF.attempts * BACKOFF.longest_wait
     seconds = max(SECONDS, BACKOFF.attempts * settings.codex_timeout / 1000 + waits + 30)
     judging = evaluation_tools(lazy_evaluator(settings, stack, events, history), seconds)
     searching = open_index_tools(settings, stack, events)
-    return workspace, [*tools, *searching, *judging]
+    return workspace, [*tools, *searching, *judging], background
 
 
 def _remote(settings: Settings, url: str, stack: AsyncExitStack) -> tuple[Workspace, list[Tool]]:
@@ -56,19 +64,25 @@ def _remote(settings: Settings, url: str, stack: AsyncExitStack) -> tuple[Worksp
 
 def _local(
     settings: Settings, stack: AsyncExitStack, events: EventLog
-) -> tuple[Workspace, list[Tool]]:
+) -> tuple[Workspace, list[Tool], BackgroundCommands]:
     agent, gateway = agent_rules(settings), gateway_rules(settings)
     environment = process_environment()
     local = LocalWorkspace.open(
         settings.root, settings.home, gateway=gateway, agent=agent, environment=environment
     )
     stack.callback(local.close)
+    executing, background = execution_tools(settings, agent, local, partial(_tell, events))
+    stack.push_async_callback(background.close)
     git = git_tools(Git(local.tree, environment, _ReadOnly(settings)))
-    return local, [
-        *workspace_tools(local),
-        *execution_tools(settings, agent, local, partial(_tell, events)),
-        *(tool for tool in git if not tool.writes),
-    ]
+    return (
+        local,
+        [
+            *workspace_tools(local),
+            *executing,
+            *(tool for tool in git if not tool.writes),
+        ],
+        background,
+    )
 
 
 def _tell(events: EventLog, text: str, caller: Caller) -> None:
@@ -90,6 +104,19 @@ class _ReadOnly:
         above = next((place / ".git" for place in root.parents if (place / ".git").exists()), None)
         sandbox = Sandbox(root, layer, read_only=True, readable=(above,) if above else ())
         return sandbox.present().enter(argv, cwd, env)
+
+
+async def git_status(settings: Settings, workspace: Workspace) -> str:
+    """Return branch and changed files; nothing where there is no repository, or git is slow."""
+    local = workspace.local
+    if local is None:
+        return ""
+    git = Git(local.tree, process_environment(), _ReadOnly(settings))
+    try:
+        async with asyncio.timeout(_GIT_SECONDS):
+            return await git.status()
+    except (EverContextError, TimeoutError):
+        return ""
 
 
 def plugin_tools() -> list[Tool]:

@@ -16,6 +16,7 @@ def command(shell: str) -> None:
     \b
     Install
       evercontext completion bash > ~/.local/share/bash-completion/completions/evercontext
+      ln -s evercontext ~/.local/share/bash-completion/completions/nebula
       evercontext completion zsh  > "${fpath[1]}/_evercontext"
       evercontext completion fish > ~/.config/fish/completions/evercontext.fish
     """
@@ -23,4 +24,13 @@ def command(shell: str) -> None:
 
     kind = get_completion_class(shell)
     assert kind is not None
-    print(kind(root, {}, "evercontext", "_EVERCONTEXT_COMPLETE").source())
+    # Both names of the command complete, from one script.
+    scripts = [
+        kind(root, {}, name, f"_{name.upper()}_COMPLETE").source()
+        for name in ("evercontext", "nebula")
+    ]
+    if shell == "zsh":
+        # What zsh loads by itself may name several commands, but only in its first line.
+        own = scripts[0].replace("#compdef evercontext", "#compdef evercontext nebula")
+        scripts = [own.replace("_completion evercontext", "_completion evercontext nebula")]
+    print("\n".join(scripts))

@@ -10,6 +10,7 @@ import click
 
 from evercontext.cli.options import confirm, json_option, root_option, settings_of
 from evercontext.cli.terminal import Screen, clip, columns_of, one_line, pad, visible
+from evercontext.cli.value_completion import completing, setting_names
 from evercontext.errors import NotFound, UsageError
 from evercontext.settings import (
     KEY_FILE,
@@ -90,20 +91,20 @@ def _table(settings: Settings, screen: Screen, *, origin: bool) -> list[str]:
 
 
 @command.command("set")
-@click.argument("name")
+@click.argument("name", shell_complete=completing(setting_names))
 @click.argument("value")
 def set_value(name: str, value: str) -> None:
     """Keep VALUE for NAME in your own config.json."""
     settings = settings_of()
     known = [row.name for row in rows()]
-    wanted = name.lower().replace("-", "_")
-    if wanted not in known:
-        raise UsageError(f"there is no setting {name!r}", fix=_near(wanted, known))
-    keep(settings.home, wanted, value)
-    print(f"{wanted} = {visible(value)}  ({settings.home / USER_FILE})")
+    setting = name.lower().replace("-", "_")
+    if setting not in known:
+        raise UsageError(f"there is no setting {name!r}", fix=_near(setting, known))
+    keep(settings.home, setting, value)
+    print(f"{setting} = {visible(value)}  ({settings.home / USER_FILE})")
     now = settings_of()
-    if now.origins[wanted] != USER_FILE:
-        print(f"note: {now.origins[wanted]} still decides it here", file=sys.stderr)
+    if now.origins[setting] != USER_FILE:
+        print(f"note: {now.origins[setting]} still decides it here", file=sys.stderr)
 
 
 def _near(name: str, known: list[str]) -> str:

@@ -16,7 +16,7 @@ from evercontext.domain.outcome import Outcome
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:
-    from evercontext.agent.request_preview import Layer, Preview
+    from evercontext.agent.request_preview import Preview, PreviewLayer
 
 
 @click.group("context")
@@ -40,35 +40,35 @@ async def _show(settings: Settings, task: str, model: str | None, as_json: bool)
 
     async with EverContext.open(settings) as app:
         tell(app)
-        found = await app.preview(task, model)
+        preview = await app.preview(task, model)
     if as_json:
         print(
             json.dumps(
-                {**dataclasses.asdict(found), "tokens": found.tokens, "over": found.over},
+                {**dataclasses.asdict(preview), "tokens": preview.tokens, "over": preview.over},
                 ensure_ascii=False,
             )
         )
         return Outcome.DONE
     screen = Screen(sys.stdout, no_color=settings.no_color)
-    screen.line(_head(found), "bold")
-    if found.over:
+    screen.line(_head(preview), "bold")
+    if preview.over:
         screen.line(
-            f"{found.over:,} tokens too many: it does not fit, and would not be sent", "red"
+            f"{preview.over:,} tokens too many: it does not fit, and would not be sent", "red"
         )
-    for layer in found.layers:
+    for layer in preview.layers:
         _print(layer, screen)
     return Outcome.DONE
 
 
-def _head(found: Preview) -> str:
-    counted = "counted" if found.exact else "estimated"
+def _head(preview: Preview) -> str:
+    counted = "counted" if preview.exact else "estimated"
     return (
-        f"{found.model}: {found.tokens:,} of {found.window:,} tokens ({counted}),"
-        f" {found.reserve:,} kept free for the answer"
+        f"{preview.model}: {preview.tokens:,} of {preview.window:,} tokens ({counted}),"
+        f" {preview.reserve:,} kept free for the answer"
     )
 
 
-def _print(layer: Layer, screen: Screen) -> None:
+def _print(layer: PreviewLayer, screen: Screen) -> None:
     screen.line("")
     screen.line(f"{layer.name}  {layer.tokens:,} tokens", "bold")
     for line in visible(layer.text).split("\n"):

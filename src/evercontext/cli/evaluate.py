@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from evercontext.cli.evaluation_history import bar, show_history
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import Number, json_option, settings_of
-from evercontext.cli.scores import bar, show_history
 from evercontext.cli.terminal import Screen, clip, columns_of, one_line, pad
 from evercontext.domain.japanese import has_kana
 from evercontext.domain.outcome import Outcome
@@ -63,15 +63,15 @@ def command(
         return int(show_history(settings, files, screen, as_json))
     documents = [(path, plain_text(path)) for path in files]
     rubric = read_rubric(rubric_text)
-    found = run_until_stopped(judge_all(settings, documents, rubric, judge))
+    judged = run_until_stopped(judge_all(settings, documents, rubric, judge))
     if as_json:
-        print(json.dumps(_shape(found, compare), indent=2, ensure_ascii=False))
+        print(json.dumps(_shape(judged, compare), indent=2, ensure_ascii=False))
     else:
-        for path, evaluation in found:
+        for path, evaluation in judged:
             show(screen, str(path), evaluation)
         if compare:
-            _show_comparison(screen, found)
-    passed = all(evaluation.passed for _, evaluation in found)
+            _show_comparison(screen, judged)
+    passed = all(evaluation.passed for _, evaluation in judged)
     return int(Outcome.DONE if passed or compare else Outcome.RED)
 
 
@@ -97,7 +97,7 @@ async def judge_all(
         judging = await open_evaluation(settings, stack, "evaluate", judge)
         for notice in judging.notices:
             print(f"warning: {one_line(notice)}", file=sys.stderr)
-        found = []
+        judged = []
         for path, text in documents:
             evaluation = await judging.evaluator.evaluate(
                 text,
@@ -106,8 +106,8 @@ async def judge_all(
                 base=path.parent,
                 document=str(path.resolve()),
             )
-            found.append((path, evaluation))
-        return found
+            judged.append((path, evaluation))
+        return judged
 
 
 def plain_text(path: Path) -> str:
@@ -161,11 +161,11 @@ def read_rubric(text: str | None) -> Rubric:
     if not text.lstrip().startswith(("{", "[")):
         text = plain_text(Path(text))
     try:
-        given: Any = json.loads(text)
+        content: Any = json.loads(text)
     except (ValueError, RecursionError) as problem:
         raise UsageError(f"--rubric is not valid JSON: {problem}") from None
     try:
-        return Rubric.of(given)
+        return Rubric.of(content)
     except InvalidArguments as problem:
         raise UsageError(f"--rubric: {problem.message.removeprefix('rubric: ')}") from None
 
@@ -178,8 +178,8 @@ def show(screen: Screen, name: str, evaluation: Evaluation) -> None:
     width = _widest(evaluation)
     open_ = _not_judged(evaluation)
     for criterion, score in evaluation.rubric_scores.items():
-        told = "not judged" if criterion in open_ else f"{bar(score)} {score:4.1f}"
-        screen.line(f"  {pad(clip(one_line(criterion), width), width)}  {told}")
+        result = "not judged" if criterion in open_ else f"{bar(score)} {score:4.1f}"
+        screen.line(f"  {pad(clip(one_line(criterion), width), width)}  {result}")
     if note := evaluation.metadata.get("note"):
         screen.line(screen.wrapped(f"  {one_line(str(note))}"), "dim")
     for suggestion in evaluation.suggestions:
@@ -191,7 +191,9 @@ def show(screen: Screen, name: str, evaluation: Evaluation) -> None:
 
 def _not_judged(*evaluations: Evaluation) -> set[str]:
     """Criteria that one of the judges said nothing about."""
-    return {name for one in evaluations for name in one.metadata.get("not_judged", ())}
+    return {
+        name for evaluation in evaluations for name in evaluation.metadata.get("not_judged", ())
+    }
 
 
 def _widest(evaluation: Evaluation) -> int:
@@ -199,39 +201,41 @@ def _widest(evaluation: Evaluation) -> int:
     return min(40, max(12, *(columns_of(one_line(name)) for name in evaluation.rubric_scores)))
 
 
-def _shape(found: Judged, compare: bool) -> Any:
-    shapes = [{"file": str(path), **evaluation.to_json()} for path, evaluation in found]
+def _shape(judged: Judged, compare: bool) -> Any:
+    shapes = [{"file": str(path), **evaluation.to_json()} for path, evaluation in judged]
     if compare:
-        (_, one), (_, two) = found
-        gains = {name: round(gain, 2) for name, gain in _gains(one, two).items()}
+        (_, first), (_, second) = judged
+        gains = {name: round(gain, 2) for name, gain in _gains(first, second).items()}
         return {
             "documents": shapes,
             "gains": gains,
-            "gain": round(two.score - one.score, 2),
-            "better": str(_better(found)) if _better(found) else None,
+            "gain": round(second.score - first.score, 2),
+            "better": str(_better(judged)) if _better(judged) else None,
         }
     return shapes[0] if len(shapes) == 1 else shapes
 
 
-def _gains(one: Evaluation, two: Evaluation) -> dict[str, float]:
-    return {name: two.rubric_scores[name] - one.rubric_scores[name] for name in one.rubric_scores}
+def _gains(first: Evaluation, second: Evaluation) -> dict[str, float]:
+    return {
+        name: second.rubric_scores[name] - first.rubric_scores[name] for name in first.rubric_scores
+    }
 
 
-def _better(found: Judged) -> Path | None:
-    (first, one), (second, two) = found
-    if one.score == two.score:
+def _better(judged: Judged) -> Path | None:
+    (path, first), (other_path, second) = judged
+    if first.score == second.score:
         return None
-    return second if two.score > one.score else first
+    return other_path if second.score > first.score else path
 
 
-def _show_comparison(screen: Screen, found: Judged) -> None:
-    (_, one), (_, two) = found
+def _show_comparison(screen: Screen, judged: Judged) -> None:
+    (_, first), (_, second) = judged
     screen.line("")
-    width = _widest(one)
-    open_ = _not_judged(one, two)
-    for criterion, gain in _gains(one, two).items():
-        told = "not judged" if criterion in open_ else f"{gain:+5.1f}"
-        screen.line(f"  {pad(clip(one_line(criterion), width), width)}  {told}")
-    better = _better(found)
-    said = f"{one_line(str(better))} is better" if better else "they are equal"
-    screen.line(f"{said} ({two.score - one.score:+.2f})")
+    width = _widest(first)
+    open_ = _not_judged(first, second)
+    for criterion, gain in _gains(first, second).items():
+        result = "not judged" if criterion in open_ else f"{gain:+5.1f}"
+        screen.line(f"  {pad(clip(one_line(criterion), width), width)}  {result}")
+    better = _better(judged)
+    verdict = f"{one_line(str(better))} is better" if better else "they are equal"
+    screen.line(f"{verdict} ({second.score - first.score:+.2f})")

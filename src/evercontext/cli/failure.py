@@ -53,8 +53,8 @@ def explain(problem: BaseException) -> errors.EverContextError:
     if isinstance(problem, OSError) and problem.strerror:
         place = f": {problem.filename}" if problem.filename else ""
         return errors.IoFailed(f"{problem.strerror}{place}", fix="Set EC_DEBUG=1 to see where")
-    said = f"{type(problem).__name__}: {problem}"
-    return errors.EverContextError(f"unexpected {said}", fix="Set EC_DEBUG=1 to see where")
+    description = f"{type(problem).__name__}: {problem}"
+    return errors.EverContextError(f"unexpected {description}", fix="Set EC_DEBUG=1 to see where")
 
 
 def _usage(problem: click.ClickException) -> errors.UsageError:
@@ -66,9 +66,9 @@ def _usage(problem: click.ClickException) -> errors.UsageError:
         named = f": {', '.join(known)}" if known else ""
         return errors.UsageError(f"a sub-command is missing{named}", fix=see)
     # Click adds its guess to the message; it belongs to the fix.
-    said, _, guess = problem.format_message().partition(". ")
-    said = said[:1].lower() + said[1:].rstrip(".")
-    return errors.UsageError(said, fix=f"{guess} {see}" if guess else see)
+    message, _, guess = problem.format_message().partition(". ")
+    message = message[:1].lower() + message[1:].rstrip(".")
+    return errors.UsageError(message, fix=f"{guess} {see}" if guess else see)
 
 
 def envelope(error: errors.EverContextError, outcome: Outcome) -> dict[str, Any]:
@@ -93,8 +93,8 @@ def wants_json(arguments: Sequence[str]) -> bool:
     """True if the command line asks for JSON, even where it cannot be parsed."""
     before = list(arguments)[: arguments.index("--")] if "--" in arguments else arguments
     words = [part for word in before for part in word.split("=", 1)]
-    asked = any(a == "--output-format" and b in _JSON_FORMATS for a, b in itertools.pairwise(words))
-    return asked or "--json" in before
+    named = any(a == "--output-format" and b in _JSON_FORMATS for a, b in itertools.pairwise(words))
+    return named or "--json" in before
 
 
 def _say(error: errors.EverContextError, outcome: Outcome, arguments: Sequence[str]) -> None:
@@ -102,15 +102,15 @@ def _say(error: errors.EverContextError, outcome: Outcome, arguments: Sequence[s
     from evercontext.events.redaction import redactor as redactor_of
 
     redactor = redactor_of(None)
-    said = one_line(redactor.text(str(error)))
+    message = one_line(redactor.text(str(error)))
     # Whoever presses Ctrl-C knows why it ended: that is no error, and its ^C is in the way.
     over = "\r\x1b[K" if Screen(sys.stderr).colour else ""
-    line = f"{over}{said}" if isinstance(error, errors.Cancelled) else f"error: {said}"
+    line = f"{over}{message}" if isinstance(error, errors.Cancelled) else f"error: {message}"
     # People first: the output of a program may be what failed.
     print(line, file=sys.stderr, flush=True)
     if wants_json(arguments):
-        told = redactor.value(envelope(error, outcome))
-        print(json.dumps(told, ensure_ascii=False), flush=True)
+        content = redactor.value(envelope(error, outcome))
+        print(json.dumps(content, ensure_ascii=False), flush=True)
 
 
 def _show_origin(problem: BaseException, arguments: Sequence[str]) -> None:

@@ -67,20 +67,20 @@ async def ask(load: Load) -> bool:
 
     settings = load()
     screen = Screen(sys.stderr, no_color=settings.no_color)
-    dialogue = _Dialogue(screen, load)
+    screens = _SetupScreens(screen, load)
     while True:
         state = await setup.read_setup(load())
         _show_menu(screen, state, settings)
-        choice = await dialogue.choice("Number, or Enter to leave: ", 4, _WORDS)
+        choice = await screens.choice("Number, or Enter to leave: ", 4, _WORDS)
         if choice is None:
-            told = "Nothing was changed. `evercontext setup` asks again."
-            screen.line(screen.wrapped(told), "dim")
+            reply = "Nothing was changed. `evercontext setup` asks again."
+            screen.line(screen.wrapped(reply), "dim")
             return False
         steps: list[Callable[[Setup], Awaitable[bool]]] = [
-            lambda _: dialogue.key("openai"),
-            lambda _: dialogue.key("anthropic"),
-            dialogue.ollama,
-            dialogue.small_model,
+            lambda _: screens.key("openai"),
+            lambda _: screens.key("anthropic"),
+            screens.ollama,
+            screens.small_model,
         ]
         if await steps[choice - 1](state):
             return True
@@ -140,7 +140,7 @@ async def fetch_small_model(settings: Settings, screen: Screen, *, quiet: bool =
     setup.use_small_model(settings)
 
 
-class _Dialogue:
+class _SetupScreens:
     def __init__(self, screen: Screen, load: Load) -> None:
         self._screen = screen
         self._load = load
@@ -154,8 +154,8 @@ class _Dialogue:
             number = int(answer) if answer.isdecimal() else words.get(answer, 0)
             if 1 <= number <= most:
                 return number
-            told = f"Type a number from 1 to {most}, or just Enter to leave."
-            self._screen.line(self._screen.wrapped(told), "yellow")
+            hint = f"Type a number from 1 to {most}, or just Enter to leave."
+            self._screen.line(self._screen.wrapped(hint), "yellow")
 
     async def key(self, provider: str) -> bool:
         """Take a key, check it with its provider and store it."""
@@ -168,8 +168,8 @@ class _Dialogue:
 
         screen = self._screen
         screen.line()
-        told = f"A key for {_NAMES[provider]} comes from {_PAGES[provider]}"
-        screen.line(screen.wrapped(told), "dim")
+        text = f"A key for {_NAMES[provider]} comes from {_PAGES[provider]}"
+        screen.line(screen.wrapped(text), "dim")
         while True:
             pasted = await read_answer("Paste it here, Enter to go back: ", secret=True)
             if not pasted.strip():
@@ -182,8 +182,8 @@ class _Dialogue:
                 screen.line(screen.wrapped(_sentence(refusal.message)), "red")
                 continue
             except ModelProblem as problem:
-                told = problem.message.removeprefix(f"{provider}: ")
-                screen.line(screen.wrapped(f"{one_line(told)}."), "yellow")
+                text = problem.message.removeprefix(f"{provider}: ")
+                screen.line(screen.wrapped(f"{one_line(text)}."), "yellow")
                 if not await self._agrees("Store the key without checking it?"):
                     return False
             return self._store(provider, key)
@@ -197,10 +197,10 @@ class _Dialogue:
         except EverContextError as problem:
             self._screen.line(one_line(str(problem)), "red")
             return False
-        told = f"Stored in the {where}."
+        text = f"Stored in the {where}."
         if where.endswith(KEY_FILE):
-            told = f"Stored in {where}, which only you can read (there is no system keyring here)."
-        self._screen.line(self._screen.wrapped(told), "green")
+            text = f"Stored in {where}, which only you can read (there is no system keyring here)."
+        self._screen.line(self._screen.wrapped(text), "green")
         return self._used()
 
     async def ollama(self, state: Setup) -> bool:
@@ -261,8 +261,8 @@ class _Dialogue:
         settings = self._load()
         name = canonical_name(settings.model_name or "")
         self._screen.line(f"{one_line(name)} is used from now on.", "green")
-        told = "Another one: evercontext model use NAME, or evercontext setup"
-        self._screen.line(self._screen.wrapped(told), "dim")
+        text = "Another one: evercontext model use NAME, or evercontext setup"
+        self._screen.line(self._screen.wrapped(text), "dim")
         self._screen.line()
         return True
 

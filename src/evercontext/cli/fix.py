@@ -1,4 +1,4 @@
-"""``evercontext fix``: run the checks and mend what needs no model; everything can be undone."""
+"""``evercontext fix``: run the checks and fix what needs no model; everything can be undone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evercontext.settings import Settings
 
 if TYPE_CHECKING:
     from evercontext.agent.project_repair import RepairReport
-    from evercontext.agent.verify import Findings
+    from evercontext.agent.verification import Findings
     from evercontext.app import EverContext
     from evercontext.workspace.failures.failure import Failure
 
@@ -32,8 +32,8 @@ MOST_SHOWN = 20
 @click.option("--dry-run", is_flag=True, help="Show what would be tried first; change nothing.")
 @json_option
 @root_option
-def command(**given: Any) -> int:
-    """Run the checks and mend what needs no model.
+def command(**options: Any) -> int:
+    """Run the checks and fix what needs no model.
 
     Missing and unused imports, misspelt names, wrong import paths, small slips of syntax,
     formatting. A change stays only if the checks are better with it; tests and the settings of
@@ -50,13 +50,13 @@ def command(**given: Any) -> int:
       evercontext fix --no-test --lint-cmd "ruff format --check ."
     """
     settings = settings_of(
-        given["root"],
-        allow_wide_root=given["allow_wide_root"],
-        lint_cmd=given["lint_cmd"],
-        test_cmd=given["test_cmd"],
-        auto_test=False if given["no_test"] else None,
+        options["root"],
+        allow_wide_root=options["allow_wide_root"],
+        lint_cmd=options["lint_cmd"],
+        test_cmd=options["test_cmd"],
+        auto_test=False if options["no_test"] else None,
     )
-    return int(run_until_stopped(_fix(settings, given["dry_run"], given["as_json"])))
+    return int(run_until_stopped(_fix(settings, options["dry_run"], options["as_json"])))
 
 
 async def _fix(settings: Settings, dry: bool, as_json: bool) -> Outcome:
@@ -103,7 +103,7 @@ async def _tell(done: RepairReport, app: EverContext, dry: bool, settings: Setti
     if dry:
         await _propose(done, app, out)
     for path in done.changed:
-        out.line(f"mended  {one_line(path)}", "green")
+        out.line(f"fixed  {one_line(path)}", "green")
     left = done.after.failures
     for failure in left[:MOST_SHOWN]:
         out.line(f"left  {describe_failure(failure)}", "yellow")
@@ -123,18 +123,18 @@ def describe_failure(failure: Failure) -> str:
 def _summary(done: RepairReport) -> str:
     from evercontext.domain.check_verdicts import FEWER
 
-    if not done.before.wanted:
+    if not done.before.required:
         return "nothing was checked: no lint or test command was found, see --lint-cmd, --test-cmd"
     if done.before.verdict == "verified":
-        return "green, nothing to mend"
+        return "green, nothing to fix"
     if done.before.verdict == FEWER:
-        return f"green, nothing to mend, but {FEWER} than before"
+        return f"green, nothing to fix, but {FEWER} than before"
     before, left = len(done.before.failures), len(done.after.failures)
-    said = f"{before} failure{'' if before == 1 else 's'}, {before - left} mended, {left} left"
+    text = f"{before} failure{'' if before == 1 else 's'}, {before - left} fixed, {left} left"
     if done.after.verdict == "not verified":
-        said = f"{said}, " if before else ""
-        return f"{said}not green, because not verified: {done.after.reason}"
-    return f"{said}, {FEWER} than before" if done.after.verdict == FEWER else said
+        text = f"{text}, " if before else ""
+        return f"{text}not green, because not verified: {done.after.reason}"
+    return f"{text}, {FEWER} than before" if done.after.verdict == FEWER else text
 
 
 async def _propose(done: RepairReport, app: EverContext, out: Screen) -> None:
@@ -162,17 +162,21 @@ def _object(done: RepairReport, moves: list[RepairAttempt], dry: bool) -> dict[s
         "trace_id": done.trace_id,
         "verdict": done.after.verdict,
         "reason": done.after.reason or None,
-        "before": _found(done.before),
-        "after": _found(done.after),
+        "before": _findings_object(done.before),
+        "after": _findings_object(done.after),
         "changed": list(done.changed),
         "repairs": [dataclasses.asdict(move) for move in moves],
-        **({"dry_run": True, "proposed": [_proposed(one) for one in done.proposed]} if dry else {}),
+        **(
+            {"dry_run": True, "proposed": [_proposed(proposal) for proposal in done.proposed]}
+            if dry
+            else {}
+        ),
     }
 
 
-def _found(found: Findings) -> dict[str, Any]:
-    failures = [failure.to_json() for failure in found.failures]
-    return {"verdict": found.verdict, "passed": found.passed, "failures": failures}
+def _findings_object(findings: Findings) -> dict[str, Any]:
+    failures = [failure.to_json() for failure in findings.failures]
+    return {"verdict": findings.verdict, "passed": findings.passed, "failures": failures}
 
 
 def _proposed(proposal: Any) -> dict[str, Any]:

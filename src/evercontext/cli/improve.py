@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 import click
 
 from evercontext.cli.evaluate import LARGEST, read_document, read_rubric, show
+from evercontext.cli.evaluation_history import bar
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import Number, json_option, settings_of
-from evercontext.cli.scores import bar
 from evercontext.cli.terminal import Screen, one_line
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import ConfigError, EverContextError, UsageError
+from evercontext.evaluation.document_versions import Versions
 from evercontext.evaluation.target_file import FileState, TargetFile
 from evercontext.evaluation.text_format import TextFormat, plain
-from evercontext.evaluation.versions import Versions
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:
-    from evercontext.evaluation.improve import Improvement, Version
+    from evercontext.evaluation.improve_loop import Improvement, Version
     from evercontext.evaluation.rubric import Evaluation, Rubric
 
 
@@ -69,19 +69,19 @@ def command(
         raise UsageError("--in-place and --output exclude each other")
     settings = settings_of(model_name=model, target_score=target, max_iterations=max_iterations)
     make_home(settings.home)
-    job = Job.of(settings, file, file if in_place else output or _beside(file))
+    job = ImprovementJob.of(settings, file, file if in_place else output or _beside(file))
     rubric = read_rubric(rubric_text)
     screen = Screen(sys.stderr if as_json else sys.stdout, no_color=settings.no_color)
     try:
-        found = run_until_stopped(_improve(settings, job, rubric, judge, screen))
-        if found.best.number:
-            job.write(found.best.content)
+        improvement = run_until_stopped(_improve(settings, job, rubric, judge, screen))
+        if improvement.best.number:
+            job.write(improvement.best.content)
     except EverContextError:
-        if job.kept.is_dir():
-            print(f"versions so far: {one_line(str(job.kept))}", file=sys.stderr)
+        if job.versions_folder.is_dir():
+            print(f"versions so far: {one_line(str(job.versions_folder))}", file=sys.stderr)
         raise
-    _report(screen, settings, job, found, as_json)
-    return int(Outcome.DONE if found.best.evaluation.passed else Outcome.RED)
+    _report(screen, settings, job, improvement, as_json)
+    return int(Outcome.DONE if improvement.best.evaluation.passed else Outcome.RED)
 
 
 def _beside(file: Path) -> Path:
@@ -89,7 +89,7 @@ def _beside(file: Path) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ImprovementJob:
     """One document on its way: as it was found, where it goes, where its versions are."""
 
     file: Path
@@ -101,7 +101,7 @@ class Job:
     versions: Versions
 
     @classmethod
-    def of(cls, settings: Settings, file: Path, target: Path) -> Job:
+    def of(cls, settings: Settings, file: Path, target: Path) -> ImprovementJob:
         """Read the document, and make sure that the result can be written before any work."""
         from evercontext.agent.task import new_trace_id
         from evercontext.settings.file_policies import document_rules
@@ -114,7 +114,7 @@ class Job:
         return cls(file, raw, TextFormat.of(raw), place, seen, new_trace_id(), versions)
 
     @property
-    def kept(self) -> Path:
+    def versions_folder(self) -> Path:
         """Where every version is."""
         return self.versions.folder(self.trace_id)
 
@@ -136,11 +136,11 @@ class Job:
 
 
 async def _improve(
-    settings: Settings, job: Job, rubric: Rubric, judge: str | None, screen: Screen
+    settings: Settings, job: ImprovementJob, rubric: Rubric, judge: str | None, screen: Screen
 ) -> Improvement:
     from evercontext.app.evaluation import open_evaluation
     from evercontext.app.models import open_model
-    from evercontext.evaluation.improve import improve
+    from evercontext.evaluation.improve_loop import improve
     from evercontext.evaluation.writer import ModelWriter
 
     async with AsyncExitStack() as stack:
@@ -176,22 +176,22 @@ async def _improve(
 
 
 def _report(
-    screen: Screen, settings: Settings, job: Job, found: Improvement, as_json: bool
+    screen: Screen, settings: Settings, job: ImprovementJob, improvement: Improvement, as_json: bool
 ) -> None:
     from evercontext.evaluation.content_loss import losses
 
-    best, first, refused = found.best, found.versions[0], found.refused
+    best, first, refused = improvement.best, improvement.versions[0], improvement.refused
     lost = [loss.text for loss in losses(first.content, best.content)] if best.number else []
-    aside = job.keep_refused(len(found.versions), refused.content) if refused else None
+    aside = job.keep_refused(len(improvement.versions), refused.content) if refused else None
     place = job.place.root / job.seen.path
     undo = _undo(settings, job) if best.number else None
     if as_json:
-        rounds = [{"round": v.number, **v.evaluation.to_json()} for v in found.versions]
-        told = {
+        rounds = [{"round": v.number, **v.evaluation.to_json()} for v in improvement.versions]
+        content = {
             "trace_id": job.trace_id,
-            "stop": found.stop,
+            "stop": improvement.stop,
             "best": best.number,
-            "versions": str(job.kept),
+            "versions": str(job.versions_folder),
             "written": str(place) if best.number else None,
             "undo": undo,
             "lost": lost,
@@ -200,13 +200,13 @@ def _report(
             else {"reasons": list(refused.reasons), "text": str(aside)},
             "rounds": rounds,
         }
-        print(json.dumps(told, indent=2, ensure_ascii=False))
+        print(json.dumps(content, indent=2, ensure_ascii=False))
         return
     screen.line("")
     show(screen, str(place) if best.number else "the original", best.evaluation)
     # Of what was shown: 3.3 and then 7.2 are 3.9, whatever lies behind the first digit.
     gain = round(best.evaluation.score, 1) - round(first.evaluation.score, 1)
-    screen.line(f"stopped: {found.stop}; {gain:+.1f} since the beginning")
+    screen.line(f"stopped: {improvement.stop}; {gain:+.1f} since the beginning")
     for reason in refused.reasons if refused else ():
         screen.line(screen.wrapped(f"not taken: {one_line(reason)}"), "yellow")
     for text in lost:
@@ -215,14 +215,14 @@ def _report(
     if after < before / 2:
         cut = f"it was cut from {before} to {after} characters: see what is missing"
         screen.line(f"warning: {cut}", "yellow")
-    screen.line(f"versions: {one_line(str(job.kept))} (00 is the original)")
+    screen.line(f"versions: {one_line(str(job.versions_folder))} (00 is the original)")
     if aside:
         screen.line(f"the text that was not taken: {one_line(str(aside))}")
     if undo:
         screen.line(f"take it back: {one_line(undo)}")
 
 
-def _undo(settings: Settings, job: Job) -> str:
+def _undo(settings: Settings, job: ImprovementJob) -> str:
     words = ["evercontext", "undo", job.trace_id[:8]]
     root = job.place.root
     if root != settings.root.resolve():

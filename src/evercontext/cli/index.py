@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from evercontext.cli.indexes import index_folder, opened_index, show_bar
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, root_option, settings_of
 from evercontext.cli.terminal import counted, one_line
@@ -17,8 +18,8 @@ from evercontext.errors import EverContextError, StoreBusy
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:
-    from evercontext.index.indexer import Progress, Report
-    from evercontext.index.search import CodeIndex
+    from evercontext.index.code_search import CodeIndex
+    from evercontext.index.indexer import IndexReport, Progress
 
 _SHOWN_REASONS = 10
 
@@ -68,7 +69,7 @@ async def _index(
 async def _watch(settings: Settings, index: CodeIndex, as_json: bool) -> None:
     from evercontext.index.queue_worker import watch
 
-    def tell(report: Report) -> None:
+    def tell(report: IndexReport) -> None:
         print(_line(report, as_json), flush=True)
         _tell_trouble(report)
 
@@ -79,7 +80,7 @@ async def _watch(settings: Settings, index: CodeIndex, as_json: bool) -> None:
     await watch(index, await index_folder(settings), asyncio.Event(), tell, warn)
 
 
-async def _tell(index: CodeIndex, report: Report, verbose: bool, as_json: bool) -> None:
+async def _tell(index: CodeIndex, report: IndexReport, verbose: bool, as_json: bool) -> None:
     rows = await index.table.rows()
     files = sum(row.content is not None for row in rows.values())
     print(_line(report, as_json, files), flush=True)
@@ -89,12 +90,12 @@ async def _tell(index: CodeIndex, report: Report, verbose: bool, as_json: bool) 
             print(f"  left out: {path}: {why}")
 
 
-def _tell_trouble(report: Report) -> None:
+def _tell_trouble(report: IndexReport) -> None:
     if report.trouble:
         print(f"warning: {report.by}: {one_line(report.trouble)}", file=sys.stderr, flush=True)
 
 
-def _line(report: Report, as_json: bool, files: int | None = None) -> str:
+def _line(report: IndexReport, as_json: bool, files: int | None = None) -> str:
     from evercontext.index import tools
 
     if as_json:
@@ -103,14 +104,14 @@ def _line(report: Report, as_json: bool, files: int | None = None) -> str:
     # For people a rename is one thing, not one that came and one that went.
     counts["added"] -= report.renamed
     counts["deleted"] -= report.renamed
-    said = ", ".join(f"{n} {name}" for name, n in counts.items() if n > 0 and name != "embedded")
+    changes = ", ".join(f"{n} {name}" for name, n in counts.items() if n > 0 and name != "embedded")
     total_text = "" if files is None else f"{counted(files, 'file')} indexed; "
     left_out = f", {len(report.skipped)} left out" if report.skipped else ""
-    spent = f"; {_spent(report)}" if report.asked else ""
-    return f"{total_text}{said or 'nothing changed'}{left_out}{spent} ({report.seconds:.1f} s)"
+    spent = f"; {_spent(report)}" if report.requested else ""
+    return f"{total_text}{changes or 'nothing changed'}{left_out}{spent} ({report.seconds:.1f} s)"
 
 
-def _data(report: Report, files: int | None) -> dict[str, Any]:
+def _data(report: IndexReport, files: int | None) -> dict[str, Any]:
     from evercontext.index import tools
 
     data: dict[str, Any] = {} if files is None else {"files": files}
@@ -118,16 +119,16 @@ def _data(report: Report, files: int | None) -> dict[str, Any]:
     if report.skipped:
         data["skipped"] = report.skipped
     if report.by:
-        asked = {"name": report.by, "chunks": report.asked, "tokens": report.tokens}
-        data["embedder"] = {**asked, "cost_usd": report.cost, "trouble": report.trouble}
+        embedder = {"name": report.by, "chunks": report.requested, "tokens": report.tokens}
+        data["embedder"] = {**embedder, "cost_usd": report.cost, "trouble": report.trouble}
     return {**data, "seconds": round(report.seconds, 3)}
 
 
-def _spent(report: Report) -> str:
+def _spent(report: IndexReport) -> str:
     """What an embedder was given to do, and what that cost."""
     tokens = f", {report.tokens:,} tokens" if report.tokens else ""
     cost = f", ${report.cost:.4f}" if report.cost is not None else ""
-    return f"{counted(report.asked, 'chunk')} embedded by {report.by}{tokens}{cost}"
+    return f"{counted(report.requested, 'chunk')} embedded by {report.by}{tokens}{cost}"
 
 
 def _progress(as_json: bool) -> Progress | None:
@@ -140,3 +141,38 @@ def _progress(as_json: bool) -> Progress | None:
     if as_json:
         return tell
     return show_bar if sys.stderr.isatty() else None
+
+
+async def index_folder(settings: Settings, *, tell: bool = False) -> Path:
+    """Return the folder of the project's index; ``tell`` warns if it is not the usual one."""
+    from evercontext.index.location import index_folder as folder_of
+
+    return await folder_of(settings.root, settings.home, tell=_print_warning if tell else None)
+
+
+def _print_warning(text: str) -> None:
+    print(f"warning: {one_line(text)}", file=sys.stderr)
+
+
+def show_bar(done: int, total: int) -> None:
+    """Draw how far an update has come, over what was drawn before."""
+    if not total:
+        return
+    width = 30 * done // max(total, 1)
+    end = "\n" if done >= total else ""
+    print(f"\r[{'#' * width:30s}] {done}/{total}", end=end, file=sys.stderr, flush=True)
+
+
+def show_progress(done: int, total: int) -> None:
+    """Show a person how far an update has come that they wait for."""
+    if done == 0:
+        print("indexing first …", file=sys.stderr, flush=True)
+    if sys.stderr.isatty():
+        show_bar(done, total)
+
+
+def opened_index(settings: Settings) -> AbstractAsyncContextManager[CodeIndex]:
+    """Open the code index of the settings' root, and print its warnings."""
+    from evercontext.app.index import open_index
+
+    return open_index(settings, _print_warning)

@@ -41,8 +41,11 @@ Object = dict[str, Any]
 class JsonView:
     """Shows one task to a program."""
 
-    def __init__(self, out: Screen, trace_id: str, *, stream: bool) -> None:
+    def __init__(
+        self, out: Screen, trace_id: str, *, stream: bool, session_id: str | None = None
+    ) -> None:
         self._out, self._trace_id, self._stream = out, trace_id, stream
+        self._session_id = session_id
         self._task: Task | None = None
         self._steps: dict[str, Step] = {}
         self._calls = 0
@@ -76,7 +79,7 @@ class JsonView:
         match event.body:
             case Task() as task:
                 self._task = task
-                yield from _begin(task, event.trace_id)
+                yield from _begin(task, event.trace_id, self._session_id)
             case ModelReply(text=text) if text.strip():
                 yield {"type": "message", "role": "assistant", "content": text}
             case Step() as step:
@@ -135,16 +138,16 @@ class JsonView:
         return {"type": "repair", **self._repairs[-1]}
 
     def _result(self, final: Final) -> Object:
-        whole: Object = {} if self._stream else {"changes": self._changes}
+        fields: Object = {} if self._stream else {"changes": self._changes}
         if self._repairs and not self._stream:
-            whole = {"changes": self._changes[: self._settled], "repairs": self._repairs}
+            fields = {"changes": self._changes[: self._settled], "repairs": self._repairs}
         if final.tasks > 1:
-            whole["tasks"] = [{"id": id, "status": how} for id, how in self._tasks.items()]
+            fields["tasks"] = [{"id": id, "status": how} for id, how in self._tasks.items()]
         return {
             "type": "result",
             **_verdict(final),
             "result": final.text,
-            "session_id": self._trace_id,
+            "session_id": self._session_id or self._trace_id,
             "trace_id": self._trace_id,
             "model": self._task.model if self._task else None,
             "num_turns": final.turns,
@@ -162,14 +165,14 @@ class JsonView:
             "tasks_done": final.tasks_done,
             "partial": 0 < final.tasks_done < final.tasks,
             "verified": final.verified,
-            **whole,
+            **fields,
         }
 
 
-def _begin(task: Task, trace_id: str) -> Iterator[Object]:
+def _begin(task: Task, trace_id: str, session_id: str | None) -> Iterator[Object]:
     yield {
         "type": "init",
-        "session_id": trace_id,
+        "session_id": session_id or trace_id,
         "trace_id": trace_id,
         "model": task.model,
         "root": task.root,
@@ -230,8 +233,8 @@ def _check(check: Verification) -> Object:
     }
 
 
-def _aside(said: Notice | Retry | Limit) -> Object:
-    match said:
+def _aside(remark: Notice | Retry | Limit) -> Object:
+    match remark:
         case Notice(level="info", text=text):
             return {"type": "message", "role": "system", "content": text}
         case Notice(level=level, text=text):

@@ -43,21 +43,21 @@ def set_member(text: str, path: Sequence[str], value: Any) -> str:
     """Return the text with the member at ``path`` replaced or added, and nothing else changed."""
     start = _skip_blank(text, 0)
     if start == len(text):
-        whole: Any = value
+        wrapped: Any = value
         for key in reversed(path):
-            whole = {key: whole}
-        return text + json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+            wrapped = {key: wrapped}
+        return text + json.dumps(wrapped, indent=2, ensure_ascii=False) + "\n"
     for depth, key in enumerate(path):
         members = _members(text, start)
-        found = next((member for member in members if member.key == key), None)
-        if found is None:
+        member_there = next((member for member in members if member.key == key), None)
+        if member_there is None:
             for missing in reversed(path[depth + 1 :]):
                 value = {missing: value}
             return _insert(text, start, members, key, value)
         if depth == len(path) - 1:
-            dumped = _dump(value, _indent_of(text, found.start))
-            return text[: found.value] + dumped + text[found.end :]
-        start = found.value
+            dumped = _dump(value, _indent_of(text, member_there.start))
+            return text[: member_there.value] + dumped + text[member_there.end :]
+        start = member_there.value
     raise ValueError("an empty path names no member")
 
 
@@ -88,7 +88,7 @@ def _indent_of(text: str, at: int) -> str:
 def _members(text: str, start: int) -> list[_Member]:
     if text[start : start + 1] != "{":
         raise ValueError("an object is expected")
-    found, at = [], _skip_blank(text, start + 1)
+    members, at = [], _skip_blank(text, start + 1)
     while text[at : at + 1] != "}":
         key_end = _string_end(text, at)
         colon = _skip_blank(text, key_end)
@@ -96,13 +96,13 @@ def _members(text: str, start: int) -> list[_Member]:
             raise ValueError("a colon is missing")
         value = _skip_blank(text, colon + 1)
         end = _value_end(text, value)
-        found.append(_Member(json.loads(text[at:key_end]), at, value, end))
+        members.append(_Member(json.loads(text[at:key_end]), at, value, end))
         at = _skip_blank(text, end)
         if text[at : at + 1] == ",":
             at = _skip_blank(text, at + 1)
         elif text[at : at + 1] != "}":
             raise ValueError("a comma is missing")
-    return found
+    return members
 
 
 def _value_end(text: str, at: int) -> int:

@@ -15,7 +15,7 @@ from evercontext.cli.terminal import Screen
 from evercontext.errors import UsageError
 from evercontext.events import log_reader
 from evercontext.events.kpi import EVIDENCE_AT, KINDS, Kpis, Share, compute, is_telling
-from evercontext.events.projects import Foreign
+from evercontext.events.trace_projects import Foreign
 
 _AGO = re.compile(r"(\d+)\s*([dhw])")
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}

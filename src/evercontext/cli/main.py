@@ -1,4 +1,4 @@
-"""The front door: a static table of commands, each loaded only when it is asked for.
+"""The entrance: a static table of commands, each loaded only when it is asked for.
 
 Every way out leaves through ``failure.report``, so that a person sees one line and a script sees
 one of the documented exit codes.
@@ -17,13 +17,15 @@ import click
 
 from evercontext import __version__
 from evercontext.cli import failure
+from evercontext.cli.messages import language, translate
+from evercontext.cli.shorthand import expand
 from evercontext.process.fast_exit import leave
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """One command, described without loading it."""
 
     section: str
@@ -32,39 +34,54 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
-    "chat": Entry("Work", "chat.door", "Talk to the agent about a project."),
-    "run": Entry("Work", "run", "Do one task in a project, unattended."),
-    "plan": Entry("Work", "plan", "Plan a task without doing it."),
-    "fix": Entry("Work", "fix", "Run the checks and mend what needs no model."),
-    "undo": Entry("Work", "undo", "Take back what a task changed."),
-    "search": Entry(
+    "chat": CommandEntry("Work", "chat.command", "Talk to the agent about a project."),
+    "run": CommandEntry("Work", "run", "Do one task in a project, unattended."),
+    "plan": CommandEntry("Work", "plan", "Plan a task without doing it."),
+    "fix": CommandEntry("Work", "fix", "Run the checks and fix what needs no model."),
+    "undo": CommandEntry("Work", "undo", "Take back what a task changed."),
+    "search": CommandEntry(
         "Work", "search", "Find code by what it does, by its name, or by an issue's text."
     ),
-    "index": Entry("Work", "index", "Bring the code index up to date; --watch keeps it so."),
-    "evaluate": Entry("Work", "evaluate", "Judge documents by a rubric."),
-    "improve": Entry("Work", "improve", "Rewrite a document until it passes."),
-    "serve": Entry("Serve", "serve", "Serve the project's tools over REST and MCP, until Ctrl-C."),
-    "console": Entry("Serve", "console", "Open the web console of the server that runs."),
-    "mcp": Entry("Serve", "mcp", "Serve the project's tools to an MCP client over stdio."),
-    "acp": Entry("Serve", "acp", "Serve the agent to an editor over stdio."),
-    "sessions": Entry("Look", "sessions", "Find past conversations: list, search, show."),
-    "memory": Entry("Look", "memory", "Add, search, list, forget, export and import memories."),
-    "tools": Entry("Look", "tools", "Find tools by what they do, and call them."),
-    "context": Entry("Look", "context", "See what would be sent to the model for a task."),
-    "trace": Entry("Look", "trace", "See what happened: list, show, tail."),
-    "kpi": Entry("Look", "kpi", "See how well it has been going."),
-    "doctor": Entry("Look", "doctor", "Check this machine; say how to fix what is missing."),
-    "setup": Entry("Set up", "setup", "Choose a model: a key, a running Ollama, or a small one."),
-    "model": Entry("Set up", "model", "See, choose, fetch and test models."),
-    "config": Entry("Set up", "config", "See and change settings; trust a project's file."),
-    "servers": Entry("Set up", "servers", "Add, test and import outside tool servers."),
-    "projects": Entry("Set up", "projects", "Say which servers belong together."),
-    "tokens": Entry("Set up", "tokens", "Let other programs use the tool router."),
-    "skills": Entry("Set up", "skills", "See what the agent can look up; trust a project's."),
-    "hooks": Entry("Set up", "hooks", "See what runs around the agent's work; trust a project's."),
-    "hook": Entry("Set up", "hook", "Let git tell the index about commits."),
-    "completion": Entry("Set up", "completion", "Print the completion script of a shell."),
+    "index": CommandEntry("Work", "index", "Bring the code index up to date; --watch keeps it so."),
+    "evaluate": CommandEntry("Work", "evaluate", "Judge documents by a rubric."),
+    "improve": CommandEntry("Work", "improve", "Rewrite a document until it passes."),
+    "serve": CommandEntry(
+        "Serve", "serve", "Serve the project's tools over REST and MCP, until Ctrl-C."
+    ),
+    "console": CommandEntry("Serve", "console", "Open the web console of the server that runs."),
+    "mcp": CommandEntry("Serve", "mcp", "Serve the project's tools to an MCP client over stdio."),
+    "acp": CommandEntry("Serve", "acp", "Serve the agent to an editor over stdio."),
+    "sessions": CommandEntry("Look", "sessions", "Find past conversations: list, search, show."),
+    "memory": CommandEntry(
+        "Look", "memory", "Add, search, list, forget, export and import memories."
+    ),
+    "tools": CommandEntry("Look", "tools", "Find tools by what they do, and call them."),
+    "context": CommandEntry("Look", "context", "See what would be sent to the model for a task."),
+    "trace": CommandEntry("Look", "trace", "See what happened: list, show, tail."),
+    "kpi": CommandEntry("Look", "kpi", "See how well it has been going."),
+    "doctor": CommandEntry("Look", "doctor", "Check this machine; say how to fix what is missing."),
+    "setup": CommandEntry(
+        "Set up", "setup", "Choose a model: a key, a running Ollama, or a small one."
+    ),
+    "model": CommandEntry("Set up", "model", "See, choose, fetch and test models."),
+    "config": CommandEntry("Set up", "config", "See and change settings; trust a project's file."),
+    "servers": CommandEntry("Set up", "servers", "Add, test and import outside tool servers."),
+    "projects": CommandEntry("Set up", "router_projects", "Say which servers belong together."),
+    "tokens": CommandEntry("Set up", "router_tokens", "Let other programs use the tool router."),
+    "skills": CommandEntry(
+        "Set up", "skills", "See what the agent can look up; trust a project's."
+    ),
+    "hooks": CommandEntry(
+        "Set up", "agent_hooks", "See what runs around the agent's work; trust a project's."
+    ),
+    "git-hooks": CommandEntry("Set up", "git_hooks", "Let git tell the index about commits."),
+    "db": CommandEntry(
+        "Set up", "db", "See the database, bring it up to date, copy it into another."
+    ),
+    "completion": CommandEntry("Set up", "completion", "Print the completion script of a shell."),
 }
+ALIASES = {"hook": "git-hooks"}
+"""Former name -> present name: what scripts and installed hooks call goes on working."""
 
 
 class LazyGroup(click.Group):
@@ -76,17 +93,22 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load one command."""
-        entry = COMMANDS.get(cmd_name)
+        entry = COMMANDS.get(ALIASES.get(cmd_name, cmd_name))
         if entry is None:
             return None
         command: click.Command = import_module(f"evercontext.cli.{entry.module}").command
+        if language() != "en":
+            from evercontext.cli.help_language import translate_help
+
+            translate_help(command)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or name the ones that are near."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        known = COMMANDS.keys() | ALIASES.keys()
+        if args and args[0] not in known and not args[0].startswith("-"):
             raise click.exceptions.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
         return super().resolve_command(ctx, args)
 
@@ -101,8 +123,12 @@ class LazyGroup(click.Group):
         """List the commands by section."""
         width = max(map(len, COMMANDS))
         for section in dict.fromkeys(entry.section for entry in COMMANDS.values()):
-            rows = [(n.ljust(width), e.help) for n, e in COMMANDS.items() if e.section == section]
-            with formatter.section(section):
+            rows = [
+                (name.ljust(width), translate(entry.help))
+                for name, entry in COMMANDS.items()
+                if entry.section == section
+            ]
+            with formatter.section(translate(section)):
                 formatter.write_dl(rows)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -111,6 +137,10 @@ class LazyGroup(click.Group):
 
         names = [name for name in COMMANDS if name.startswith(incomplete)]
         options = click.Command.shell_complete(self, ctx, incomplete)
+        if incomplete.startswith("-"):
+            # The options of the chat work without naming it.
+            chat = self.get_command(ctx, "chat")
+            options += click.Command.shell_complete(chat, ctx, incomplete) if chat else []
         return [CompletionItem(name, help=COMMANDS[name].help) for name in names] + options
 
 
@@ -119,7 +149,12 @@ First steps
   evercontext setup                      choose a model: a key, Ollama, or a small one
   evercontext doctor                     is everything there, and which model is used?
   evercontext                            talk about the project you are in
-  evercontext run --task "Add a test"    one task, unattended; undo takes it back
+  evercontext "Add a test"               the same, beginning with this
+  evercontext -p "What does it do?"      answer once and exit; also reads a pipe
+  evercontext -c                         go on with the last session; -r chooses one
+  evercontext run "Add a test"           one task, unattended; undo takes it back
+
+The options of `chat` (-p, -c, -r, -m ...) work without naming it.
 """
 
 
@@ -139,34 +174,39 @@ def command(ctx: click.Context) -> Any:
     if ctx.invoked_subcommand is not None:
         return None
     if sys.stdin and sys.stdin.isatty() and sys.stdout.isatty():
-        return import_module("evercontext.cli.chat.door").command.main([], standalone_mode=False)
+        return import_module("evercontext.cli.chat.command").command.main([], standalone_mode=False)
     click.echo(ctx.get_help())
     return None
 
 
-def main(arguments: Sequence[str] | None = None) -> NoReturn:
+def main(arguments: Sequence[str] | None = None, program: str = "evercontext") -> NoReturn:
     """Run the command line and leave with its exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    leave(_code_of(given))
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    leave(_code_of(words, program))
 
 
 def nebula() -> NoReturn:
-    """The second console script: the chat, by the name of the agent."""
-    main(["chat", *sys.argv[1:]])
+    """The second console script: the same commands, by the name of the agent."""
+    main(sys.argv[1:] or ["chat"], program="nebula")
 
 
-def _code_of(given: list[str]) -> int:
+def _code_of(arguments: list[str], program: str) -> int:
     signal.signal(signal.SIGTERM, _terminate)
     _fill_closed_descriptors()
     _never_fail_to_print()
     try:
-        code: Any = command.main(given, prog_name="evercontext", standalone_mode=False)
+        if language() != "en":
+            from evercontext.cli.help_language import translate_help
+
+            translate_help(command, below=False)
+        words = expand(arguments, COMMANDS.keys() | ALIASES.keys())
+        code: Any = command.main(words, prog_name=program, standalone_mode=False)
         sys.stdout.flush()
         return int(code or 0)
     except Exception as problem:  # noqa: BLE001 - the last line of defence against a traceback
-        return failure.report(problem, given)
+        return failure.report(problem, arguments)
     except KeyboardInterrupt as stopped:
-        return failure.report(stopped, given)
+        return failure.report(stopped, arguments)
     finally:
         failure.drop_unwritable()
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +18,10 @@ from evercontext.cli.render import painted_diff
 from evercontext.cli.terminal import Screen
 from evercontext.errors import UsageError
 from evercontext.settings import Settings
+from evercontext.settings.directories import check_root
+
+if TYPE_CHECKING:
+    from evercontext.app import EverContext
 
 
 @click.group("mcp", invoke_without_command=True)
@@ -29,25 +37,31 @@ def command(
     """
     if ctx.invoked_subcommand is None:
         settings = settings_of(root, allow_wide_root=allow_wide_root)
+        check_root(settings)
         run_until_stopped(_serve(settings, router))
 
 
 async def _serve(settings: Settings, router: bool) -> None:
+    if router:
+        from evercontext.server.router.stdio import StdioRouter
+
+        async with _opened(settings) as app:
+            await StdioRouter(app).serve()
+        return
+    from evercontext.server.stdio_tools import StdioTools
+
+    opening, commands = partial(_opened, settings), settings.allow_commands
+    await StdioTools(opening, user=settings.user, allow_commands=commands).serve()
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncIterator[EverContext]:
     from evercontext.app import EverContext
 
     async with EverContext.open(settings) as app:
         # stdout belongs to the protocol alone.
         warn(app, Screen(sys.stderr, no_color=settings.no_color))
-        if router:
-            from evercontext.server.router.stdio import StdioRouter
-
-            await StdioRouter(app).serve()
-        else:
-            from evercontext.server.exposed_tools import exposed_toolbox
-            from evercontext.server.mcp_tools import McpTools
-
-            tools = exposed_toolbox(app.toolbox, allow_commands=settings.allow_commands)
-            await McpTools(tools, app.events, user=settings.user).stdio()
+        yield app
 
 
 @command.command("install")
@@ -70,24 +84,23 @@ def install(
     root: str | None,
     allow_wide_root: bool | None,
 ) -> None:
-    """Tell CLIENT how to start us: claude, codex, cursor, gemini, vscode or zed.
+    """Tell CLIENT how to start us: claude, codex, cursor, gemini, opencode, qwen, vscode or zed.
 
     The change to its configuration file is shown before it is made.
     """
     from evercontext.cli import mcp_install
-    from evercontext.settings.directories import check_root
 
     settings = settings_of(root, allow_wide_root=allow_wide_root)
     check_root(settings)
-    found = mcp_install.CLIENTS.get(client)
-    if found is None:
+    chosen = mcp_install.CLIENTS.get(client)
+    if chosen is None:
         known = ", ".join(mcp_install.CLIENTS)
         raise UsageError(f"there is no client {client!r}", fix=f"One of: {known}")
     place: mcp_install.Scope = "user" if scope == "user" else "project"
     start = mcp_install.Start(_program())
-    edit = mcp_install.plan(found, place, settings.root, Path.home(), start)
+    edit = mcp_install.plan(chosen, place, settings.root, Path.home(), start)
     if edit is None:
-        print(f"{found.title} knows already: {found.path(place, settings.root, Path.home())}")
+        print(f"{chosen.title} knows already: {chosen.path(place, settings.root, Path.home())}")
         return
     screen = Screen(sys.stdout, no_color=settings.no_color)
     for line in painted_diff(screen, edit.diff):
@@ -97,7 +110,8 @@ def install(
     if not yes:
         confirm(f"Write this to {edit.path}?")
     mcp_install.apply(edit)
-    print(f"{found.title} will find us: {edit.path}", file=sys.stderr)
+    print(f"{chosen.title} reads this from {edit.path}", file=sys.stderr)
+    print(f"Next: {chosen.next_step(place)}", file=sys.stderr)
 
 
 def _program() -> str:

@@ -44,14 +44,23 @@ class Client:
     user_file: str
     key: str
     entry: Callable[[Start, Scope], dict[str, Any]]
+    trust: str = ""
+    """What a person has yet to do before the client starts a server of a project's file."""
+    user_trust: str = ""
+    """The same for a server of the user's own file."""
 
     def path(self, scope: Scope, root: Path, home: Path) -> Path:
         """Return the configuration file."""
         return root / self.project_file if scope == "project" else home / self.user_file
 
+    def next_step(self, scope: Scope) -> str:
+        """Say what is left to do once the file is written."""
+        step = self.trust if scope == "project" else self.user_trust
+        return step or f"start {self.title} again"
+
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class ConfigEdit:
     """A change to one configuration file that nobody made yet."""
 
     path: Path
@@ -87,6 +96,10 @@ def _zed(start: Start, scope: Scope) -> dict[str, Any]:
     return {"source": "custom", **_plain(start, scope), "env": {}}
 
 
+def _opencode(start: Start, scope: Scope) -> dict[str, Any]:
+    return {"type": "local", "command": [start.program, *start.arguments], "enabled": True}
+
+
 _CODE_USER = (
     "Library/Application Support/Code/User/mcp.json"
     if sys.platform == "darwin"
@@ -94,20 +107,73 @@ _CODE_USER = (
 )
 
 CLIENTS: Mapping[str, Client] = {
-    "claude": Client("Claude Code", ".mcp.json", ".claude.json", "mcpServers", _typed),
-    "codex": Client("Codex", ".codex/config.toml", ".codex/config.toml", "mcp_servers", _plain),
-    "gemini": Client(
-        "Gemini CLI", ".gemini/settings.json", ".gemini/settings.json", "mcpServers", _plain
+    "claude": Client(
+        "Claude Code",
+        ".mcp.json",
+        ".claude.json",
+        "mcpServers",
+        _typed,
+        trust="run `claude` here and allow the server when it asks",
     ),
-    "cursor": Client("Cursor", ".cursor/mcp.json", ".cursor/mcp.json", "mcpServers", _in_workspace),
-    "vscode": Client("VS Code", ".vscode/mcp.json", _CODE_USER, "servers", _in_workspace),
+    "codex": Client(
+        "Codex",
+        ".codex/config.toml",
+        ".codex/config.toml",
+        "mcp_servers",
+        _plain,
+        trust="run `codex` here and trust the directory when it asks; until then it reads no"
+        " settings of the project",
+    ),
+    "gemini": Client(
+        "Gemini CLI",
+        ".gemini/settings.json",
+        ".gemini/settings.json",
+        "mcpServers",
+        _plain,
+        trust="run `gemini` here and trust the folder when it asks; until then it starts no server",
+        user_trust="run `gemini` and trust the folder when it asks; until then it starts no server",
+    ),
+    "qwen": Client(
+        "Qwen Code",
+        ".qwen/settings.json",
+        ".qwen/settings.json",
+        "mcpServers",
+        _plain,
+        trust="run `qwen` here, and trust the folder if it asks",
+    ),
+    "cursor": Client(
+        "Cursor",
+        ".cursor/mcp.json",
+        ".cursor/mcp.json",
+        "mcpServers",
+        _in_workspace,
+        trust="switch the server on in Cursor's settings, under MCP",
+        user_trust="switch the server on in Cursor's settings, under MCP",
+    ),
+    "vscode": Client(
+        "VS Code",
+        ".vscode/mcp.json",
+        _CODE_USER,
+        "servers",
+        _in_workspace,
+        trust="run `MCP: List Servers` in VS Code, start it and trust it when asked",
+        user_trust="run `MCP: List Servers` in VS Code, start it and trust it when asked",
+    ),
     "zed": Client(
-        "Zed", ".zed/settings.json", ".config/zed/settings.json", "context_servers", _zed
+        "Zed",
+        ".zed/settings.json",
+        ".config/zed/settings.json",
+        "context_servers",
+        _zed,
+        trust="open the project in Zed and trust it when asked",
+    ),
+    "opencode": Client(
+        "opencode", "opencode.json", ".config/opencode/opencode.json", "mcp", _opencode
     ),
 }
 
 
-def plan(client: Client, scope: Scope, root: Path, home: Path, start: Start) -> Edit | None:
+def plan(client: Client, scope: Scope, root: Path, home: Path, start: Start) -> ConfigEdit | None:
     """Return the edit that adds us, or ``None`` if the client already knows."""
     path = client.path(scope, root, home)
     before = _read(path)
@@ -127,10 +193,10 @@ def plan(client: Client, scope: Scope, root: Path, home: Path, start: Start) -> 
             f"{path} cannot be extended ({problem})",
             fix=f"Add by hand under {client.key}: {json.dumps({NAME: entry})}",
         ) from None
-    return Edit(path, before, after)
+    return ConfigEdit(path, before, after)
 
 
-def apply(edit: Edit) -> None:
+def apply(edit: ConfigEdit) -> None:
     """Make the edit, whole or not at all; refuse if the file is no longer the one shown."""
     if _read(edit.path) != edit.before:
         raise Changed(f"{edit.path} has changed meanwhile", fix="Run the command again")
@@ -166,13 +232,13 @@ def _json(text: str, key: str, entry: dict[str, Any]) -> str:
 def _toml(text: str, key: str, entry: dict[str, Any]) -> str:
     """Replace our own tables at their end; the rest is not even parsed for writing."""
     ours = re.compile(rf'^\s*\[{key}\.(?:{NAME}|"{NAME}")(?:\.[^\]]*)?\]\s*(?:#.*)?$')
-    kept, skipping = [], False
+    remaining, skipping = [], False
     for line in text.splitlines(keepends=True):
         if line.lstrip().startswith("["):
             skipping = ours.match(line.rstrip("\r\n")) is not None
         if not skipping:
-            kept.append(line)
-    rest = "".join(kept).rstrip("\n")
+            remaining.append(line)
+    rest = "".join(remaining).rstrip("\n")
     table = f"[{key}.{NAME}]\n" + "".join(
         f"{k} = {json.dumps(v, ensure_ascii=False)}\n" for k, v in entry.items()
     )

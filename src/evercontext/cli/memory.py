@@ -67,7 +67,7 @@ def add(content: str, replaces: str | None, user: str | None, as_json: bool, **p
     """Remember CONTENT."""
 
     async def work(memory: MemoryService, screen: Screen, user: str | None) -> Outcome:
-        kept = await memory.memories.save_memory(
+        saved = await memory.memories.save_memory(
             content,
             MemoryType.LONGTERM,
             SourceType.DECISION,
@@ -76,8 +76,8 @@ def add(content: str, replaces: str | None, user: str | None, as_json: bool, **p
             supersedes=replaces,
             origin={"door": "cli"},
         )
-        print(json.dumps(kept.to_json(), ensure_ascii=False) if as_json else kept.id)
-        return _told_queued(1) if kept.queued else Outcome.DONE
+        print(json.dumps(saved.to_json(), ensure_ascii=False) if as_json else saved.id)
+        return _report_queued(1) if saved.queued else Outcome.DONE
 
     return _with_memory(work, place, user)
 
@@ -98,13 +98,13 @@ def search(
 
     async def work(memory: MemoryService, screen: Screen, user: str | None) -> Outcome:
         least = 0.0 if from_stdin else NEAR
-        wanted = RetrievalOptions(limit, user, memory.project, min_similarity=least)
-        found = False
+        options = RetrievalOptions(limit, user, memory.project, min_similarity=least)
+        any_result = False
         for question in _questions(query):
-            results = await memory.retrieval.retrieve(question, wanted)
-            found = found or bool(results)
+            results = await memory.retrieval.retrieve(question, options)
+            any_result = any_result or bool(results)
             _show(question, results, as_json, screen)
-        return Outcome.DONE if found or from_stdin else Outcome.FAILED
+        return Outcome.DONE if any_result or from_stdin else Outcome.FAILED
 
     return _with_memory(work, place, user)
 
@@ -122,15 +122,15 @@ def _show(question: str, results: Any, as_json: bool, screen: Screen) -> None:
     from evercontext.memory.tools import as_json as plain
 
     if as_json:
-        told = {"query": question, "results": [plain(one) for one in results]}
-        print(json.dumps(told, ensure_ascii=False), flush=True)
+        content = {"query": question, "results": [plain(memory) for memory in results]}
+        print(json.dumps(content, ensure_ascii=False), flush=True)
         return
-    for one in results:
-        mark = " (untrusted)" if one.untrusted else ""
-        who = f"{one.speaker}: " if one.speaker else ""
-        screen.line(f"{one.similarity:.2f}  {who}{one_line(one.content)}{mark}")
-        why = ", ".join(f"{name} {value:+.2f}" for name, value in list(one.reasons.items())[:4])
-        screen.line(f"      {one.id}  {day_of(one.created_at or '')}  {why}", "dim")
+    for memory in results:
+        mark = " (untrusted)" if memory.untrusted else ""
+        who = f"{memory.speaker}: " if memory.speaker else ""
+        screen.line(f"{memory.similarity:.2f}  {who}{one_line(memory.content)}{mark}")
+        why = ", ".join(f"{name} {value:+.2f}" for name, value in list(memory.reasons.items())[:4])
+        screen.line(f"      {memory.id}  {day_of(memory.created_at or '')}  {why}", "dim")
     if not results:
         print("nothing is remembered about that", file=sys.stderr)
 
@@ -145,15 +145,15 @@ def list_memories(limit: int, state: str, user: str | None, as_json: bool, **pla
     """List memories, newest first."""
 
     async def work(memory: MemoryService, screen: Screen, user: str | None) -> Outcome:
-        found = await memory.memories.list(
+        memories = await memory.memories.list(
             user_id=user, project=memory.project, state=state, limit=limit
         )
         if as_json:
-            print(json.dumps([one.to_json() for one in found], indent=2, ensure_ascii=False))
+            print(json.dumps([entry.to_json() for entry in memories], indent=2, ensure_ascii=False))
             return Outcome.DONE
-        for one in found:
-            screen.line(_row(one))
-        if not found:
+        for entry in memories:
+            screen.line(_row(entry))
+        if not memories:
             print("nothing is remembered of this project", file=sys.stderr)
         return Outcome.DONE
 
@@ -179,10 +179,10 @@ def forget(ids: tuple[str, ...], user: str | None, **place: Any) -> int:
     async def work(memory: MemoryService, screen: Screen, user: str | None) -> Outcome:
         whose = {"user_id": user, "project": memory.project}
         for id in ids:
-            whole = await memory.memories.whole_id(id, **whose)
-            if whole is None or not await memory.memories.forget(whole, **whose):
+            full_id = await memory.memories.whole_id(id, **whose)
+            if full_id is None or not await memory.memories.forget(full_id, **whose):
                 raise NotFound(f"there is no memory {id}", fix="See `evercontext memory list`")
-            screen.line(f"forgot {one_line(whole)}")
+            screen.line(f"forgot {one_line(full_id)}")
         return Outcome.DONE
 
     return _with_memory(work, place, user)
@@ -195,8 +195,8 @@ def export(user: str | None, **place: Any) -> int:
     """Print every memory as one JSON line, oldest first."""
 
     async def work(memory: MemoryService, screen: Screen, user: str | None) -> Outcome:
-        async for one in memory.memories.export(user_id=user, project=memory.project):
-            print(json.dumps(one, ensure_ascii=False))
+        async for line in memory.memories.export(user_id=user, project=memory.project):
+            print(json.dumps(line, ensure_ascii=False))
         return Outcome.DONE
 
     return _with_memory(work, place, user)
@@ -229,16 +229,16 @@ def import_memories(file: BinaryIO, user: str | None, **place: Any) -> int:
                 queued += len(batch)
         known = f", {read - taken} known already or forgotten" if read > taken else ""
         screen.line(f"{_counted(taken)} taken in{known}")
-        return _told_queued(queued) if queued else Outcome.DONE
+        return _report_queued(queued) if queued else Outcome.DONE
 
     return _with_memory(work, place, user)
 
 
-def _told_queued(number: int) -> Outcome:
-    from evercontext.memory.store import QUEUED
+def _report_queued(number: int) -> Outcome:
+    from evercontext.memory.memory_store import QUEUED
 
-    told = f"{QUEUED}; {_counted(number)} kept here, not yet stored (see `evercontext doctor`)"
-    print(told, file=sys.stderr)
+    text = f"{QUEUED}; {_counted(number)} kept here, not yet stored (see `evercontext doctor`)"
+    print(text, file=sys.stderr)
     return Outcome.UNREACHABLE
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,8 +16,12 @@ from evercontext.cli.options import json_option, settings_of
 from evercontext.cli.progress import DownloadMeter, silent
 from evercontext.cli.render import seconds
 from evercontext.cli.terminal import Screen, columns_of, one_line, pad, visible
+from evercontext.cli.value_completion import completing, models
 from evercontext.errors import ModelMistyped
 from evercontext.settings import USER_FILE, Settings, keep
+
+if TYPE_CHECKING:
+    from evercontext.app.models import Available
 
 
 @click.group("model")
@@ -37,20 +43,21 @@ def list_models(as_json: bool) -> None:
 async def _list(settings: Settings, as_json: bool) -> None:
     from evercontext.app import available_models, choose_model
 
-    chosen, found = await choose_model(settings), await available_models(settings)
+    chosen, available = await choose_model(settings), await available_models(settings)
     if as_json:
-        models = [{"name": m.name, "ready": m.ready, "note": m.note} for m in found]
+        models = [dataclasses.asdict(model) for model in available]
         used = {"name": chosen.name, "reason": chosen.reason} if chosen else None
-        told = {"chosen": used, "models": models}
-        print(json.dumps(told, indent=2, ensure_ascii=False))
+        content = {"chosen": used, "models": models}
+        print(json.dumps(content, indent=2, ensure_ascii=False))
         return
     screen = Screen(sys.stdout, no_color=settings.no_color)
-    width = max(columns_of(model.name) for model in found)
-    for model in found:
+    width = max(columns_of(model.name) for model in available)
+    for model in available:
         mark = "*" if chosen and model.name == chosen.name else " "
         word = screen.paint("ready ", "green") if model.ready else "      "
         note = screen.paint(one_line(model.note), *(() if model.ready else ("dim",)))
-        screen.line(f"{mark} {pad(model.name, width)}  {word}  {note}")
+        facts = pad(_facts(model), 26)
+        screen.line(f"{mark} {pad(model.name, width)}  {word}  {facts}  {note}")
     screen.line()
     if chosen is None:
         screen.line("used: none, no model is set up. Run: evercontext setup")
@@ -58,8 +65,17 @@ async def _list(settings: Settings, as_json: bool) -> None:
     screen.line(f"used: {one_line(chosen.name)} ({one_line(chosen.reason)})")
 
 
+def _facts(model: Available) -> str:
+    """Say how much fits into a model's window, and what a million tokens cost in and out."""
+    size = model.window or 0
+    window = f"{size / 1e6:.3g}M" if size >= 1_000_000 else f"{size // 1000}k" if size else ""
+    if model.input_usd is None or model.output_usd is None:
+        return window
+    return f"{window:>5}  ${model.input_usd:g} / ${model.output_usd:g}"
+
+
 @command.command("use")
-@click.argument("name")
+@click.argument("name", shell_complete=completing(models))
 @click.option("--force", is_flag=True, help="Keep the name although no such model is known here.")
 def use(name: str, force: bool) -> None:
     """Use NAME from now on, unless a flag or EC_MODEL_NAME says otherwise."""
@@ -115,7 +131,7 @@ async def _pull(name: str, source: Path | None, settings: Settings, as_json: boo
 
 
 @command.command("test")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completing(models))
 @json_option
 def test(name: str | None, as_json: bool) -> None:
     """Ask a model for one word; whatever is wrong with it shows here."""
@@ -127,19 +143,19 @@ async def _test(name: str | None, settings: Settings, as_json: bool) -> None:
     from evercontext.app.models import chosen_model
 
     typed = name or (await chosen_model(settings)).name
-    asked = canonical_name(typed)
+    name = canonical_name(typed)
     started = time.monotonic()
     reply = await test_model(typed, settings)
     took = round((time.monotonic() - started) * 1000)
     if as_json:
         usage = reply.usage
-        told = {
-            "name": asked,
+        content = {
+            "name": name,
             "answer": reply.text,
             "duration_ms": took,
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,
         }
-        print(json.dumps(told, ensure_ascii=False))
+        print(json.dumps(content, ensure_ascii=False))
         return
-    print(f"{one_line(asked)} answers: {one_line(reply.text) or '(nothing)'}  ({seconds(took)})")
+    print(f"{one_line(name)} answers: {one_line(reply.text) or '(nothing)'}  ({seconds(took)})")

@@ -57,13 +57,13 @@ def checks_options(function: F) -> F:
     lint = click.option("--lint-cmd", metavar="COMMAND", help="Lint with this after changes.")
     test = click.option("--test-cmd", metavar="COMMAND", help="Test with this after changes.")
     repair = click.option(
-        "--repair/--no-repair", default=None, help="Mend red checks, or leave them red."
+        "--repair/--no-repair", default=None, help="Repair red checks, or leave them red."
     )
     rounds = click.option(
         "--repair-rounds",
         type=click.IntRange(0),
         metavar="N",
-        help="Times the model may try to mend them; 0: only what needs no model.",
+        help="Times the model may try to repair them; 0: only what needs no model.",
     )
     every = click.option(
         "--repair-all",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("--no-cache", is_flag=True, help="Ask again, also if this was planned before.")
 @click.option("-o", "--output", metavar="FILE", help="Write the plan there, for `run --plan`.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as `run --plan` reads it.")
-def command(task: str | None, **given: Any) -> int:
+def command(task: str | None, **options: Any) -> int:
     """Plan a task without doing it.
 
     The planner sees the files, what a search for the task finds, and what is remembered. The same
@@ -45,13 +45,13 @@ def command(task: str | None, **given: Any) -> int:
     """
     text = whole_task(task)
     settings = settings_of(
-        given["root"],
-        allow_wide_root=given["allow_wide_root"],
-        planner=given["planner"],
-        model_name=given["model"],
-        plan_cache=False if given["no_cache"] else None,
+        options["root"],
+        allow_wide_root=options["allow_wide_root"],
+        planner=options["planner"],
+        model_name=options["model"],
+        plan_cache=False if options["no_cache"] else None,
     )
-    shown = Showing(given["as_json"], given["output"], given["edit"])
+    shown = Showing(options["as_json"], options["output"], options["edit"])
     return int(run_until_stopped(show_plan(text, settings, shown)))
 
 

@@ -9,7 +9,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from evercontext.cli.diff_lines import numbered_diff
+from evercontext.cli.live_region import LiveRegion, live_height
+from evercontext.cli.markdown import MarkdownStream, rendered
+from evercontext.cli.messages import translate
 from evercontext.cli.terminal import Screen, clip, columns_of, counted, one_line, visible
+from evercontext.cli.turn_clock import TurnClock
 from evercontext.domain.event import (
     Diff,
     Event,
@@ -34,6 +39,7 @@ from evercontext.errors import ApprovalDenied, ModeRefused, PolicyError, by_code
 MOST_DIFF_LINES = 200
 MOST_OUTPUT_LINES = 8
 _MODES = re.compile(r"\Aold mode 100(\d+)\nnew mode 100(\d+)\n")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SHORT_ID = 8
 _COLOURS = {
     "done": "green",
@@ -47,14 +53,26 @@ _COLOURS = {
 class TextView:
     """Shows one task to a person as it happens."""
 
-    def __init__(self, out: Screen, err: Screen, trace_id: str, gateway: str | None = None) -> None:
+    def __init__(
+        self,
+        out: Screen,
+        err: Screen,
+        trace_id: str,
+        gateway: str | None = None,
+        *,
+        brief: bool = False,
+    ) -> None:
         self._out, self._err, self._trace_id = out, err, trace_id
-        self._gateway = gateway
+        self._gateway, self._brief = gateway, brief
         self._dry = False
         self._patched = False
         self._streamed = ""
+        self._stream = MarkdownStream()
+        self._blocks = 0
+        self._region = LiveRegion(err)
+        self._clock = TurnClock()
+        self._label: str | None = None
         self._open: str | None = None
-        self._waits = False
         self._steps: dict[str, tuple[Step, str]] = {}
         self._parts: dict[str, str] = {}
         self._beside = 0
@@ -63,16 +81,25 @@ class TextView:
         """Take one event of the log."""
         if event.trace_id != self._trace_id:
             return
-        self._erase()
+        if isinstance(event.body, TextPiece):
+            self._piece(event.body)
+            return
+        self._region.erase()
+        self._label = None
         self._show(event)
-        if not (self._open or self._streamed or isinstance(event.body, Final)):
-            self._wait()
+        if not (self._open or isinstance(event.body, Final)):
+            self._label = translate("the model is thinking")
+            self.tick()
+
+    def tick(self) -> None:
+        """Draw again what is being waited for: the seconds go on while nothing else happens."""
+        if self._label is not None:
+            self._region.draw(self._live_lines())
 
     def _show(self, event: Event) -> None:
         match event.body:
-            case TextPiece(thought=False) as piece:
-                self._piece(piece.text)
             case Task() as task:
+                self._clock.start()
                 self._task(task)
             case ModelReply() as reply:
                 self._reply(reply)
@@ -86,60 +113,86 @@ class TextView:
                 self._final(final)
             case TaskBegan() as part:
                 self._began(event.id, part)
-            case RolledBack() as told:
-                self._rolled_back(told)
+            case RolledBack() as rollback:
+                self._rolled_back(rollback)
             case RepairAttempt() as attempt:
                 self.pause()
                 self._err.line(f"  repair {describe_repair(attempt)}", *repair_style(attempt))
-            case Notice() | Retry() | Verification() | Plan() | TaskEnded() as said:
-                self._aside(said)
+            case Notice() | Retry() | Verification() | Plan() | TaskEnded() as remark:
+                self._aside(remark)
 
     def pause(self) -> None:
         """End an unfinished line, so that somebody else can write."""
-        self._erase()
+        self._region.erase()
+        self._label = None
         if self._open:
             self._err.line()
             self._open = None
-        if self._streamed and not self._streamed.endswith("\n"):
+        if left := self._stream.end():
+            self._block(left)
+        if self._streamed and not self._out.colour and not self._streamed.endswith("\n"):
             self._out.line()
             self._streamed += "\n"
 
-    def _wait(self) -> None:
-        # The one line that does not stay; a terminal that cannot erase it never sees it.
-        if self._err.colour:
-            self._err.write(self._err.paint("  … the model is thinking", "dim"))
-            self._waits = True
-
-    def _erase(self) -> None:
-        if self._waits:
-            self._err.write("\r\x1b[K")
-            self._waits = False
+    def _live_lines(self) -> list[str]:
+        rows = live_height() - 1
+        lines: list[str] = []
+        if text := self._stream.unfinished(rows):
+            lines = rendered(text, self._out).split("\n")[-rows:]
+        about = " · ".join([f"… {self._label}", *self._clock.parts()])
+        return [*lines, self._err.paint(clip(f"  {about}", self._err.width - 1), "dim")]
 
     def _task(self, task: Task) -> None:
         self._dry = task.mode == Mode.DRY_RUN
         place = f"files behind {self._gateway}" if self._gateway else f"root {task.root}"
+        if self._brief:
+            return
         what = [f"model {task.model}", place]
         what += ["dry run: nothing is written"] if self._dry else []
         for text in what:
             self._err.line(one_line(text), "dim")
 
-    def _piece(self, text: str) -> None:
+    def _piece(self, piece: TextPiece) -> None:
+        self._clock.count(piece.text)
         # Through a pipe only the answer is wanted, and which text that is shows at the end.
         if not self._out.is_terminal:
             return
+        if piece.thought:
+            self._label = translate("thinking")
+        else:
+            self._write_piece(piece.text)
+            self._label = translate("writing")
+        if self._region.is_due:
+            self._region.draw(self._live_lines())
+
+    def _write_piece(self, text: str) -> None:
         if not self._streamed:
             self.pause()
             self._err.line()
-        self._out.write(visible(text))
+            self._blocks = 0
         self._streamed += text
+        if not self._out.colour:
+            # Nothing is drawn twice without colours, so that a screen reader reads it once.
+            self._out.write(visible(text))
+            return
+        if blocks := self._stream.feed(text):
+            self._region.erase()
+            for block in blocks:
+                self._block(block)
+
+    def _block(self, block: str) -> None:
+        if self._blocks:
+            self._out.line()
+        self._out.line(rendered(block, self._out))
+        self._blocks += 1
 
     def _reply(self, reply: ModelReply) -> None:
-        said = self._streamed.strip()
+        streamed = self._streamed.strip()
         self.pause()
         if reply.calls:
             self._streamed = ""
-            if reply.text.strip() and not said:
-                self._err.line(visible(reply.text.strip()))
+            if reply.text.strip() and not streamed:
+                self._err.line(rendered(reply.text.strip(), self._err))
 
     def _began(self, event_id: str, part: TaskBegan) -> None:
         self.pause()
@@ -147,12 +200,12 @@ class TextView:
         self._beside += 1
         self._err.line(f"{self._err.paint('now', 'cyan')} {one_line(part.title)}")
 
-    def _rolled_back(self, told: RolledBack) -> None:
+    def _rolled_back(self, rollback: RolledBack) -> None:
         self.pause()
-        for path in (*told.restored, *told.removed):
+        for path in (*rollback.restored, *rollback.removed):
             self._err.line(f"  rolled back {one_line(path)}", "yellow")
-        for kept in told.kept:
-            why = f"{kept.get('path')} ({kept.get('reason')})"
+        for unrestored in rollback.kept:
+            why = f"{unrestored.get('path')} ({unrestored.get('reason')})"
             self._err.line(f"  kept {one_line(why)}", "yellow")
 
     def _step(self, event: Event, step: Step) -> None:
@@ -169,7 +222,7 @@ class TextView:
         return self._parts.get(event.parent or "", "") if self._beside > 1 else ""
 
     def _painted_call(self, step: Step, part: str = "") -> str:
-        name, about = one_line(step.tool), subject(step.arguments)
+        name, about = shown_tool(step.tool), subject(step.arguments)
         mark = f"{self._err.paint(part, 'dim')} " if part else ""
         width = self._err.width - columns_of(name) - columns_of(part) - 24
         return f"  {mark}{self._err.paint(name, 'bold')} {clip(about, width)}".rstrip()
@@ -198,17 +251,18 @@ class TextView:
                 self._out.line(text)
             return
         self._err.line(f"    {describe_diff(diff)}", "bold")
-        lines = painted_diff(self._err, without_modes(diff.diff))[2:]
+        lines = numbered_diff(self._err, without_modes(diff.diff), diff.path)
         for text in lines[:MOST_DIFF_LINES]:
             self._err.line(f"    {text}")
         more = len(lines) - MOST_DIFF_LINES
         if more > 0:
             hint = f"evercontext trace show {self._trace_id[:_SHORT_ID]}"
-            self._err.line(f"    … {more} more lines: {hint}", "dim")
+            rest = f"{one_line(diff.path)}: {counted(more, 'more line')}"
+            self._err.line(f"    … {rest}: {hint}", "dim")
 
-    def _aside(self, said: Notice | Retry | Verification | Plan | TaskEnded) -> None:
+    def _aside(self, remark: Notice | Retry | Verification | Plan | TaskEnded) -> None:
         self.pause()
-        match said:
+        match remark:
             case Notice(level=level, text=text):
                 mark = "note" if level == "info" else level
                 said_so = self._err.wrapped(f"{mark}: {one_line(text)}")
@@ -234,16 +288,20 @@ class TextView:
             if self._out.is_terminal:
                 self._err.line()
             # What a dry run prints can be applied as a patch, so words stay out of it.
-            (self._err if self._patched else self._out).line(visible(answer))
+            screen = self._err if self._patched else self._out
+            screen.line(rendered(answer, screen))
+        if self._brief and not final.error and not final.note:
+            return
         self._err.line()
         if final.error:
-            self._err.line(f"error: {one_line(final.error)}", "red")
+            self._err.line(*error_line(final))
         if final.note:
             self._err.line(self._err.wrapped(f"note: {one_line(final.note)}"), "yellow")
         colour = _COLOURS.get(final.status, "red")
         word = self._err.paint(final.status, "bold", colour)
         self._err.line(f"{word}  {describe_final(final, dry=self._dry)}")
-        self._footer(final)
+        if not self._brief:
+            self._footer(final)
 
     def _footer(self, final: Final) -> None:
         short = self._trace_id[:_SHORT_ID]
@@ -261,7 +319,22 @@ class TextView:
 
 def describe_call(step: Step) -> str:
     """A call in a few words: the tool and what it is about."""
-    return f"{one_line(step.tool)} {subject(step.arguments)}".rstrip()
+    return f"{shown_tool(step.tool)} {subject(step.arguments)}".rstrip()
+
+
+def shown_tool(name: str) -> str:
+    """Return the one name that a tool is shown by, however a model spelt it."""
+    if ":" in name:
+        return one_line(name)
+    return one_line(_CAMEL.sub("_", name.replace("__", ".")).lower())
+
+
+def error_line(final: Final) -> tuple[str, str]:
+    """Return why a task ended badly and its colour; what the user chose is no error."""
+    text = one_line(final.error or "")
+    if final.status in ("cancelled", "denied"):
+        return text, "yellow"
+    return f"error: {text}", "red"
 
 
 def subject(arguments: Mapping[str, Any]) -> str:
@@ -291,7 +364,7 @@ def verdict(result: StepResult) -> tuple[str, str]:
     kind = by_code(result.error or "")
     if issubclass(kind, PolicyError | ModeRefused):
         return "refused", "red"
-    return ("denied", "red") if issubclass(kind, ApprovalDenied) else ("failed", "yellow")
+    return ("denied", "yellow") if issubclass(kind, ApprovalDenied) else ("failed", "yellow")
 
 
 def output_lines(result: StepResult, columns: int) -> list[str]:
@@ -329,9 +402,8 @@ def plan_part(task: Mapping[str, Any]) -> str:
 
 
 def describe_repair(attempt: RepairAttempt) -> str:
-    """One try to mend something in a few words."""
-    count = attempt.failures_before
-    before = f"{count} failure{'' if count == 1 else 's'}"
+    """Describe one attempt to fix something in a few words."""
+    before = counted(attempt.failures_before, "failure")
     ended = "green" if attempt.green else f"{attempt.failures_after} left"
     words = {
         "rejected": "rejected, restored",
@@ -360,15 +432,14 @@ def describe_check(check: Verification) -> str:
 
 def describe_final(final: Final, *, dry: bool = False) -> str:
     """The end of a task in a few words."""
-    count = len(final.changed)
-    files = f"{count} file{'' if count == 1 else 's'} {'would change' if dry else 'changed'}"
+    files = f"{counted(len(final.changed), 'file')} {'would change' if dry else 'changed'}"
     parts = [files, *([final.verified] if final.verified and not dry else [])]
     parts += [f"{len(final.rolled_back)} rolled back"] if final.rolled_back else []
     if final.tasks > 1:
         parts.insert(0, f"{final.tasks_done} of {final.tasks} tasks done")
-    parts += [f"{final.turns} turn{'' if final.turns == 1 else 's'}"]
+    parts += [counted(final.turns, "turn")]
     tokens = final.input_tokens + final.output_tokens
-    parts += [f"{tokens:,} tokens"] if tokens else []
+    parts += [counted(tokens, "token")] if tokens else []
     parts += [f"${final.cost_usd:.4f}"] if final.cost_usd is not None else []
     return ", ".join([*parts, seconds(final.duration_ms)])
 

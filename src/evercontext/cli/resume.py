@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evercontext.agent.resumption import Interrupted, take_up
-from evercontext.cli import traces
+from evercontext.cli import trace_lookup
 from evercontext.cli.terminal import Screen, clip, local_time, one_line
 from evercontext.errors import NotFound, UsageError
 from evercontext.settings import Settings
@@ -12,22 +12,26 @@ from evercontext.settings import Settings
 def latest(settings: Settings, err: Screen) -> Interrupted:
     """The newest task of this project that can be taken up; which one it is, is said."""
     passed: list[str] = []
-    for one in traces.resumable(settings.traces, settings.root):
-        found = take_up(one.trace_id, traces.events_of(settings.traces, one.trace_id))
+    for summary in trace_lookup.resumable(settings.traces, settings.root):
+        interrupted = take_up(
+            summary.trace_id, trace_lookup.events_of(settings.traces, summary.trace_id)
+        )
         try:
-            found.check(settings.root, settings.home)
+            interrupted.check(settings.root, settings.home)
         except UsageError as why:
             passed.append(why.message)
             continue
-        _tell(one, passed, err)
-        return found
+        _tell(summary, passed, err)
+        return interrupted
     newest = f": {passed[0]}, the newest here" if passed else ""
     raise NotFound(f"no task was cut off here{newest}", fix="See `evercontext trace list`")
 
 
-def _tell(one: traces.Summary, passed: list[str], err: Screen) -> None:
+def _tell(summary: trace_lookup.Summary, passed: list[str], err: Screen) -> None:
     if passed:
         # Whoever says `last` may mean that one.
         err.line(f"note: {passed[0]}, so an older one is taken up", "yellow")
-    about = f"going on with {one.trace_id[:8]} ({one.status}, {local_time(one.started)}): "
-    err.line(about + clip(one_line(one.text), err.width - len(about)), "dim")
+    about = (
+        f"going on with {summary.trace_id[:8]} ({summary.status}, {local_time(summary.started)}): "
+    )
+    err.line(about + clip(one_line(summary.text), err.width - len(about)), "dim")

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from evercontext.cli.images import read_images
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import checks_options, gateway_of, root_option, settings_of, warn
 from evercontext.cli.plan_file import editing, read_plan
 from evercontext.cli.task_text import whole_task
 from evercontext.cli.terminal import Screen, one_line
+from evercontext.cli.value_completion import completing, models, traces
 from evercontext.domain.event import Event, Final
 from evercontext.domain.outcome import Outcome, outcome_of
 from evercontext.errors import Cancelled, UsageError
@@ -25,10 +29,11 @@ if TYPE_CHECKING:
     from evercontext.agent.plan import TaskPlan
     from evercontext.agent.resumption import Interrupted
     from evercontext.app import EverContext
+    from evercontext.cli.render import TextView
     from evercontext.tools.approval_gate import Ask
 
 
-class View(Protocol):
+class TaskView(Protocol):
     """Something that shows a task."""
 
     def __call__(self, event: Event) -> None:
@@ -39,12 +44,22 @@ class View(Protocol):
 
 
 @click.command("run")
+@click.argument("text", metavar="[TASK]", required=False)
 @click.option("-t", "--task", "-p", "--prompt", "task", metavar="TEXT", help="What to do.")
 @root_option
 @click.option("--dry-run", is_flag=True, help="Show calls and diffs; write nothing.")
 @click.option("--ask", is_flag=True, help="Ask before every change, with its diff.")
 @click.option("-y", "--yes", is_flag=True, help="Never ask (the default here).")
-@click.option("-m", "--model", metavar="NAME", help="provider:model, see `model list`.")
+@click.option(
+    "-m",
+    "--model",
+    metavar="NAME",
+    shell_complete=completing(models),
+    help="provider:model, see `model list`.",
+)
+@click.option(
+    "--effort", type=click.Choice(["low", "medium", "high"]), help="How much the model thinks."
+)
 @click.option(
     "--fallback-model",
     metavar="NAME",
@@ -55,7 +70,12 @@ class View(Protocol):
 @click.option("--plan", metavar="FILE", help="Carry out this plan; - reads it from stdin.")
 @click.option("--plan-only", is_flag=True, help="Show the plan, do nothing; see `plan`.")
 @click.option("--edit-plan", is_flag=True, help="Change the plan in your editor first.")
-@click.option("--resume", metavar="TRACE", help="Finish a task that was cut off; `last` works.")
+@click.option(
+    "--resume",
+    metavar="TRACE",
+    shell_complete=completing(traces),
+    help="Finish a task that was cut off; `last` works.",
+)
 @click.option(
     "--rollback-on-failure", is_flag=True, help="Take the changes back unless it ends done."
 )
@@ -66,13 +86,33 @@ class View(Protocol):
 )
 @click.option("--json", "as_json", is_flag=True, help="Same as --output-format json.")
 @checks_options
+@click.option(
+    "-i",
+    "--image",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A picture for a model that sees; may be repeated.",
+)
+@click.option(
+    "--allow-network",
+    metavar="COMMAND",
+    multiple=True,
+    help='Commands that may use the network, such as "npm install *"; may be repeated.',
+)
+@click.option(
+    "--allow-outside",
+    metavar="COMMAND",
+    multiple=True,
+    help="Commands that may run outside the sandbox; may be repeated.",
+)
 @click.option("--max-turns", type=click.IntRange(1), metavar="N", help="Model calls at most.")
 @click.option("--timeout", type=click.FloatRange(0.001), metavar="SECONDS", help="Time at most.")
 @click.option("--max-budget-usd", type=click.FloatRange(0), metavar="USD", help="Money at most.")
-def command(task: str | None, **given: Any) -> int:
+def command(text: str | None, task: str | None, **options: Any) -> int:
     """Do one task in a project, unattended.
 
-    The task comes from --task, from stdin, or from both together. Writes stay inside the root
+    The task is the argument or --task, stdin, or both together. Writes stay inside the root
     and inside policy; every change is shown and can be undone.
 
     \b
@@ -85,32 +125,44 @@ def command(task: str | None, **given: Any) -> int:
 
     \b
     Examples
-      evercontext run --task "Add a --version flag to app/main.py"
-      git diff | evercontext run --task "Write tests for this change"
-      evercontext run --dry-run --task "..." > change.patch
+      evercontext run "Add a --version flag to app/main.py"
+      git diff | evercontext run "Write tests for this change"
+      evercontext run --dry-run "..." > change.patch
       evercontext run --plan plan.json --rollback-on-failure
     """
-    _check(task, given)
-    settings = _settings(given)
-    plan = read_plan(given["plan"]) if given["plan"] else None
-    text = (plan.task if plan and not task else "") or ("" if given["resume"] else whole_task(task))
-    if given["plan_only"]:
+    if text is not None and task is not None:
+        raise UsageError("the task is named twice", fix="Give it as the argument or with --task")
+    task = text if task is None else task
+    _check(task, options)
+    settings = _settings(options)
+    plan = read_plan(options["plan"]) if options["plan"] else None
+    goal = (plan.task if plan and not task else "") or (
+        "" if options["resume"] else whole_task(task)
+    )
+    if options["plan_only"]:
         from evercontext.cli.plan import Showing, show_plan
 
         how = Showing(
-            given["as_json"] or given["output_format"] in ("json", "stream-json"),
+            options["as_json"] or options["output_format"] in ("json", "stream-json"),
             None,
-            given["edit_plan"],
+            options["edit_plan"],
         )
-        return int(run_until_stopped(show_plan(text, settings, how)))
-    style = "json" if given["as_json"] else given["output_format"] or "text"
+        return int(run_until_stopped(show_plan(goal, settings, how)))
+    style = "json" if options["as_json"] else options["output_format"] or "text"
     order = _Order(
-        text, style, given["dry_run"], given["ask"], plan, given["edit_plan"], given["resume"]
+        goal,
+        style,
+        options["dry_run"],
+        options["ask"],
+        plan,
+        options["edit_plan"],
+        options["resume"],
+        options["image"],
     )
     try:
-        return int(run_until_stopped(_run(order, lambda: _settings(given))))
+        return int(run_until_stopped(_run(order, lambda: _settings(options))))
     except Cancelled as stopped:
-        if not order.told:
+        if not order.endings:
             raise
         return int(outcome_of(stopped))
 
@@ -126,13 +178,14 @@ class _Order:
     plan: TaskPlan | None = None
     edit: bool = False
     resume: str | None = None
-    told: list[Final] = field(default_factory=list)
+    images: tuple[Path, ...] = ()
+    endings: list[Final] = field(default_factory=list)
     """The ending, once it was shown: what is said twice looks like two endings."""
 
 
-def _check(task: str | None, given: dict[str, Any]) -> None:
-    if given["as_json"] and given["output_format"] not in (None, "json"):
-        named = given["output_format"]
+def _check(task: str | None, options: dict[str, Any]) -> None:
+    if options["as_json"] and options["output_format"] not in (None, "json"):
+        named = options["output_format"]
         raise UsageError(
             f"--json and --output-format {named} contradict each other", fix="Give one of them"
         )
@@ -144,40 +197,44 @@ def _check(task: str | None, given: dict[str, Any]) -> None:
         ("plan_only", "dry_run"),
         ("dry_run", "resume"),
     ]
-    for one, other in pairs:
-        if given[one] and given[other]:
-            names = [f"--{name.replace('_', '-')}" for name in (one, other)]
+    for first, other in pairs:
+        if options[first] and options[other]:
+            names = [f"--{name.replace('_', '-')}" for name in (first, other)]
             raise UsageError(f"{' and '.join(names)} contradict each other", fix="Give one of them")
-    if given["resume"] and task:
+    if options["resume"] and task:
         raise UsageError("--resume takes up the task of its trace", fix="Leave --task out")
 
 
-def _settings(given: dict[str, Any]) -> Settings:
+def _settings(options: dict[str, Any]) -> Settings:
     return settings_of(
-        given["root"],
-        allow_wide_root=given["allow_wide_root"],
-        model_name=given["model"],
-        fallback_models=given["fallback_model"] or None,
-        planner=given["planner"],
-        rollback_on_failure=given["rollback_on_failure"] or None,
-        test_cmd=given["test_cmd"],
-        lint_cmd=given["lint_cmd"],
-        auto_test=given["auto_test"],
-        repair=given["repair"],
-        repair_all=given["repair_all"],
-        repair_rounds=given["repair_rounds"],
-        max_turns=given["max_turns"],
-        timeout=given["timeout"],
-        max_budget_usd=given["max_budget_usd"],
+        options["root"],
+        allow_wide_root=options["allow_wide_root"],
+        model_name=options["model"],
+        fallback_models=options["fallback_model"] or None,
+        planner=options["planner"],
+        rollback_on_failure=options["rollback_on_failure"] or None,
+        test_cmd=options["test_cmd"],
+        lint_cmd=options["lint_cmd"],
+        auto_test=options["auto_test"],
+        repair=options["repair"],
+        repair_all=options["repair_all"],
+        repair_rounds=options["repair_rounds"],
+        reasoning_effort=options["effort"],
+        allow_network=options["allow_network"] or None,
+        allow_outside=options["allow_outside"] or None,
+        max_turns=options["max_turns"],
+        timeout=options["timeout"],
+        max_budget_usd=options["max_budget_usd"],
     )
 
 
 async def _run(order: _Order, load: Callable[[], Settings]) -> Outcome:
-    from evercontext.agent.planning import PlanChoice
+    from evercontext.agent.plan_sources import PlanChoice
     from evercontext.agent.task import new_trace_id
     from evercontext.app import EverContext
-    from evercontext.cli.ask import asking_gate
     from evercontext.cli.first_run import with_model
+    from evercontext.cli.render import TextView
+    from evercontext.cli.run_approval import asking_gate
     from evercontext.domain.tool import Mode
     from evercontext.tools.approval_gate import Gate
 
@@ -197,32 +254,46 @@ async def _run(order: _Order, load: Callable[[], Settings]) -> Outcome:
         gate = dataclasses.replace(gate, policy=await _permissions(app, order.ask, err))
         if order.ask:
             gate = dataclasses.replace(gate, ask=await _everywhere(app, gate.ask, err, view))
-        stop = app.events.subscribe(_without_secrets(app, view, order.told))
+        stop = app.events.subscribe(_without_secrets(app, view, order.endings))
+        ticking = asyncio.create_task(_tick(view)) if isinstance(view, TextView) else None
         try:
             report = await app.run_task(
-                text, mode=mode, gate=gate, trace_id=trace_id, choice=choice
+                text,
+                mode=mode,
+                gate=gate,
+                trace_id=trace_id,
+                choice=choice,
+                images=await read_images(list(order.images)),
             )
         finally:
+            if ticking:
+                ticking.cancel()
             stop()
             view.pause()
     return report.outcome
 
 
+async def _tick(view: TextView) -> None:
+    while True:
+        await asyncio.sleep(0.5)
+        view.tick()
+
+
 def _interrupted(prefix: str, settings: Settings, err: Screen) -> Interrupted:
     from evercontext.agent.resumption import take_up
     from evercontext.cli.resume import latest
-    from evercontext.cli.traces import events_of
+    from evercontext.cli.trace_lookup import events_of
 
     if prefix == "last":
-        found = latest(settings, err)
+        interrupted = latest(settings, err)
     else:
         events = events_of(settings.traces, prefix)
-        found = take_up(events[0].trace_id, events)
-        found.check(settings.root, settings.home)
-    return found
+        interrupted = take_up(events[0].trace_id, events)
+        interrupted.check(settings.root, settings.home)
+    return interrupted
 
 
-async def _everywhere(app: EverContext, ask: Ask, err: Screen, view: View) -> Ask:
+async def _everywhere(app: EverContext, ask: Ask, err: Screen, view: TaskView) -> Ask:
     """Let an open web console answer too."""
     from evercontext.tools.console_approval import ask_everywhere
 
@@ -238,13 +309,13 @@ async def _permissions(app: EverContext, ask: bool, err: Screen) -> Permissions:
     from evercontext.access.permissions import UNREAD, StoredRules, open_permissions
 
     root = str(app.settings.root.resolve())
-    found = await open_permissions(StoredRules(app.store, root), root, yes=not ask)
-    if found.unread:
+    permissions = await open_permissions(StoredRules(app.store, root), app.settings, yes=not ask)
+    if permissions.unread:
         err.line(err.wrapped(f"warning: {UNREAD}"), "yellow")
-    return found
+    return permissions
 
 
-def _view(settings: Settings, style: str, err: Screen, trace_id: str) -> View:
+def _view(settings: Settings, style: str, err: Screen, trace_id: str) -> TaskView:
     from evercontext.cli.json_view import JsonView
     from evercontext.cli.render import TextView
 
@@ -254,7 +325,9 @@ def _view(settings: Settings, style: str, err: Screen, trace_id: str) -> View:
     return JsonView(out, trace_id, stream=style == "stream-json")
 
 
-def _without_secrets(app: EverContext, view: View, told: list[Final]) -> Callable[[Event], None]:
+def _without_secrets(
+    app: EverContext, view: TaskView, endings: list[Final]
+) -> Callable[[Event], None]:
     # What a run prints ends up in the logs of somebody's CI.
     from evercontext.events.redaction import redactor as redactor_of
 
@@ -263,6 +336,6 @@ def _without_secrets(app: EverContext, view: View, told: list[Final]) -> Callabl
     def show(event: Event) -> None:
         view(Event.from_json(redactor.value(event.to_json())))
         if isinstance(event.body, Final):
-            told.append(event.body)
+            endings.append(event.body)
 
     return show

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evercontext.cli.indexes import opened_index, show_progress
+from evercontext.cli.index import opened_index, show_progress
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, root_option, settings_of
 from evercontext.cli.terminal import Screen, one_line
@@ -20,8 +20,8 @@ from evercontext.errors import EverContextError, UsageError
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:
-    from evercontext.index.remote import RemoteIndex
-    from evercontext.index.search import Answer, CodeIndex
+    from evercontext.index.code_search import Answer, CodeIndex
+    from evercontext.index.remote_search import RemoteIndex
 
 _Answerer = Callable[[str], Awaitable[dict[str, Any]]]
 
@@ -70,10 +70,10 @@ def command(
     settings = settings_of(root, allow_wide_root=allow_wide_root)
     if committed and settings.rag_url:
         raise UsageError("--committed is not offered by EC_RAG_URL", fix="Unset it")
-    asked = _Asked(settings, top_k, path_prefix, explain, committed)
+    search = _Search(settings, top_k, path_prefix, explain, committed)
     if many:
-        return run_until_stopped(asked.many())
-    return run_until_stopped(asked.one(_text_of(query or ""), as_json))
+        return run_until_stopped(search.answer_stdin())
+    return run_until_stopped(search.answer_question(_text_of(query or ""), as_json))
 
 
 def _text_of(query: str) -> str:
@@ -88,11 +88,11 @@ def _question_of(line: str) -> str:
         read = json.loads(line)
     except ValueError:
         return line
-    asked = read.get("query") if isinstance(read, dict) else read
-    return asked if isinstance(asked, str) else line
+    question = read.get("query") if isinstance(read, dict) else read
+    return question if isinstance(question, str) else line
 
 
-class _Asked:
+class _Search:
     def __init__(
         self,
         settings: Settings,
@@ -107,7 +107,7 @@ class _Asked:
         self._explain = explain
         self._committed = committed
 
-    async def one(self, query: str, as_json: bool) -> int:
+    async def answer_question(self, query: str, as_json: bool) -> int:
         """Answer one question; 1 if nothing was found."""
         async with self._answerer(patient=False) as answer:
             data = await answer(query)
@@ -119,7 +119,7 @@ class _Asked:
             self._show(data["chunks"])
         return 0 if data["chunks"] else 1
 
-    async def many(self) -> int:
+    async def answer_stdin(self) -> int:
         """Answer one JSON line per line of the standard input."""
         from evercontext.process.stdin import read_lines
 
@@ -140,21 +140,21 @@ class _Asked:
             from evercontext.app.index import open_remote_index
 
             async with open_remote_index(self._settings, self._settings.rag_url) as remote:
-                yield partial(self._asked_there, remote)
+                yield partial(self._search_remotely, remote)
             return
         async with opened_index(self._settings) as index:
             if patient and not self._committed:
                 await _catch_up(index)
-            yield partial(self._asked_here, index)
+            yield partial(self._search_here, index)
 
-    async def _asked_there(self, remote: RemoteIndex, query: str) -> dict[str, Any]:
-        asked: dict[str, Any] = {"query": query, "top_k": self._top_k}
+    async def _search_remotely(self, remote: RemoteIndex, query: str) -> dict[str, Any]:
+        arguments: dict[str, Any] = {"query": query, "top_k": self._top_k}
         if self._prefix:
-            asked["filters"] = {"path_prefix": self._prefix}
-        return {"chunks": [], **await remote.ask("search_code", asked, str(uuid.uuid4()))}
+            arguments["filters"] = {"path_prefix": self._prefix}
+        return {"chunks": [], **await remote.ask("search_code", arguments, str(uuid.uuid4()))}
 
-    async def _asked_here(self, index: CodeIndex, query: str) -> dict[str, Any]:
-        from evercontext.index.tools import as_data, incomplete
+    async def _search_here(self, index: CodeIndex, query: str) -> dict[str, Any]:
+        from evercontext.index.answer_json import as_data, incomplete
 
         answer = await self._answer(index, query)
         data = as_data(answer)
@@ -165,12 +165,16 @@ class _Asked:
     async def _answer(self, index: CodeIndex, query: str) -> Answer:
         from evercontext.index.partial_search import ask
 
-        asked = query, self._top_k, self._prefix
+        query_arguments = query, self._top_k, self._prefix
         if self._committed:
-            return await index.search_commit(*asked, explain=self._explain)
+            return await index.search_commit(*query_arguments, explain=self._explain)
         # Asked by a person, who would rather wait than read "stale".
         return await ask(
-            index, *asked, explain=self._explain, patience=_PATIENCE, progress=show_progress
+            index,
+            *query_arguments,
+            explain=self._explain,
+            patience=_PATIENCE,
+            progress=show_progress,
         )
 
     def _show(self, chunks: Sequence[dict[str, Any]]) -> None:

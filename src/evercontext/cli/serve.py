@@ -1,4 +1,4 @@
-"""``evercontext serve``: the doors for other programs, until Ctrl-C."""
+"""``evercontext serve``: the servers for other programs, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from evercontext.settings import Settings
 
 if TYPE_CHECKING:
     from evercontext.app import EverContext
-    from evercontext.server.serve import Listener
+    from evercontext.server.listener import Listener
 
-DOORS = ("gateway", "router", "evaluator")
+SERVERS = ("gateway", "router", "evaluator")
 
 
 @click.command("serve")
@@ -33,9 +33,9 @@ DOORS = ("gateway", "router", "evaluator")
 )
 @click.option(
     "--only",
-    type=click.Choice(DOORS),
+    type=click.Choice(SERVERS),
     multiple=True,
-    help="Start this door alone; may be repeated.",
+    help="Start this server alone; may be repeated.",
 )
 @click.option("--open", "browse", is_flag=True, help="Open the web console in a browser.")
 def command(
@@ -61,11 +61,11 @@ def command(
     settings = settings_of(root, allow_wide_root=allow_wide_root, host=host, port=port)
     if browse:
         _check_console(settings, only)
-    return int(run(_serve(settings, only or DOORS, browse)))
+    return int(run(_serve(settings, only or SERVERS, browse)))
 
 
 def _check_console(settings: Settings, only: Sequence[str]) -> None:
-    from evercontext.server.auth import is_loopback
+    from evercontext.server.token_check import is_loopback
 
     if only and "gateway" not in only:
         raise UsageError("the console is part of the gateway", fix="Add --only gateway")
@@ -74,25 +74,25 @@ def _check_console(settings: Settings, only: Sequence[str]) -> None:
         raise UsageError("the console is for this machine alone", fix=fix)
 
 
-async def _serve(settings: Settings, doors: Sequence[str], browse: bool) -> Outcome:
+async def _serve(settings: Settings, names: Sequence[str], browse: bool) -> Outcome:
     from evercontext.app import EverContext
-    from evercontext.server.serve import serve
+    from evercontext.server.listener import serve
 
     screen = Screen(sys.stderr, no_color=settings.no_color)
     # A gateway serves its own tree: sent on to EC_MCP_URL, its calls could come back to it.
     settings = replace(settings, mcp_url=None)
     async with AsyncExitStack() as stack:
         app = await stack.enter_async_context(EverContext.open(settings))
-        opened = [await _OPEN[door](stack, app) for door in doors]
-        listeners = [door.listener for door in opened if door.listener]
+        opened = [await _OPEN[name](stack, app) for name in names]
+        listeners = [entrance.listener for entrance in opened if entrance.listener]
         warn(app, screen)
         link = await new_link(app) if browse else None
 
         def ready() -> None:
             screen.line(f"serving    {settings.root}")
-            for line in (line for door in opened for line in door.told):
+            for line in (line for entrance in opened for line in entrance.lines):
                 screen.line(line)
-            if set(doors) != {"router"}:
+            if set(names) != {"router"}:
                 needed = "needed" if settings.token else "not needed on this machine"
                 screen.line(f"token      {needed}")
             if link:
@@ -103,42 +103,42 @@ async def _serve(settings: Settings, doors: Sequence[str], browse: bool) -> Outc
 
 
 @dataclass(frozen=True, slots=True)
-class _Door:
-    """An open door: what the user is told, and what uvicorn has to serve."""
+class _Entrance:
+    """An open entrance: the lines shown to the user, and what uvicorn has to serve."""
 
-    told: tuple[str, ...]
+    lines: tuple[str, ...]
     listener: Listener | None = None
 
 
-async def _gateway(stack: AsyncExitStack, app: EverContext) -> _Door:
-    from evercontext.server.auth import is_loopback
-    from evercontext.server.serve import open_gateway
+async def _gateway(stack: AsyncExitStack, app: EverContext) -> _Entrance:
+    from evercontext.server.listener import open_gateway
+    from evercontext.server.token_check import is_loopback
 
     opening = open_gateway(app.settings, app.toolbox, app.events, app)
     listener = await stack.enter_async_context(opening)
     url = listener.url
-    told = [f"REST       {url}  (described at {url}/docs)", f"MCP        {url}/mcp"]
+    lines = [f"REST       {url}  (described at {url}/docs)", f"MCP        {url}/mcp"]
     if is_loopback(listener.socket.getsockname()[0]):
-        told.append(f"console    {url}/console/  (a link that lets you in: evercontext console)")
-    return _Door(tuple(told), listener)
+        lines.append(f"console    {url}/console/  (a link that lets you in: evercontext console)")
+    return _Entrance(tuple(lines), listener)
 
 
-async def _router(stack: AsyncExitStack, app: EverContext) -> _Door:
+async def _router(stack: AsyncExitStack, app: EverContext) -> _Entrance:
     from evercontext.server.router.http import open_router
 
     listener = await stack.enter_async_context(open_router(app))
     open_house = app.settings.router_open
     needs = "no token needed" if open_house else "needs a token: evercontext tokens create"
-    return _Door((f"router     {listener.url}/mcp  ({needs})",), listener)
+    return _Entrance((f"router     {listener.url}/mcp  ({needs})",), listener)
 
 
-async def _evaluator(stack: AsyncExitStack, app: EverContext) -> _Door:
-    from evercontext.server.evaluator import open_evaluator
+async def _evaluator(stack: AsyncExitStack, app: EverContext) -> _Entrance:
+    from evercontext.server.evaluation_server import open_evaluator
 
     opening = open_evaluator(app.settings, app.toolbox, app.events)
     server = await stack.enter_async_context(opening)
     port = next(iter(server.sockets)).getsockname()[1]
-    return _Door((f"evaluator  ws://{app.settings.evaluator_host}:{port}/mcp",))
+    return _Entrance((f"evaluator  ws://{app.settings.evaluator_host}:{port}/mcp",))
 
 
 _OPEN = {"gateway": _gateway, "router": _router, "evaluator": _evaluator}

@@ -24,7 +24,7 @@ from evercontext.settings import load
 
 if TYPE_CHECKING:
     from evercontext.app import EverContext
-    from evercontext.catalog.backend import Backend
+    from evercontext.catalog.server_lifecycle import Backend
     from evercontext.catalog.server_table import ServerConfig
 
 FOLLOW_SECONDS = 0.3
@@ -32,6 +32,7 @@ _FIRST = """no server yet; add one, or take over those of another client:
   evercontext servers add NAME -- COMMAND ARGS...
   evercontext servers import claude"""
 Work = Callable[["EverContext", Screen], Awaitable[Outcome]]
+_DIFF_COLORS = {"+": "green", "-": "red"}
 
 
 @click.group("servers")
@@ -53,7 +54,7 @@ def command() -> None:
 @click.option(
     "--timeout", type=Number(0.1, 86_400), default=60.0, metavar="SECONDS", help="For one call."
 )
-def add(name: str, argv: tuple[str, ...], url: str | None, **given: Any) -> int:
+def add(name: str, argv: tuple[str, ...], url: str | None, **options: Any) -> int:
     """Add the server NAME: a command to start, or the address of one that runs."""
     from evercontext.catalog.server_table import read_config
 
@@ -61,15 +62,15 @@ def add(name: str, argv: tuple[str, ...], url: str | None, **given: Any) -> int:
         raise UsageError("say how to reach it", fix="Give -- COMMAND ARGS..., or --url URL")
     entry = {
         **({"command": argv[0], "args": list(argv[1:])} if argv else {"url": url}),
-        **({"type": "sse"} if given["sse"] else {}),
-        "env": _pairs(given["env"]),
-        "headers": _pairs(given["header"]),
-        "cwd": given["cwd"],
+        **({"type": "sse"} if options["sse"] else {}),
+        "env": _pairs(options["env"]),
+        "headers": _pairs(options["header"]),
+        "cwd": options["cwd"],
     }
-    if given["sse"] and not url:
+    if options["sse"] and not url:
         raise UsageError("--sse needs an address", fix="Give --url URL")
-    config = read_config(name, entry, project=given["project"])
-    config = replace(config, call_seconds=given["timeout"])
+    config = read_config(name, entry, project=options["project"])
+    config = replace(config, call_seconds=options["timeout"])
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
         before = (await _known(app)).get(name)
@@ -137,7 +138,7 @@ async def _row(app: EverContext, config: ServerConfig) -> dict[str, Any]:
 
 
 def _own_tools(app: EverContext) -> list[str]:
-    from evercontext.catalog.tools import META
+    from evercontext.catalog.discovery_tools import META
 
     return [tool.name for tool in app.toolbox if tool.name not in META]
 
@@ -202,7 +203,7 @@ def _switch(name: str, tool: str | None, *, on: bool) -> int:
 
 async def _check_tool(app: EverContext, config: ServerConfig, tool: str) -> None:
     """Raise if the server is known to have no such tool."""
-    from evercontext.catalog.server_table import meant
+    from evercontext.catalog.server_table import suggest_names
 
     seen = await app.catalog.servers.table.pins(config.id)
     own = _own_tools(app) if config.id == OURS else []
@@ -211,7 +212,7 @@ async def _check_tool(app: EverContext, config: ServerConfig, tool: str) -> None
         return
     look = f"evercontext servers test {config.id}"
     if seen:
-        fix = meant(tool, known) or f"See: {look}"
+        fix = suggest_names(tool, known) or f"See: {look}"
         raise NotFound(f"server {config.id} has no tool {tool[:80]!r}", fix=fix)
     print(f"note: the tools of {config.id} are not known yet; see: {look}", file=sys.stderr)
 
@@ -231,7 +232,7 @@ def test(name: str, as_json: bool) -> int:
             for line in list(backend.log)[-20:]:
                 print(f"  {visible(line)}", file=sys.stderr)
             raise
-        told = {
+        content = {
             "server": name,
             "seconds": round(time.monotonic() - started, 3),
             "tools": [entry.name for entry in entries],
@@ -239,9 +240,11 @@ def test(name: str, as_json: bool) -> int:
             "warnings": backend.warnings,
         }
         if as_json:
-            print(json.dumps(told, ensure_ascii=False))
+            print(json.dumps(content, ensure_ascii=False))
         else:
-            screen.line(f"{name} answers: {counted(len(entries), 'tool')} in {told['seconds']} s")
+            screen.line(
+                f"{name} answers: {counted(len(entries), 'tool')} in {content['seconds']} s"
+            )
             for entry in entries:
                 screen.line(f"  {entry.name}  {one_line(entry.description)[:100]}")
             for warning in [*backend.warnings, *(f"held: {tool}" for tool in backend.held)]:
@@ -266,10 +269,10 @@ def logs(name: str, lines: int, follow: bool) -> int:
     async def work(app: EverContext, _: Screen) -> Outcome:
         await app.catalog.servers.table.get(name)
         place = end_of_log(folder, name)
-        kept = read_log(folder, name)[-lines:]
-        for line in kept:
+        lines_shown = read_log(folder, name)[-lines:]
+        for line in lines_shown:
             screen.line(visible(line))
-        if not kept and not follow:
+        if not lines_shown and not follow:
             print(f"{name} has said nothing yet", file=sys.stderr)
         while follow:
             await asyncio.sleep(FOLLOW_SECONDS)
@@ -285,7 +288,9 @@ def logs(name: str, lines: int, follow: bool) -> int:
 @click.argument("name")
 @click.option("-y", "--yes", is_flag=True, help="Approve without asking.")
 def approve(name: str, yes: bool) -> int:
-    """Look at the changed tools of the server NAME, whole, and trust them from now on."""
+    """Look at what changed in the tools of the server NAME, and trust them from now on."""
+    from evercontext.catalog.definition_diff import definition_diff
+    from evercontext.catalog.validation import encode_definition
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
         backend = await _backend(app, name)
@@ -293,16 +298,18 @@ def approve(name: str, yes: bool) -> int:
         held = backend.held_entries()
         # What is shown is trusted, whatever another process hears from the server meanwhile.
         shown = {entry.name: backend.held[entry.name] for entry in held}
+        table = app.catalog.servers.table
+        trusted = await table.definitions(name)
         for entry in held:
             screen.line(entry.key, "bold")
-            screen.line(visible(entry.description))
-            screen.line(visible(json.dumps(entry.schema, indent=2, ensure_ascii=False)), "dim")
+            for line in definition_diff(trusted.get(entry.name), entry):
+                screen.line(visible(line), _DIFF_COLORS.get(line[:1], "dim"))
         if not held:
             print(f"nothing of {name} is held", file=sys.stderr)
             return Outcome.DONE
         if not yes:
             confirm("Trust these definitions?")
-        await app.catalog.servers.table.approve(name, shown)
+        await table.approve(name, shown, {entry.name: encode_definition(entry) for entry in held})
         return Outcome.DONE
 
     return with_app(work)
@@ -312,8 +319,8 @@ async def _backend(app: EverContext, name: str) -> Backend:
     from evercontext.domain.caller_scope import Scope
 
     config = await app.catalog.servers.table.get(name)
-    found = await app.catalog.servers.visible(Scope(config.project or None))
-    backend = next((one for one in found if one.config.id == name), None)
+    servers = await app.catalog.servers.visible(Scope(config.project or None))
+    backend = next((server for server in servers if server.config.id == name), None)
     if backend is None:
         raise UsageError(f"server {name} is off", fix=f"evercontext servers enable {name}")
     return backend
@@ -380,7 +387,7 @@ async def note_unknown(
 
 
 def with_app(work: Work) -> int:
-    """Open the house where we stand, and do the work in it."""
+    """Open the project of the working directory, and run the work with it."""
 
     async def opened() -> Outcome:
         from evercontext.app import EverContext

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.messages import translate
 from evercontext.cli.options import (
     all_option,
     confirm,
@@ -21,6 +22,7 @@ from evercontext.cli.options import (
     tell,
 )
 from evercontext.cli.terminal import Screen, clip, counted, local_time, one_line, visible
+from evercontext.cli.value_completion import completing, sessions
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import AlreadyExists, UsageError
 
@@ -62,27 +64,26 @@ def list_sessions(limit: int, everywhere: bool, as_json: bool, **place: Any) -> 
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
         from evercontext.app.conversations import past_sessions
-        from evercontext.cli.chat.past import row
 
-        found = await past_sessions(app, limit, everywhere=everywhere)
+        sessions = await past_sessions(app, limit, everywhere=everywhere)
         if as_json:
-            print(json.dumps([_shape(session) for session in found], ensure_ascii=False))
+            print(json.dumps([_shape(session) for session in sessions], ensure_ascii=False))
             return Outcome.UNREACHABLE if app.memory.away() else Outcome.DONE
-        for session in found:
-            screen.line(f"{session.id}  {row(session, max(20, screen.width - 32))}")
+        for session in sessions:
+            screen.line(f"{session.id}  {session_row(session, max(20, screen.width - 32))}")
             if everywhere:
                 screen.line(f"    {one_line(session.project_path)}", "dim")
-        return _told_missing(app, found)
+        return _report_missing(app, sessions)
 
     return _in_house(work=work, **place)
 
 
-def _told_missing(app: EverContext, found: list[Session]) -> Outcome:
+def _report_missing(app: EverContext, sessions: list[Session]) -> Outcome:
     """Say why sessions may be missing from a list."""
     if missing := app.memory.missing():
         print(f"warning: {one_line(missing[0])}", file=sys.stderr)
         return Outcome.UNREACHABLE
-    if not found:
+    if not sessions:
         print("no session in this directory yet", file=sys.stderr)
     return Outcome.DONE
 
@@ -104,17 +105,17 @@ def search_sessions(
     async def work(app: EverContext, screen: Screen) -> Outcome:
         from evercontext.memory.session_search import search
 
-        settings, asked = app.settings, " ".join(words)
+        settings, query = app.settings, " ".join(words)
         project = None if everywhere else settings.root
-        hits = await search(app.store, project, asked, limit, user_id=settings.user)
+        hits = await search(app.store, project, query, limit, user_id=settings.user)
         if as_json:
             print(json.dumps([dataclasses.asdict(hit) for hit in hits], ensure_ascii=False))
         for hit in [] if as_json else hits:
             title = one_line(hit.title or "(no title)")
             head = f"{local_time(hit.timestamp)}  {title}  {hit.session_id}"
             screen.line(clip(head, screen.width) if screen.is_terminal else head, "cyan")
-            said = f"    {hit.role.ljust(9)} {one_line(hit.excerpt)}"
-            screen.line(clip(said, screen.width) if screen.is_terminal else said)
+            excerpt = f"    {hit.role.ljust(9)} {one_line(hit.excerpt)}"
+            screen.line(clip(excerpt, screen.width) if screen.is_terminal else excerpt)
         if not hits:
             print("nothing found", file=sys.stderr)
         return Outcome.DONE if hits else Outcome.FAILED
@@ -123,7 +124,7 @@ def search_sessions(
 
 
 @command.command("show")
-@click.argument("session")
+@click.argument("session", shell_complete=completing(sessions))
 @json_option
 @root_option
 def show_session(session: str, as_json: bool, **place: Any) -> int:
@@ -138,7 +139,7 @@ def show_session(session: str, as_json: bool, **place: Any) -> int:
 
 
 @command.command("export")
-@click.argument("session")
+@click.argument("session", shell_complete=completing(sessions))
 @click.option("-o", "--output", metavar="FILE", help="A new file; default: stdout.")
 @json_option
 @root_option
@@ -157,7 +158,7 @@ def export_session(session: str, output: str | None, as_json: bool, **place: Any
 
 
 @command.command("delete")
-@click.argument("session")
+@click.argument("session", shell_complete=completing(sessions))
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @root_option
 def delete_session(session: str, yes: bool, **place: Any) -> int:
@@ -167,31 +168,31 @@ def delete_session(session: str, yes: bool, **place: Any) -> int:
         from evercontext.app.conversations import find_session
         from evercontext.memory.sessions import SessionRepository
 
-        found = await find_session(app, session)
-        if found.ended_at is None:
-            raise UsageError(f"{found.id} is open somewhere", fix="Leave that chat first")
+        match = await find_session(app, session)
+        if match.ended_at is None:
+            raise UsageError(f"{match.id} is open somewhere", fix="Leave that chat first")
         screen.line(
-            f"{found.id}  {counted(found.messages, 'message')}  {one_line(found.title or '')}"
+            f"{match.id}  {counted(match.messages, 'message')}  {one_line(match.title or '')}"
         )
         if not yes:
             confirm("Delete it for good?")
-        await SessionRepository(app.store).delete(found.id)
+        await SessionRepository(app.store).delete(match.id)
         return Outcome.DONE
 
     return _in_house(work=work, **place)
 
 
-async def _text(app: EverContext, wanted: str, as_json: bool) -> str:
+async def _text(app: EverContext, prefix: str, as_json: bool) -> str:
     from evercontext.app.conversations import find_session
     from evercontext.memory.messages import MessageRepository
     from evercontext.memory.transcript import as_markdown
 
-    session = await find_session(app, wanted)
+    session = await find_session(app, prefix)
     messages = await MessageRepository(app.store).conversation(session.id)
     if not as_json:
         return as_markdown(session, messages)
-    said = [dataclasses.asdict(message) for message in messages]
-    return json.dumps({**_shape(session), "history": said}, ensure_ascii=False, indent=2) + "\n"
+    turns = [dataclasses.asdict(message) for message in messages]
+    return json.dumps({**_shape(session), "history": turns}, ensure_ascii=False, indent=2) + "\n"
 
 
 def _write_new(path: Path, text: str) -> None:
@@ -206,3 +207,10 @@ def _shape(session: Session) -> dict[str, Any]:
     fields = dataclasses.asdict(session)
     fields.pop("metadata")
     return fields
+
+
+def session_row(session: Session, width: int) -> str:
+    """Describe a session on one line."""
+    when = local_time(session.last_at or session.started_at)
+    about = one_line(session.title or translate("(no title)"))
+    return clip(f"{when}  {counted(session.messages, 'message'):>13}  {about}", width)

@@ -37,7 +37,7 @@ _PROVIDER = click.Choice(list(STORED))
 @click.option("--remove-key", type=_PROVIDER, help="Remove the stored key of a provider.")
 @click.option("--show", is_flag=True, help="Show what is set up; change nothing.")
 @json_option
-def command(as_json: bool, **given: Any) -> int:
+def command(as_json: bool, **options: Any) -> int:
     """Choose a model: a key, a running Ollama, or a small one.
 
     Without options it asks. A key goes to the system keyring, or to a file that only you can
@@ -50,32 +50,34 @@ def command(as_json: bool, **given: Any) -> int:
       evercontext setup --ollama qwen3-coder
       evercontext setup --remove-key openai
     """
-    _check(given)
-    run_until_stopped(_set_up(given, as_json))
+    _check(options)
+    run_until_stopped(_set_up(options, as_json))
     return 0
 
 
-def _check(given: dict[str, Any]) -> None:
+def _check(options: dict[str, Any]) -> None:
     for name in ("ollama", "model"):
-        if given[name] is not None and not given[name].strip():
+        if options[name] is not None and not options[name].strip():
             raise UsageError(f"--{name} names no model", fix="Give its name")
-    actions = [name for name in ("provider", "ollama", "small_model", "remove_key") if given[name]]
-    if len(actions) > 1 or (actions and given["show"]):
+    actions = [
+        name for name in ("provider", "ollama", "small_model", "remove_key") if options[name]
+    ]
+    if len(actions) > 1 or (actions and options["show"]):
         names = [f"--{name.replace('_', '-')}" for name in [*actions, "show"]][:2]
         raise UsageError(f"{' and '.join(names)} are two things", fix="Give one of them")
-    if given["provider"] and not (given["key_stdin"] or given["model"]):
+    if options["provider"] and not (options["key_stdin"] or options["model"]):
         raise UsageError("--provider needs a key", fix="Pipe it in and say --key-stdin")
     for name in ("key_stdin", "model", "store", "no_check"):
-        if given[name] and not given["provider"]:
+        if options[name] and not options["provider"]:
             raise UsageError(f"--{name.replace('_', '-')} needs --provider", fix="Name one")
 
 
-async def _set_up(given: dict[str, Any], as_json: bool) -> None:
+async def _set_up(options: dict[str, Any], as_json: bool) -> None:
     from evercontext.app.models import setup
 
     settings = settings_of()
-    said = await _act(given, settings, as_json)
-    if said is None:
+    summary = await _act(options, settings, as_json)
+    if summary is None:
         from evercontext.cli.first_run import ask, can_ask
 
         if not can_ask() or as_json:
@@ -87,43 +89,45 @@ async def _set_up(given: dict[str, Any], as_json: bool) -> None:
         return
     state = await setup.read_setup(settings_of())
     if as_json:
-        print(json.dumps(_as_object(state, said), indent=2, ensure_ascii=False))
+        print(json.dumps(_as_object(state, summary), indent=2, ensure_ascii=False))
         return
-    _print(state, said, settings_of())
+    _print(state, summary, settings_of())
 
 
-async def _act(given: dict[str, Any], settings: Settings, as_json: bool) -> str | None:
+async def _act(options: dict[str, Any], settings: Settings, as_json: bool) -> str | None:
     """Do what the flags say; return what was done, or ``None`` if they say nothing."""
     from evercontext.app.models import setup
 
-    if given["provider"]:
-        return await _use_key(given, settings)
-    if given["ollama"]:
-        return f"{await setup.use_ollama(settings, given['ollama'])} is used from now on"
-    if given["small_model"]:
+    if options["provider"]:
+        return await _use_key(options, settings)
+    if options["ollama"]:
+        return f"{await setup.use_ollama(settings, options['ollama'])} is used from now on"
+    if options["small_model"]:
         from evercontext.cli.first_run import fetch_small_model
 
         await fetch_small_model(settings, Screen(sys.stderr), quiet=as_json)
         return f"{setup.SMALL_MODEL} is used from now on: a first try, not a programmer"
-    if given["remove_key"]:
-        removed = setup.drop_key(settings, given["remove_key"])
-        return f"{'removed the' if removed else 'there is no'} stored key for {given['remove_key']}"
-    return "" if given["show"] else None
+    if options["remove_key"]:
+        removed = setup.drop_key(settings, options["remove_key"])
+        return (
+            f"{'removed the' if removed else 'there is no'} stored key for {options['remove_key']}"
+        )
+    return "" if options["show"] else None
 
 
-async def _use_key(given: dict[str, Any], settings: Settings) -> str:
+async def _use_key(options: dict[str, Any], settings: Settings) -> str:
     from evercontext.app.models import setup
 
-    provider = given["provider"]
-    if not given["key_stdin"]:
+    provider = options["provider"]
+    if not options["key_stdin"]:
         if not getattr(settings, STORED[provider]):
             raise UsageError(f"there is no key for {provider}", fix="Pipe it in: --key-stdin")
         from evercontext.settings import keep
 
-        keep(settings.home, "model_name", setup.provider_model(provider, given["model"]))
+        keep(settings.home, "model_name", setup.provider_model(provider, options["model"]))
         return f"{provider} is used from now on"
     key = await _key_from_stdin(provider)
-    if not given["no_check"]:
+    if not options["no_check"]:
         try:
             await setup.check_key(provider, key, settings)
         except ModelAuthFailed as refusal:
@@ -131,7 +135,7 @@ async def _use_key(given: dict[str, Any], settings: Settings) -> str:
         except ModelProblem as problem:
             fix = "Nothing was stored; --no-check stores it without asking"
             raise type(problem)(problem.message, fix=fix) from None
-    where = setup.use_key(settings, provider, key, place=given["store"], model=given["model"])
+    where = setup.use_key(settings, provider, key, place=options["store"], model=options["model"])
     return f"the key for {provider} is stored: {where}"
 
 
@@ -144,10 +148,10 @@ async def _key_from_stdin(provider: str) -> str:
     return sys.stdin.read(_LONGEST_KEY) if sys.stdin else ""
 
 
-def _as_object(state: Setup, said: str) -> dict[str, Any]:
+def _as_object(state: Setup, summary: str) -> dict[str, Any]:
     problem = state.problem
     return {
-        "done": said or None,
+        "done": summary or None,
         "model": state.choice.name if state.choice else None,
         "reason": state.choice.reason if state.choice else None,
         "ready": problem is None,
@@ -162,10 +166,10 @@ def _as_object(state: Setup, said: str) -> dict[str, Any]:
     }
 
 
-def _print(state: Setup, said: str, settings: Settings) -> None:
+def _print(state: Setup, summary: str, settings: Settings) -> None:
     screen = Screen(sys.stdout, no_color=settings.no_color)
-    if said:
-        screen.line(one_line(said))
+    if summary:
+        screen.line(one_line(summary))
         origin = settings.origins["model_name"]
         if origin.startswith("environment"):
             print(f"note: {origin} still decides the model here", file=sys.stderr)

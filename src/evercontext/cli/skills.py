@@ -15,7 +15,7 @@ from evercontext.errors import ConfigError
 from evercontext.settings import Settings
 
 if TYPE_CHECKING:
-    from evercontext.agent.skill import Skill
+    from evercontext.agent.skill_file import Skill
     from evercontext.agent.skills import Skills
 
 
@@ -34,24 +34,24 @@ def command() -> None:
 def show_all(as_json: bool, root: str | None, allow_wide_root: bool | None) -> None:
     """Print every skill and whether it can be loaded."""
     settings = settings_of(root, allow_wide_root=allow_wide_root)
-    found = _skills(settings).all()
+    skills = _skills(settings).all()
     if as_json:
-        print(json.dumps([_data(one) for one in found], ensure_ascii=False))
+        print(json.dumps([_data(skill) for skill in skills], ensure_ascii=False))
         return
     screen = Screen(sys.stdout, no_color=settings.no_color)
-    for one in found:
-        for line in skill_lines(one, screen):
+    for skill in skills:
+        for line in skill_lines(skill, screen):
             screen.line(line)
-    if not found:
+    if not skills:
         print("no skills; see docs/how-to/skills.md", file=sys.stderr)
 
 
-def skill_lines(one: Skill, screen: Screen) -> list[str]:
+def skill_lines(skill: Skill, screen: Screen) -> list[str]:
     """One skill as a person reads it."""
-    colour = "green" if one.usable else "yellow"
-    state = screen.paint(one_line(one.state), colour)
-    lines = [f"{screen.paint(one_line(one.name), 'bold')}  {state}, {one.origin}"]
-    described = clip(one_line(one.description), screen.width - 2)
+    colour = "green" if skill.usable else "yellow"
+    state = screen.paint(one_line(skill.state), colour)
+    lines = [f"{screen.paint(one_line(skill.name), 'bold')}  {state}, {skill.origin}"]
+    described = clip(one_line(skill.description), screen.width - 2)
     return lines + ([f"  {described}"] if described else [])
 
 
@@ -72,17 +72,17 @@ def trust_one(name: str, yes: bool, root: str | None, allow_wide_root: bool | No
     """Trust a skill, exactly as its files are now."""
     settings = settings_of(root, allow_wide_root=allow_wide_root)
     skills = _skills(settings)
-    one = skills.find(name)
-    if one.problem:
-        raise ConfigError(f"the skill {name} cannot be used: {one.problem}", fix="Correct it")
-    if one.trusted:
-        print(f"{one.name} is trusted already")
+    skill = skills.find(name)
+    if skill.problem:
+        raise ConfigError(f"the skill {name} cannot be used: {skill.problem}", fix="Correct it")
+    if skill.trusted:
+        print(f"{skill.name} is trusted already")
         return
-    _print(one, Screen(sys.stdout, no_color=settings.no_color))
+    _print(skill, Screen(sys.stdout, no_color=settings.no_color))
     if not yes:
-        confirm(f"Trust {counted(len(one.files), 'file')} of {one.place}?")
-    skills.trust(one)
-    print(f"trusted {one_line(one.name)}")
+        confirm(f"Trust {counted(len(skill.files), 'file')} of {skill.place}?")
+    skills.trust(skill)
+    print(f"trusted {one_line(skill.name)}")
 
 
 @command.command("untrust")
@@ -91,29 +91,29 @@ def trust_one(name: str, yes: bool, root: str | None, allow_wide_root: bool | No
 def untrust_one(name: str, root: str | None, allow_wide_root: bool | None) -> None:
     """Trust a skill no longer."""
     skills = _skills(settings_of(root, allow_wide_root=allow_wide_root))
-    one = skills.find(name)
-    if not skills.untrust(one):
-        fix = "Remove its folder" if one.origin == "user" else "Nothing to take back"
+    skill = skills.find(name)
+    if not skills.untrust(skill):
+        fix = "Remove its folder" if skill.origin == "user" else "Nothing to take back"
         raise ConfigError(f"the skill {name} was not trusted here", fix=fix)
-    print(f"no longer trusted: {one_line(one.name)}")
+    print(f"no longer trusted: {one_line(skill.name)}")
 
 
-def _print(one: Skill, screen: Screen) -> None:
-    for line in skill_lines(one, screen):
+def _print(skill: Skill, screen: Screen) -> None:
+    for line in skill_lines(skill, screen):
         screen.line(line)
-    screen.line(f"  {one_line(one.place)}: {one_line(', '.join(sorted(one.files)))}", "dim")
+    screen.line(f"  {one_line(skill.place)}: {one_line(', '.join(sorted(skill.files)))}", "dim")
     screen.line()
-    screen.line(visible(one.body))
+    screen.line(visible(skill.body))
 
 
-def _data(one: Skill) -> dict[str, object]:
+def _data(skill: Skill) -> dict[str, object]:
     return {
-        "name": one.name,
-        "description": one.description,
-        "origin": one.origin,
-        "state": one.state,
-        "place": one.place,
-        "files": sorted(one.files),
+        "name": skill.name,
+        "description": skill.description,
+        "origin": skill.origin,
+        "state": skill.state,
+        "place": skill.place,
+        "files": sorted(skill.files),
     }
 
 

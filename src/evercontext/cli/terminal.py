@@ -6,15 +6,32 @@ retitle the window, write to the clipboard or hide what was done.
 
 from __future__ import annotations
 
+import itertools
+import re
 import shutil
-import textwrap
+import unicodedata
 from datetime import UTC, datetime
 from typing import TextIO
 
 from evercontext.domain.visible_text import visible as visible
 from evercontext.settings import process_environment
 
-_STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}
+_STYLES = {
+    "bold": 1,
+    "dim": 2,
+    "red": 31,
+    "green": 32,
+    "yellow": 33,
+    "blue": 34,
+    "magenta": 35,
+    "cyan": 36,
+}
+BREAK = "\x1c"
+"""A mark without width where a line may be broken; whitespace to Python, so wrapping sees it."""
+_NOT_FIRST = frozenset(
+    "、。，．・：；？！゛゜ヽヾゝゞ々ー）］｝」』】〉》〕％!%),.:;?]}ぁぃぅぇぉっゃゅょァィゥェォッャュョ…"
+)
+_NOT_LAST = frozenset("（［｛「『【〈《〔([{")
 _NARROWEST, _WIDEST = 40, 120
 
 
@@ -56,6 +73,40 @@ def pad(text: str, columns: int) -> str:
     return text + " " * (columns - columns_of(text))
 
 
+def breakable(text: str) -> str:
+    """Mark where text without spaces may be broken: beside wide characters, as Japanese is set."""
+    if text.isascii():
+        return text
+    marked = [text[:1]]
+    for before, after in itertools.pairwise(text):
+        wide = _is_wide(before) or _is_wide(after)
+        if wide and after not in _NOT_FIRST and before not in _NOT_LAST and not after.isspace():
+            marked.append(BREAK)
+        marked.append(after)
+    return "".join(marked)
+
+
+def _is_wide(character: str) -> bool:
+    return unicodedata.east_asian_width(character) in ("W", "F")
+
+
+def wrap(text: str, columns: int, indent: str = "") -> list[str]:
+    """Break one line at words, and text without spaces where it may be broken."""
+    from rich.cells import cell_len, chop_cells
+
+    lines, line = [], ""
+    for word in re.findall(r"\s*[^\s]+", breakable(text)) or [""]:
+        word = word.replace(BREAK, "")
+        if cell_len(line + word) <= columns:
+            line += word
+            continue
+        if line:
+            lines.append(line)
+        *full, line = chop_cells(indent + word.lstrip() if line else word, max(columns, 2)) or [""]
+        lines += full
+    return [*lines, line]
+
+
 class Screen:
     """One output stream. When its reader goes away it falls silent, and the work goes on."""
 
@@ -64,7 +115,8 @@ class Screen:
         self._broken = False
         self.is_terminal = stream.isatty()
         term = process_environment().get("TERM", "")
-        self.colour = self.is_terminal and not no_color and term not in ("", "dumb")
+        self.can_erase = self.is_terminal and term not in ("", "dumb")
+        self.colour = self.can_erase and not no_color
 
     @property
     def width(self) -> int:
@@ -82,9 +134,9 @@ class Screen:
 
     def wrapped(self, text: str) -> str:
         """Break prose at words where a terminal would break it in the middle of one."""
-        if not self.is_terminal or not text.isascii():
+        if not self.is_terminal:
             return text
-        return textwrap.fill(text, self.width - 1, subsequent_indent="  ")
+        return "\n".join(wrap(text, self.width - 1, "  "))
 
     def write(self, text: str) -> None:
         """Write at once."""

@@ -22,8 +22,8 @@ from evercontext.settings import Settings
 
 if TYPE_CHECKING:
     from evercontext.app import EverContext
-    from evercontext.catalog.entry import CatalogEntry
-    from evercontext.catalog.search import Found, ToolSearch
+    from evercontext.catalog.tool_entry import CatalogEntry
+    from evercontext.catalog.tool_search import ToolMatch, ToolSearch
 
 LARGEST_CATALOG = 64 * 1024 * 1024
 """Bytes of a catalog in a file."""
@@ -57,7 +57,7 @@ def discover(
 
     A catalog FILE is a list of {toolKey, serverName, toolName, description, params or inputSchema}.
     """
-    from evercontext.catalog.search import Strategy, ToolSearch
+    from evercontext.catalog.tool_search import Strategy, ToolSearch
 
     if (query is None) != from_stdin:
         raise UsageError("say what to look for", fix="Give a QUERY, or --stdin")
@@ -72,12 +72,12 @@ def discover(
 def _answer(
     tools: ToolSearch, query: str | None, limit: int, as_json: bool, screen: Screen
 ) -> Outcome:
-    found = False
+    any_result = False
     for question in _questions(query):
         results = tools.search([question], limit)
-        found = found or bool(results)
+        any_result = any_result or bool(results)
         _show(question, results, as_json, screen)
-    return Outcome.DONE if found or query is None else Outcome.FAILED
+    return Outcome.DONE if any_result or query is None else Outcome.FAILED
 
 
 def _questions(query: str | None) -> Iterator[str]:
@@ -95,8 +95,8 @@ async def _gather(settings: Settings) -> Sequence[CatalogEntry]:
         tell(app)
         entries = await app.catalog.entries(_person(app), PATIENCE)
         for name, problem in app.catalog.servers.unheard():
-            told = problem if problem.startswith(f"{name} ") else f"{name}: {problem}"
-            print(f"left out: {one_line(told)}", file=sys.stderr)
+            reason = problem if problem.startswith(f"{name} ") else f"{name}: {problem}"
+            print(f"left out: {one_line(reason)}", file=sys.stderr)
         return entries
 
 
@@ -126,26 +126,26 @@ def call(key: str, arguments: str, as_json: bool, **place: Any) -> int:
     Credentials that the server was given are masked.
     """
     try:
-        given = json.loads(arguments)
+        values = json.loads(arguments)
     except ValueError:
         raise UsageError("the arguments are no JSON", fix="Write them as one object") from None
     settings = settings_of(place["root"], allow_wide_root=place["allow_wide_root"])
-    return int(run_until_stopped(_call(settings, key, given, as_json)))
+    return int(run_until_stopped(_call(settings, key, values, as_json)))
 
 
-async def _call(settings: Settings, key: str, given: Any, as_json: bool) -> Outcome:
+async def _call(settings: Settings, key: str, values: Any, as_json: bool) -> Outcome:
     from evercontext.app import EverContext
     from evercontext.events.redaction import cleaned
 
     async with EverContext.open(settings) as app:
         tell(app)
         box = app.toolbox.along_with(app.catalog.tools())
-        result = await box.call("tool_execute", {"toolKey": key, "arguments": given}, _person(app))
+        result = await box.call("tool_execute", {"toolKey": key, "arguments": values}, _person(app))
         clean = app.catalog.servers.cleaner(key.partition(":")[0])
         if result.error is not None:
             result.error.message = clean(result.error.message)
             if isinstance(result.error, UnknownTool):
-                result.error.fix = await _meant(app, key)
+                result.error.fix = await _fix_for_unknown_key(app, key)
             raise result.error
         answer = cleaned(result.data["result"], clean)
     if as_json:
@@ -157,7 +157,7 @@ async def _call(settings: Settings, key: str, given: Any, as_json: bool) -> Outc
     return Outcome.DONE
 
 
-async def _meant(app: EverContext, key: str) -> str:
+async def _fix_for_unknown_key(app: EverContext, key: str) -> str:
     """What somebody at a terminal does about a key that is none."""
     known = [entry.key for entry in await app.catalog.entries(_person(app), PATIENCE)]
     near = difflib.get_close_matches(key, known, n=3)
@@ -179,7 +179,7 @@ def _readable(answer: Any) -> Iterator[str]:
 
 def read_catalog(path: Path) -> list[CatalogEntry]:
     """Read a list of tools from a JSON file."""
-    from evercontext.catalog.entry import read_entry
+    from evercontext.catalog.tool_entry import read_entry
 
     try:
         if path.stat().st_size > LARGEST_CATALOG:
@@ -195,20 +195,20 @@ def read_catalog(path: Path) -> list[CatalogEntry]:
         raise UsageError(f"{path}: {problem}") from None
 
 
-def _show(question: str, results: Sequence[Found], as_json: bool, screen: Screen) -> None:
+def _show(question: str, results: Sequence[ToolMatch], as_json: bool, screen: Screen) -> None:
     if as_json:
-        told = {"query": question, "results": [as_plain(found) for found in results]}
-        print(json.dumps(told, ensure_ascii=False), flush=True)
+        content = {"query": question, "results": [as_plain(match) for match in results]}
+        print(json.dumps(content, ensure_ascii=False), flush=True)
         return
-    for found in results:
-        screen.line(f"{found.relevance:.2f}  {one_line(found.entry.key)}", "bold")
-        screen.line(f"      {clip(one_line(found.entry.description), screen.width - 8)}")
-        screen.line(f"      {one_line(found.explanation)}", "dim")
+    for match in results:
+        screen.line(f"{match.relevance:.2f}  {one_line(match.entry.key)}", "bold")
+        screen.line(f"      {clip(one_line(match.entry.description), screen.width - 8)}")
+        screen.line(f"      {one_line(match.explanation)}", "dim")
     if not results:
         print("no tool does that", file=sys.stderr)
 
 
-def as_plain(found: Found) -> dict[str, Any]:
+def as_plain(match: ToolMatch) -> dict[str, Any]:
     """A found tool as JSON."""
-    explained = {"relevance": found.relevance, "explanation": found.explanation}
-    return {**found.entry.to_json(), **explained}
+    explained = {"relevance": match.relevance, "explanation": match.explanation}
+    return {**match.entry.to_json(), **explained}

@@ -10,14 +10,15 @@ from typing import Any
 
 import click
 
-from evercontext.cli import traces
+from evercontext.cli import trace_lookup
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import all_option, json_option, root_option, settings_of
 from evercontext.cli.terminal import Screen, clip, local_time, one_line, pad
-from evercontext.cli.tree import event_line, tree_lines
+from evercontext.cli.trace_tree import event_line, tree_lines
+from evercontext.cli.value_completion import completing, traces
 from evercontext.domain.tool import Mode
 from evercontext.events.log_reader import follow
-from evercontext.events.projects import Foreign
+from evercontext.events.trace_projects import Foreign
 from evercontext.settings import Settings
 
 _STATUS_COLOURS = {"done": "green", "running": "cyan", "cancelled": "yellow", "limit": "yellow"}
@@ -36,32 +37,34 @@ def command() -> None:
 def list_traces(limit: int, everywhere: bool, as_json: bool, **place: Any) -> None:
     """List the newest tasks and evaluations of this project."""
     settings = settings_of(place["root"], allow_wide_root=place["allow_wide_root"])
-    found = traces.newest(settings.traces, limit, None if everywhere else settings.root)
-    traces.count_written(found, settings.home)
+    summaries = trace_lookup.newest(settings.traces, limit, None if everywhere else settings.root)
+    trace_lookup.count_written(summaries, settings.home)
     if as_json:
-        print(json.dumps([summary.to_json() for summary in found], indent=2, ensure_ascii=False))
+        print(
+            json.dumps([summary.to_json() for summary in summaries], indent=2, ensure_ascii=False)
+        )
         return
-    if not found:
-        others = not everywhere and traces.newest(settings.traces, 1)
+    if not summaries:
+        others = not everywhere and trace_lookup.newest(settings.traces, 1)
         text = "no traces of this project yet; --all shows others"
         print(text if others else f"no traces yet under {settings.traces}", file=sys.stderr)
         return
     screen = Screen(sys.stdout, no_color=settings.no_color)
-    for summary in found:
+    for summary in summaries:
         screen.line(_row(summary, screen))
 
 
-def _row(summary: traces.Summary, screen: Screen) -> str:
+def _row(summary: trace_lookup.Summary, screen: Screen) -> str:
     status = screen.paint(pad(summary.status, 11), _STATUS_COLOURS.get(summary.status, "red"))
     files = f"{summary.changed} file{'' if summary.changed == 1 else 's'}"
-    files = {Mode.DRY_RUN: "dry run", traces.EVALUATION: "judged"}.get(summary.mode, files)
+    files = {Mode.DRY_RUN: "dry run", trace_lookup.EVALUATION: "judged"}.get(summary.mode, files)
     begin = f"{summary.trace_id[:8]}  {local_time(summary.started)}  "
     room = screen.width - len(begin) - 12 - max(9, len(files) + 1)
     return f"{begin}{status} {pad(files, 8)} {clip(one_line(summary.text), room)}"
 
 
 @command.command("show")
-@click.argument("trace", required=False)
+@click.argument("trace", required=False, shell_complete=completing(traces))
 @all_option
 @json_option
 @root_option
@@ -71,7 +74,7 @@ def show(trace: str | None, everywhere: bool, as_json: bool, **place: Any) -> No
     TRACE is a trace id or any beginning of it that fits only one.
     """
     settings = settings_of(place["root"], allow_wide_root=place["allow_wide_root"])
-    events = traces.events_of(settings.traces, trace, None if everywhere else settings.root)
+    events = trace_lookup.events_of(settings.traces, trace, None if everywhere else settings.root)
     if as_json:
         for event in events:
             print(json.dumps(event.to_json(), ensure_ascii=False))

@@ -13,7 +13,8 @@ import click
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, root_option, settings_of, tell
 from evercontext.cli.terminal import Screen, counted, one_line
-from evercontext.cli.traces import only
+from evercontext.cli.trace_lookup import only
+from evercontext.cli.value_completion import completing, traces
 from evercontext.domain.outcome import Outcome
 from evercontext.settings import Settings
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command("undo")
-@click.argument("trace", required=False)
+@click.argument("trace", required=False, shell_complete=completing(traces))
 @click.option("--dry-run", is_flag=True, help="Say what would happen; change nothing.")
 @click.option(
     "--all", "everything", is_flag=True, help="Also what changed while a check ran, perhaps by you."
@@ -52,20 +53,20 @@ def command(
 
 
 async def _list(settings: Settings, as_json: bool) -> Outcome:
-    from evercontext.agent.undo import journal_of
+    from evercontext.agent.task_undo import journal_of
     from evercontext.app import EverContext
     from evercontext.workspace.checkpoints import list_traces
 
     async with EverContext.open(settings) as app:
         tell(app)
-        found = await list_traces(journal_of(app))
+        traces = await list_traces(journal_of(app))
     if as_json:
-        print(json.dumps([dataclasses.asdict(trace) for trace in found], ensure_ascii=False))
+        print(json.dumps([dataclasses.asdict(trace) for trace in traces], ensure_ascii=False))
         return Outcome.DONE
     screen = Screen(sys.stdout, no_color=settings.no_color)
-    for trace in found:
+    for trace in traces:
         screen.line(_row(trace))
-    if not found:
+    if not traces:
         print(f"nothing to undo in {settings.root}", file=sys.stderr)
     return Outcome.DONE
 
@@ -79,7 +80,7 @@ def _row(trace: Trace) -> str:
 async def _undo(
     settings: Settings, prefix: str | None, how: tuple[bool, bool], as_json: bool
 ) -> Outcome:
-    from evercontext.agent.undo import journal_of, undo_task
+    from evercontext.agent.task_undo import journal_of, undo_task
     from evercontext.app import EverContext
     from evercontext.workspace.checkpoints import list_traces
 
@@ -87,15 +88,15 @@ async def _undo(
         tell(app)
         journal = journal_of(app)
         known = [trace.trace_id for trace in await list_traces(journal)]
-        wanted = (
-            only({one for one in known if one.startswith(prefix.lower())}, prefix)
+        trace_id = (
+            only({candidate for candidate in known if candidate.startswith(prefix.lower())}, prefix)
             if prefix
             else None
         )
         dry, everything = how
-        done = await undo_task(app, wanted, dry_run=dry, everything=everything)
+        done = await undo_task(app, trace_id, dry_run=dry, everything=everything)
     if as_json:
-        print(json.dumps({**dataclasses.asdict(done), "dry_run": dry}, ensure_ascii=False))
+        print(json.dumps({**done.as_json(), "dry_run": dry}, ensure_ascii=False))
     else:
         _print(done, dry, Screen(sys.stdout, no_color=settings.no_color))
     return Outcome.DONE if done.restored or done.removed else Outcome.FAILED
@@ -109,11 +110,13 @@ def _print(done: Undone, dry: bool, screen: Screen) -> None:
             screen.line(f"{would}{word}  {one_line(path)}{partly}", "green")
     for place in done.moved:
         screen.line(f"moved to  {one_line(place)} (move it back by hand)", "yellow")
-    for kept in done.kept:
-        screen.line(f"{would}kept  {one_line(kept.path)} ({one_line(kept.reason)})", "yellow")
+    for unrestored in done.skipped:
+        screen.line(
+            f"{would}kept  {one_line(unrestored.path)} ({one_line(unrestored.reason)})", "yellow"
+        )
     if done.memories:
-        told = counted(done.memories, "memory", "memories")
-        screen.line(f"with it  {told} of this work", "green")
+        memories = counted(done.memories, "memory", "memories")
+        screen.line(f"with it  {memories} of this work", "green")
     if not dry and done.reversible:
         print(f"bring it back: evercontext undo {done.trace_id[:8]}", file=sys.stderr)
     elif not (done.restored or done.removed):

@@ -24,8 +24,19 @@ class Keyboard(Protocol):
         """Show one line that does not stay, where that is possible."""
         ...
 
+    def draw(self, source: Callable[[], list[str]] | None) -> None:
+        """Draw these lines above the input until others come, where that is possible."""
+        ...
+
+    echoes: bool
+    """True if what was typed stays on the screen by itself."""
+
     def waiting(self) -> int:
         """How many messages wait for their turn."""
+        ...
+
+    def notify(self, text: str) -> None:
+        """Tell somebody who looked away that it is their turn, where that is possible."""
         ...
 
     async def close(self) -> None:

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from evercontext.agent import todo
-from evercontext.cli.chat.markdown import MarkdownStream, rendered
+from evercontext.cli.diff_lines import numbered_diff
+from evercontext.cli.live_region import live_height
+from evercontext.cli.markdown import MarkdownStream, rendered
+from evercontext.cli.messages import translate
 from evercontext.cli.render import (
     describe_call,
     describe_check,
     describe_diff,
     describe_final,
     describe_repair,
-    painted_diff,
+    error_line,
     repair_style,
     seconds,
+    shown_tool,
     verdict,
     without_modes,
 )
-from evercontext.cli.terminal import Screen, clip, counted, one_line, visible
+from evercontext.cli.terminal import Screen, clip, counted, one_line, visible, wrap
+from evercontext.cli.turn_clock import TurnClock
 from evercontext.domain.check_verdicts import GREEN
 from evercontext.domain.event import (
     Diff,
@@ -51,9 +56,15 @@ _COLOURS = {
 class ChatView:
     """Shows what happens in a conversation."""
 
-    def __init__(self, screen: Screen, show: Callable[[str], None]) -> None:
-        self._screen, self._show = screen, show
+    def __init__(
+        self,
+        screen: Screen,
+        show: Callable[[str], None],
+        draw: Callable[[Callable[[], list[str]] | None], None] = lambda source: None,
+    ) -> None:
+        self._screen, self._show, self._draw = screen, show, draw
         self._stream = MarkdownStream()
+        self.clock = TurnClock()
         self._spoke = False
         self._plans = False
         self._steps: dict[str, Step] = {}
@@ -63,14 +74,13 @@ class ChatView:
     def __call__(self, event: Event) -> None:
         """Take one event."""
         match event.body:
-            case TextPiece(thought=True):
-                self._show("… thinking")
             case TextPiece() as piece:
-                self._piece(piece.text)
+                self._piece(piece)
             case Task(mode=mode, door=door):
                 # Planning alone belongs to the task that follows: it has no end of its own.
                 self._plans = mode == "plan" and door == "run"
-                self._show("… the model is thinking")
+                self.clock.start()
+                self._wait()
             case ModelReply() as reply:
                 self._reply(reply)
             case Step() as step:
@@ -89,21 +99,36 @@ class ChatView:
                 self.pause()
                 word = "now" if isinstance(event.body, TaskBegan) else "skipped"
                 self._screen.line(f"{self._screen.paint(word, 'cyan')} {one_line(title)}")
-            case Notice() | Retry() | Verification() as said:
-                self._aside(said)
+            case Notice() | Retry() | Verification() as remark:
+                self._aside(remark)
 
     def pause(self) -> None:
         """Show what was said so far, so that somebody else can write."""
         if left := self._stream.end():
             self._block(left)
+        self._draw(None)
         self._show("")
 
-    def _piece(self, text: str) -> None:
-        for block in self._stream.feed(text):
+    def _wait(self) -> None:
+        self._show("… " + translate("the model is thinking"))
+
+    def _piece(self, piece: TextPiece) -> None:
+        self.clock.count(piece.text)
+        if piece.thought:
+            self._show("… " + translate("thinking"))
+            return
+        for block in self._stream.feed(piece.text):
             self._block(block)
-        self._show(one_line(self._stream.tail))
+        self._draw(self._unfinished)
+        self._show("… " + translate("writing"))
+
+    def _unfinished(self) -> list[str]:
+        """Lay the growing block out; called when the screen is drawn, not for every token."""
+        text = self._stream.unfinished(live_height())
+        return rendered(text, self._screen).split("\n")[-live_height() :] if text else []
 
     def _block(self, block: str) -> None:
+        self._draw(None)
         self._screen.line()
         self._screen.line(rendered(block, self._screen))
         self._spoke = True
@@ -115,22 +140,24 @@ class ChatView:
         self._spoke = False
         if reply.calls:
             self._screen.line()
-            self._show("… working")
+            self._show("… " + translate("working"))
 
     def _result(self, step: Step | None, result: StepResult) -> None:
         word, colour = verdict(result)
-        call = clip(describe_call(step) if step else one_line(result.tool), self._screen.width - 24)
+        call = describe_call(step) if step else shown_tool(result.tool)
+        call = clip(call, self._screen.width - 24)
         took = f" {seconds(result.duration_ms)}" if result.ok else ""
         mark = self._screen.paint(word, colour)
         self._screen.line(f"  {call}  {mark}{self._screen.paint(took, 'dim')}")
         if not result.ok:
-            self._screen.line(f"    {one_line(result.text)}")
+            for line in wrap(one_line(result.text), self._screen.width - 5):
+                self._screen.line(f"    {line}", *(("dim",) if word == "denied" else ()))
         elif step and step.tool == todo.NAME:
             for line in todo.lines(step.arguments):
                 self._screen.line(f"    {one_line(line)}")
         elif step and "execute" in step.effects:
             self._output(result.text)
-        self._show("… the model is thinking")
+        self._wait()
 
     def _output(self, text: str) -> None:
         lines = visible(text.strip("\n")).split("\n")
@@ -147,9 +174,9 @@ class ChatView:
             return
         show_diff(self._screen, diff)
 
-    def _aside(self, said: Notice | Retry | Verification) -> None:
+    def _aside(self, remark: Notice | Retry | Verification) -> None:
         self.pause()
-        match said:
+        match remark:
             case Notice(level=level, text=text):
                 mark = "note" if level == "info" else level
                 style = "dim" if mark == "note" else "yellow"
@@ -166,8 +193,10 @@ class ChatView:
         self.pause()
         self.seen.clear()
         self._screen.line()
+        self.clock.stop()
         if final.error:
-            self._screen.line(f"error: {one_line(final.error)}", "red")
+            text, colour = error_line(final)
+            self._screen.line(self._screen.wrapped(text), colour)
         if final.note:
             self._screen.line(self._screen.wrapped(f"note: {one_line(final.note)}"), "yellow")
         colour = _COLOURS.get(final.status, "red")
@@ -175,10 +204,11 @@ class ChatView:
         self._screen.line(f"{word}{self._screen.paint(f'  {describe_final(final)}', 'dim')}")
 
 
-def show_diff(screen: Screen, diff: Diff) -> None:
-    """The lines of a change, not too many."""
-    lines = painted_diff(screen, without_modes(diff.diff))[2:]
-    for text in lines[:MOST_DIFF_LINES]:
+def show_diff(screen: Screen, diff: Diff, most: int | None = MOST_DIFF_LINES) -> None:
+    """Show the lines of a change, not too many unless all are asked for."""
+    lines = numbered_diff(screen, without_modes(diff.diff), diff.path)
+    for text in lines[:most]:
         screen.line(f"    {text}")
-    if len(lines) > MOST_DIFF_LINES:
-        screen.line(f"    … {len(lines) - MOST_DIFF_LINES} more lines, see /diff", "dim")
+    if most is not None and len(lines) > most:
+        more = f"{one_line(diff.path)}: {counted(len(lines) - most, 'more line')}"
+        screen.line(f"    … {more}, see /diff", "dim")
