@@ -1,4 +1,4 @@
-"""``python -m evercontext``: the same front door."""
+"""Run the command line: ``python -m evercontext``."""
 
 from evercontext.cli.main import main
 

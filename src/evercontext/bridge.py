@@ -1,4 +1,4 @@
-"""``KanaAIBridge``: a user's intent, with everything remembered about it, sent to Claude."""
+"""Send a user's intent to Claude with everything remembered about it (``KanaAIBridge``)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from evercontext import settings as sources
-from evercontext.context.config import AssembledContext, ChatMessage
+from evercontext.context.context_request import AssembledContext, ChatMessage
 from evercontext.domain.backoff import Backoff, persist
 from evercontext.errors import ModelUnavailable
 from evercontext.models.provider_errors import Provider
@@ -81,7 +81,7 @@ class KanaAIBridge:
         context = await self._assembler.assemble_context(
             content, str(intent.get("user_id") or "default"), intent.get("session_id")
         )
-        return context.messages, context.metadata.as_dict()
+        return context.messages, context.metadata.dict()
 
     def _learn(self, messages: Sequence[ChatMessage], reply: Any) -> None:
         """Tell the assembler what the request really cost; others than ours need not know how."""

@@ -1,4 +1,4 @@
-"""Every error EverContext raises on purpose, in one tree.
+"""Define every error EverContext raises on purpose, in one tree.
 
 ::
 
@@ -9,7 +9,7 @@
     ├── PolicyError               the policy says no, whoever asks
     │   ├── PathEscape            outside the root
     │   ├── PathRefused           a name or kind of file that is never opened
-    │   ├── ExtensionRefused      this kind of file is not allowed at this door
+    │   ├── ExtensionRefused      this kind of file is not allowed through this entrance
     │   ├── ProtectedPath         .git, .env, agent and editor configuration …
     │   ├── ReadOnlyTree          the tree cannot be written
     │   ├── TooLarge              over the size limit
@@ -46,7 +46,7 @@
     ├── ProcessProblem            a child process could not be run
     │   ├── ProgramMissing
     │   ├── ProcessTimeout
-    │   └── NoSandbox             no cage is available and none was waived
+    │   └── NoSandbox             no sandbox is available and none was waived
     ├── StoreProblem              the database
     │   ├── StoreCorrupt
     │   ├── StoreTooNew
@@ -55,7 +55,7 @@
     │   ├── StoreGone             the database server does not answer: may be tried again
     │   ├── StoreTimeout          a query ran too long and was stopped
     │   └── StoreConflict         a row contradicts another one
-    ├── DoorProblem               a request that got no further than the door
+    ├── DoorProblem               a request that got no further than the guard
     │   ├── ForeignHost           sent to a name that is not ours: DNS rebinding
     │   ├── ForeignOrigin         sent by a page of another site
     │   ├── Unauthorized          no token, or a wrong one
@@ -134,7 +134,7 @@ class PathRefused(PolicyError):
 
 
 class ExtensionRefused(PolicyError):
-    """This kind of file is not allowed at this door."""
+    """This kind of file is not allowed through this entrance."""
 
     code = "extension_not_allowed"
 
@@ -375,7 +375,7 @@ class ProcessTimeout(ProcessProblem):
 
 
 class NoSandbox(ProcessProblem):
-    """No cage is available for the command and none was waived."""
+    """No sandbox is available for the command and none was waived."""
 
     code = "no_sandbox"
 
@@ -429,7 +429,7 @@ class StoreConflict(StoreProblem):
 
 
 class DoorProblem(EverContextError):
-    """A request that got no further than the door."""
+    """A request that got no further than the guard."""
 
     code = "door"
 
@@ -513,8 +513,8 @@ class LibraryMissing(EverContextError):
 
     def __init__(self, name: str, *, why: str | None = None) -> None:
         """``name`` is the library's file, as the system's linker names it."""
-        said = f"a system library is missing: {name}"
-        super().__init__(f"{said} ({why})" if why else said, fix=_how_to_install(name))
+        problem = f"a system library is missing: {name}"
+        super().__init__(f"{problem} ({why})" if why else problem, fix=_how_to_install(name))
         self.name = name
 
 
@@ -543,7 +543,7 @@ class Terminated(Cancelled):
 
 
 def _all(kind: type[EverContextError]) -> list[type[EverContextError]]:
-    return [kind, *(found for child in kind.__subclasses__() for found in _all(child))]
+    return [kind, *(descendant for child in kind.__subclasses__() for descendant in _all(child))]
 
 
 def by_code(code: str) -> type[EverContextError]:

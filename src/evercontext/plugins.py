@@ -1,8 +1,10 @@
-"""Tools and models from other packages, found by entry point.
+"""Find tools and models of other packages by entry point.
 
 A package offers ``[project.entry-points."evercontext.tools"]``: a list of tools; or
 ``"evercontext.models"``: its name is a provider, as in ``-m NAME:MODEL``, and its value a function
-that takes the model's name and the settings and returns a ``Model``. Only installed packages
+that takes the model's name and the settings and returns a ``Model``; or ``"evercontext.search"``:
+its name is what a project's ``optimization`` may be, and its value a function that takes the
+settings and returns a ``SearchProvider``. Only installed packages
 count, never a repository's files. Looked for when a task begins, not at start.
 """
 
@@ -16,7 +18,7 @@ from typing import Any, Literal
 
 from evercontext.errors import ConfigError
 
-Kind = Literal["tools", "models"]
+Kind = Literal["tools", "models", "search"]
 
 
 def installed(kind: Kind) -> Mapping[str, EntryPoint]:

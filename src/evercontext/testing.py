@@ -1,7 +1,7 @@
-"""A test kit for those who build on EverContext: real parts, small and quick.
+"""Help to test programs that use EverContext: real parts, small and quick.
 
 No network, no key: a store in memory, a model that plays a script, a tiny git repository, and a
-whole house in a temporary folder.
+complete application in a temporary folder.
 """
 
 from __future__ import annotations
@@ -18,8 +18,17 @@ from evercontext.app import EverContext
 from evercontext.models.scripted import ScriptedModel
 from evercontext.storage.sqlite import SqliteStore
 
-_GIT = ("git", "-c", "user.name=Test", "-c", "user.email=test@example.invalid",
-        "-c", "commit.gpgsign=false", "-c", "init.defaultBranch=main")  # fmt: skip
+_GIT = (
+    "git",
+    "-c",
+    "user.name=Test",
+    "-c",
+    "user.email=test@example.invalid",
+    "-c",
+    "commit.gpgsign=false",
+    "-c",
+    "init.defaultBranch=main",
+)
 
 
 @asynccontextmanager
@@ -62,18 +71,26 @@ def git(path: Path, *arguments: str) -> str:
     """Run git in a directory, untouched by anybody's configuration."""
     environment = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
     ended = subprocess.run(
-        [*_GIT, *arguments], cwd=path, capture_output=True, text=True, check=True,
+        [*_GIT, *arguments],
+        cwd=path,
+        capture_output=True,
+        text=True,
+        check=True,
         env={**sources.process_environment(), **environment},
-    )  # fmt: skip
+    )
     return ended.stdout
 
 
 @asynccontextmanager
-async def house(folder: Path, **flags: Any) -> AsyncIterator[EverContext]:
-    """EverContext over ``folder/project``, with its home in ``folder/home``."""
+async def application(folder: Path, **flags: Any) -> AsyncIterator[EverContext]:
+    """Open EverContext over ``folder/project``, with its home in ``folder/home``."""
     root = folder / "project"
     root.mkdir(parents=True, exist_ok=True)
     environment = {"EC_HOME": str(folder / "home")}
     settings = sources.load({"root": str(root), **flags}, environment=environment, cwd=folder)
     async with EverContext.open(settings) as app:
         yield app
+
+
+house = application
+"""The former name."""
