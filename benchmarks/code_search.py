@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 import time
 
-from evercontext.index.search import CodeIndex
+from evercontext.index.code_search import CodeIndex
 
 HERE = pathlib.Path(__file__).parent
 
@@ -131,10 +131,19 @@ def main():
         engines.append(peer)
         target = given.out / f"code-{peer}-{mode}.jsonl"
         subprocess.run(
-            [given.peers, HERE / "code_search_peers.py", peer, mode, given.trees, given.repos,
-             given.queries, target],
-            check=True, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [
+                given.peers,
+                HERE / "code_search_peers.py",
+                peer,
+                mode,
+                given.trees,
+                given.repos,
+                given.queries,
+                target,
+            ],
+            check=True,
+            stderr=subprocess.DEVNULL,
+        )
     for engine in engines:
         found = read_results(given.out / f"code-{engine}-{mode}.jsonl")
         print(f"{engine:8s} {mode:5s} {summary(questions, found)}")

@@ -68,15 +68,27 @@ def run(log: EventLog, trace: str, text: str, root: Path, events: int) -> None:
     log.emit(body, trace_id=trace)
     for number in range((events - 2) // 4):
         path = f"src/module_{number}.py"
-        log.emit(ModelReply(model="m:one", turn=number, text="Now this.", input_tokens=900,
-                            output_tokens=40, cost_usd=0.001), trace_id=trace)  # fmt: skip
+        log.emit(
+            ModelReply(
+                model="m:one",
+                turn=number,
+                text="Now this.",
+                input_tokens=900,
+                output_tokens=40,
+                cost_usd=0.001,
+            ),
+            trace_id=trace,
+        )
         given = {"path": path, "content": "x" * 400}
         body = Step(
             tool="write_file", arguments=given, effects=("write",), door="run", mode="agent"
         )
         step = log.emit(body, trace_id=trace)
-        log.emit(StepResult(tool="write_file", ok=True, text=f"wrote {path} " + "y" * 300),
-                 trace_id=trace, parent=step.id)  # fmt: skip
+        log.emit(
+            StepResult(tool="write_file", ok=True, text=f"wrote {path} " + "y" * 300),
+            trace_id=trace,
+            parent=step.id,
+        )
         diff = "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n"
         body = Diff(path=path, kind="changed", added=1, removed=1, diff=diff)
         log.emit(body, trace_id=trace, parent=step.id)

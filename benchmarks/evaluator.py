@@ -118,9 +118,17 @@ def run_on(text: str, chance: random.Random) -> str:
 
 
 DAMAGES: tuple[Callable[[str, random.Random], str], ...] = (
-    cut_off, without_headings, open_fences, repeated, emptied, promised, empty_links, one_wall,
-    garbled, run_on,
-)  # fmt: skip
+    cut_off,
+    without_headings,
+    open_fences,
+    repeated,
+    emptied,
+    promised,
+    empty_links,
+    one_wall,
+    garbled,
+    run_on,
+)
 
 
 def pairs(count: int) -> Iterator[tuple[str, str, str, str]]:
@@ -186,9 +194,13 @@ async def serving(folder: Path, mock: str) -> AsyncIterator[tuple[int, int]]:
     """A server of our own: its process and its port."""
     port = free_port()
     environment = {
-        **os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "MCP_PORT": str(port),
-        "MCP_HOST": "127.0.0.1", "USE_MOCK_EVALUATOR": mock, "EC_HOME": str(folder / "home"),
-    }  # fmt: skip
+        **os.environ,
+        "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
+        "MCP_PORT": str(port),
+        "MCP_HOST": "127.0.0.1",
+        "USE_MOCK_EVALUATOR": mock,
+        "EC_HOME": str(folder / "home"),
+    }
     (folder / "project").mkdir(exist_ok=True)
     command = [*OURS, "serve", "--only", "evaluator", "--root", str(folder / "project")]
     server = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)

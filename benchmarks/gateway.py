@@ -185,7 +185,7 @@ def start(kind: str, folder: Path, loop: str) -> tuple[subprocess.Popen[bytes], 
 
 def path_check_costs(folder: Path) -> None:
     """Print what one path check costs next to ``os.path.realpath``."""
-    from evercontext.files.paths import Root
+    from evercontext.files.contained_paths import Root
     from evercontext.files.policy import FilePolicy
 
     (folder / "check" / "a" / "b").mkdir(parents=True)

@@ -32,10 +32,10 @@ from tests.hostile.attackers import (
 )
 from tests.hostile.test_accidents import SCENARIOS
 
+from evercontext.files.contained_paths import Root
 from evercontext.files.file_tree import Tree
 from evercontext.files.journal_recovery import open_journal
 from evercontext.files.open_beneath import Openat2, Walk
-from evercontext.files.paths import Root
 from evercontext.files.policy import gateway_policy
 
 STRATEGIES = (Openat2, Walk)

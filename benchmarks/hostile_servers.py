@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from evercontext.catalog.backend import Backend, Patience, Surroundings
+from evercontext.catalog.server_lifecycle import Backend, Patience, ServerEnvironment
 from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.catalog.servers import Scope, Servers
 from evercontext.errors import EverContextError
@@ -98,7 +98,7 @@ async def one(how: str, seconds: float) -> None:
         await table.put(ServerConfig("good", (*base, "good")))
         mark = str(folder / "mark")
         await table.put(ServerConfig("bad", (*base, how, mark), call_seconds=5))
-        around = Surroundings(process_environment(), folder, patience=Patience(5, 5))
+        around = ServerEnvironment(process_environment(), folder, patience=Patience(5, 5))
         servers = Servers(table, around)
         try:
             bad, good = sorted(await servers.visible(Scope()), key=lambda b: b.config.id)

@@ -17,15 +17,27 @@ import time
 
 from code_search import cpu
 
-from evercontext.index.search import CodeIndex
+from evercontext.index.code_search import CodeIndex
 
 ROUNDS = 60
 QUESTIONS = [
-    "how are routes matched", "database connection pool", "render a template", "callback chain",
-    "ApplicationController", "validate presence of attributes", "cache store expiry", "send mail",
-    "parse multipart request body", "schema migration versions", "encrypt cookies", "job queue",
-    "has_many association loading", "log subscriber", "time zone conversion", "test helper",
-]  # fmt: skip
+    "how are routes matched",
+    "database connection pool",
+    "render a template",
+    "callback chain",
+    "ApplicationController",
+    "validate presence of attributes",
+    "cache store expiry",
+    "send mail",
+    "parse multipart request body",
+    "schema migration versions",
+    "encrypt cookies",
+    "job queue",
+    "has_many association loading",
+    "log subscriber",
+    "time zone conversion",
+    "test helper",
+]
 
 
 async def measure(tree):

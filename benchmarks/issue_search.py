@@ -41,7 +41,7 @@ def rank_of(paths, gold):
 
 
 def ask_ours(root, queries):
-    from evercontext.index.search import CodeIndex
+    from evercontext.index.code_search import CodeIndex
 
     async def ask():
         with tempfile.TemporaryDirectory() as folder:

@@ -12,7 +12,7 @@ import pathlib
 import tempfile
 
 from evercontext.index import question
-from evercontext.index.search import CodeIndex
+from evercontext.index.code_search import CodeIndex
 
 HERE = pathlib.Path(__file__).parent
 

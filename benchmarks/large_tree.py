@@ -36,7 +36,7 @@ def build(source, target, lines):
 async def index(tree):
     from code_search import cpu
 
-    from evercontext.index.search import CodeIndex
+    from evercontext.index.code_search import CodeIndex
 
     started, before = time.perf_counter(), cpu()
     opened = await CodeIndex.open(tree)

@@ -178,9 +178,12 @@ def main() -> None:
         (root / "commas.txt").write_text("," * 59_000)
         print(f"{'state':34} {'asked':6} {'times':>5} {'p99 ms':>9} {'worst ms':>9}")
         env = {
-            **os.environ, "PYTHONPATH": given.source, "EC_HOME": str(home), "HOME": folder,
+            **os.environ,
+            "PYTHONPATH": given.source,
+            "EC_HOME": str(home),
+            "HOME": folder,
             "EC_APP_ROOT": str(root),
-        }  # fmt: skip
+        }
         serve = "from evercontext.cli.main import main; main()"
         ours = [sys.executable, "-c", serve, "serve", "--only", "gateway", "--port"]
         plain = [sys.executable, "-c", PLAIN, str(root)]

@@ -31,17 +31,17 @@ from typing import Any
 import numpy as np
 
 from evercontext.context.assembler import ContextAssemblerService
-from evercontext.context.config import ContextConfig, ContextOverflowError
+from evercontext.context.context_request import ContextConfig, ContextOverflowError
 from evercontext.context.token_estimate import TokenEstimator
 from evercontext.context.token_estimate import count as count_tokens
 from evercontext.domain.memory import MemoryType, RetrievalOptions, RetrievedMemory, SourceType
 from evercontext.memory.date_phrases import parse_moment
+from evercontext.memory.memory_store import MemoryStore
 from evercontext.memory.memory_table import Memory, stamp
 from evercontext.memory.messages import MessageCreate, MessageRepository
-from evercontext.memory.orchestrator import RetrievalOrchestrator
 from evercontext.memory.question import STOP
+from evercontext.memory.recall import RetrievalOrchestrator
 from evercontext.memory.sessions import SessionRepository
-from evercontext.memory.store import MemoryStore
 from evercontext.storage.sqlite import SqliteStore
 
 K = 10
@@ -60,10 +60,15 @@ def turn(project: str, memory: dict[str, Any]) -> Memory:
     moment = parse_moment(str(memory.get("time") or "")) or datetime.now(UTC)
     session = memory.get("session")
     return Memory(
-        str(memory["id"]), memory["text"], MemoryType.LONGTERM, SourceType.MESSAGE, stamp(moment),
-        project=project, session_id=None if session is None else f"{project}/{session}",
+        str(memory["id"]),
+        memory["text"],
+        MemoryType.LONGTERM,
+        SourceType.MESSAGE,
+        stamp(moment),
+        project=project,
+        session_id=None if session is None else f"{project}/{session}",
         speaker=memory.get("speaker"),
-    )  # fmt: skip
+    )
 
 
 def words_of(question: str) -> list[str]:
@@ -212,12 +217,17 @@ def invented(count: int, rng: random.Random) -> list[Memory]:
     start = datetime(2025, 1, 1, tzinfo=UTC)
     return [
         Memory(
-            f"m{i}", " ".join(rng.choices(VOCABULARY, weights, k=18)) + f" {i}",
-            MemoryType.LONGTERM, SourceType.MESSAGE, stamp(start + timedelta(minutes=5 * i)),
-            user_id="u", session_id=f"s{i // 25}", speaker=("Ana", "Ben")[i % 2],
+            f"m{i}",
+            " ".join(rng.choices(VOCABULARY, weights, k=18)) + f" {i}",
+            MemoryType.LONGTERM,
+            SourceType.MESSAGE,
+            stamp(start + timedelta(minutes=5 * i)),
+            user_id="u",
+            session_id=f"s{i // 25}",
+            speaker=("Ana", "Ben")[i % 2],
         )
         for i in range(count)
-    ]  # fmt: skip
+    ]
 
 
 async def latency(sizes: tuple[int, ...] = (1_000, 10_000, 100_000)) -> None:
@@ -275,8 +285,15 @@ class Random:
         self._rng = rng
 
     def text(self, longest: int) -> str:
-        kinds = ("The heron nests again. ", "記憶は予算の中に収まる。", "def f(x): return [x]\n",
-                 '{"a": [1, 2.5, null]}', "🙂🏽é\u200d ", "zzzzqqqq", "\n\n\t  ")  # fmt: skip
+        kinds = (
+            "The heron nests again. ",
+            "記憶は予算の中に収まる。",
+            "def f(x): return [x]\n",
+            '{"a": [1, 2.5, null]}',
+            "🙂🏽é\u200d ",
+            "zzzzqqqq",
+            "\n\n\t  ",
+        )
         size = int(longest * self._rng.random() ** 3) + 1
         return "".join(self._rng.choices(kinds, k=max(1, size // 12)))[:size] + "x"
 
@@ -300,9 +317,11 @@ async def windows(count: int = 10_000) -> None:
     fullest = 0.0
     for _ in range(count):
         config = ContextConfig(
-            max_tokens=int(10 ** rng.uniform(3, 4.6)), token_safety_margin=rng.uniform(0.5, 0.95),
-            working_memory_limit=rng.randint(1, 50), semantic_memory_limit=rng.randint(1, 20),
-        )  # fmt: skip
+            max_tokens=int(10 ** rng.uniform(3, 4.6)),
+            token_safety_margin=rng.uniform(0.5, 0.95),
+            working_memory_limit=rng.randint(1, 50),
+            semantic_memory_limit=rng.randint(1, 20),
+        )
         service = ContextAssemblerService(
             sources, sources, sources, config, estimator=TokenEstimator("gpt-4o")
         )
@@ -315,8 +334,10 @@ async def windows(count: int = 10_000) -> None:
         over += real > config.token_limit
         packed += context.metadata.compression_applied
         fullest = max(fullest, real / config.token_limit)
-    print(f"{count:,} random contexts: {over} over the limit, fullest {fullest:.1%} of it,"
-          f" {packed:,} packed, {refused:,} refused: the message alone is too long")  # fmt: skip
+    print(
+        f"{count:,} random contexts: {over} over the limit, fullest {fullest:.1%} of it,"
+        f" {packed:,} packed, {refused:,} refused: the message alone is too long"
+    )
 
 
 def main() -> None:

@@ -64,8 +64,10 @@ def report(name: str, made: list[str], started: float) -> None:
     same = sum(plan == made[0] for plan in made) if not made[0].startswith("no plan") else 0
     failed = sum(plan.startswith("no plan") for plan in made)
     spent = time.process_time() - started
-    print(f"{name:<22}{same} of {len(made)} identical to the first, {len(set(made))} distinct,"
-          f" {failed} failed, {spent / len(made) * 1000:.0f} CPU-ms each")  # fmt: skip
+    print(
+        f"{name:<22}{same} of {len(made)} identical to the first, {len(set(made))} distinct,"
+        f" {failed} failed, {spent / len(made) * 1000:.0f} CPU-ms each"
+    )
 
 
 async def main() -> int:

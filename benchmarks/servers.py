@@ -21,10 +21,10 @@ import time
 from pathlib import Path
 
 from evercontext.access.router_projects import Projects
-from evercontext.catalog.backend import Surroundings
+from evercontext.catalog.discovery_tools import Catalog
+from evercontext.catalog.server_lifecycle import ServerEnvironment
 from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.catalog.servers import Scope, Servers
-from evercontext.catalog.tools import Catalog
 from evercontext.domain.tool import Caller, Door
 from evercontext.events.log import EventLog
 from evercontext.events.redaction import Redactor
@@ -92,7 +92,7 @@ class House:
         table = ServerTable(self.store)
         for config in self._configs:
             await table.put(config)
-        self.servers = Servers(table, Surroundings(process_environment(), self._folder))
+        self.servers = Servers(table, ServerEnvironment(process_environment(), self._folder))
         self.events = EventLog(self._folder / "traces", Redactor([]))
         self._box = Toolbox(
             Catalog(self.servers, Projects(self.store), self._folder).tools(), self.events

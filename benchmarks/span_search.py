@@ -13,7 +13,7 @@ import pathlib
 import random
 import tempfile
 
-from evercontext.index.search import CodeIndex
+from evercontext.index.code_search import CodeIndex
 
 LEAST_WORDS = 4
 
@@ -65,11 +65,14 @@ async def measure(packages, sample):
             hits = (await index.search(sentence, 10, fresh=False)).hits
             ranks.append(
                 next(
-                    (i for i, h in enumerate(hits)
-                     if h.path == path and h.start_line <= last and h.end_line >= first),
+                    (
+                        i
+                        for i, h in enumerate(hits)
+                        if h.path == path and h.start_line <= last and h.end_line >= first
+                    ),
                     None,
                 )
-            )  # fmt: skip
+            )
         await index.close()
     shares = {k: sum(r is not None and r < k for r in ranks) / len(ranks) for k in (1, 5, 10)}
     said = " ".join(f"hit@{k} {v:.3f}" for k, v in shares.items())

@@ -68,7 +68,7 @@ def holds(path, first, last, right):
 
 
 async def ours(asked):
-    from evercontext.index.search import CodeIndex
+    from evercontext.index.code_search import CodeIndex
 
     shown, named, missed = 0, 0, []
     for root in dict.fromkeys(root for _, root, _, _ in asked):

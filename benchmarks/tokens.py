@@ -37,16 +37,32 @@ HERE = Path(__file__).resolve().parent.parent
 PRIOR = HERE / "src" / "evercontext" / "context" / "token_prior.json"
 SAMPLES = 1000
 STAND_INS = (
-    "llama3", "mistral_v3", "deepseek_v3", "cl100k_base", "qwen3", "kimi_k2", "llama2",
-    "mistral_v1", "gemma3",
-)  # fmt: skip
+    "llama3",
+    "mistral_v3",
+    "deepseek_v3",
+    "cl100k_base",
+    "qwen3",
+    "kimi_k2",
+    "llama2",
+    "mistral_v1",
+    "gemma3",
+)
 # Tokenizers that share their merges are one family: knowing one is knowing the other.
 FAMILIES = {
-    "cl100k_base": "cl100k", "llama3": "cl100k", "qwen3": "cl100k", "glm4": "cl100k",
-    "olmo2": "cl100k", "o200k_base": "o200k", "kimi_k2": "kimi", "mistral_v3": "tekken",
-    "deepseek_v3": "deepseek", "llama2": "llama2", "mistral_v1": "mistral", "gemma3": "gemma",
+    "cl100k_base": "cl100k",
+    "llama3": "cl100k",
+    "qwen3": "cl100k",
+    "glm4": "cl100k",
+    "olmo2": "cl100k",
+    "o200k_base": "o200k",
+    "kimi_k2": "kimi",
+    "mistral_v3": "tekken",
+    "deepseek_v3": "deepseek",
+    "llama2": "llama2",
+    "mistral_v1": "mistral",
+    "gemma3": "gemma",
     "modernbert": "modernbert",
-}  # fmt: skip
+}
 # How much each weight may differ by itself: a few families do not show all that can be.
 ALONE = 0.01
 Count = Callable[[str], int]
@@ -59,12 +75,22 @@ def texts() -> dict[str, str]:
     )
     source = "\n".join(p.read_text("utf-8") for p in sorted((HERE / "src").rglob("*.py")))
     japanese = japanese_text()
-    data = [{"path": f"src/{n}.py", "size": n * 37, "ok": n % 3 == 0, "tags": ["a", str(n)]}
-            for n in range(3000)]  # fmt: skip
-    mixed = [line for pair in zip(japanese.split("\n"), source.split("\n"), strict=False)
-             for line in pair]  # fmt: skip
-    return {"English": english, "Japanese": japanese, "Python": source,
-            "JSON": json.dumps(data), "mixed": "\n".join(mixed)}  # fmt: skip
+    data = [
+        {"path": f"src/{n}.py", "size": n * 37, "ok": n % 3 == 0, "tags": ["a", str(n)]}
+        for n in range(3000)
+    ]
+    mixed = [
+        line
+        for pair in zip(japanese.split("\n"), source.split("\n"), strict=False)
+        for line in pair
+    ]
+    return {
+        "English": english,
+        "Japanese": japanese,
+        "Python": source,
+        "JSON": json.dumps(data),
+        "mixed": "\n".join(mixed),
+    }
 
 
 def japanese_text() -> str:
@@ -134,9 +160,11 @@ def prior_of(weights: dict[str, list[float]], without: Collection[str] = ()) -> 
 def make_prior(folder: Path, paths: list[str]) -> None:
     weights = fitted(folder, {name: known(name) for name in FAMILIES} | given(paths))
     prior = prior_of(weights)
-    kept: dict[str, Any] = {"mean": _short(prior.mean), "precision": [
-        _short(row) for row in prior.precision
-    ], "weights": {name: _short(row) for name, row in weights.items()}}  # fmt: skip
+    kept: dict[str, Any] = {
+        "mean": _short(prior.mean),
+        "precision": [_short(row) for row in prior.precision],
+        "weights": {name: _short(row) for name, row in weights.items()},
+    }
     rows = [f'"{key}": {json.dumps(value)}' for key, value in kept.items()]
     PRIOR.write_text("{" + ",\n".join(rows) + "}\n", encoding="utf-8")
 

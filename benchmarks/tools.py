@@ -18,8 +18,8 @@ import re
 import subprocess
 import time
 
-from evercontext.catalog.entry import read_entry
-from evercontext.catalog.search import Strategy, ToolSearch
+from evercontext.catalog.tool_entry import read_entry
+from evercontext.catalog.tool_search import Strategy, ToolSearch
 
 THEIRS = """
 import asyncio, json, sys, time

@@ -27,7 +27,7 @@ from evercontext.retrieval.bm25f import Field, FieldIndex
 from evercontext.retrieval.fusion import standardise
 from evercontext.retrieval.japanese import expand
 from evercontext.retrieval.static_vectors import root_counts
-from evercontext.retrieval.tokens import count_terms, fold, query_terms, split_identifier
+from evercontext.retrieval.terms import count_terms, fold, query_terms, split_identifier
 from evercontext.retrieval.vectors import normalise
 
 

@@ -114,9 +114,11 @@ def _table(path: str, content: bytes) -> dict[str, str]:
 def twin_key(path: str, language: str) -> str | None:
     """Return a key that a Japanese and an English file of one locale folder share, or None."""
     name = re.sub(r"[-.][0-9a-f]{6,}(?=\.)", "", path)
-    pattern = _LOCALE if language == "ja" else re.compile(
-        r"(?<![A-Za-z])en(?:[-_]?(?:us|gb))?(?![A-Za-z])", re.I
-    )  # fmt: skip
+    pattern = (
+        _LOCALE
+        if language == "ja"
+        else re.compile(r"(?<![A-Za-z])en(?:[-_]?(?:us|gb))?(?![A-Za-z])", re.I)
+    )
     return pattern.sub("@", name) if pattern.search(name) else None
 
 

@@ -22,22 +22,44 @@ SOURCES = re.compile(
     r"(python3-(?!.*-dbg).*|golang-.*-dev|librust-.*-dev|ruby-.*|node-.*|php-.*|lua-.*)$"
 )
 LARGE_BUT_WANTED = {
-    "python3-numpy", "python3-scipy", "python3-pandas", "python3-sklearn", "python3-sympy",
-    "python3-django", "python3-networkx", "python3-astropy", "python3-skimage", "python3-nova",
-    "python3-botocore", "python3-twisted", "python3-sqlalchemy", "python3-dask",
-    "python3-matplotlib", "python3-statsmodels", "python3-xarray", "python3-distributed",
-    "golang-golang-x-tools-dev", "golang-k8s-api-dev", "golang-golang-x-net-dev",
-    "golang-github-kubernetes-apimachinery-dev", "golang-1.19-src", "golang-google-cloud-dev",
-    "wordnet-base", "unicode-cldr-core", "unicode-data",
-}  # fmt: skip
+    "python3-numpy",
+    "python3-scipy",
+    "python3-pandas",
+    "python3-sklearn",
+    "python3-sympy",
+    "python3-django",
+    "python3-networkx",
+    "python3-astropy",
+    "python3-skimage",
+    "python3-nova",
+    "python3-botocore",
+    "python3-twisted",
+    "python3-sqlalchemy",
+    "python3-dask",
+    "python3-matplotlib",
+    "python3-statsmodels",
+    "python3-xarray",
+    "python3-distributed",
+    "golang-golang-x-tools-dev",
+    "golang-k8s-api-dev",
+    "golang-golang-x-net-dev",
+    "golang-github-kubernetes-apimachinery-dev",
+    "golang-1.19-src",
+    "golang-google-cloud-dev",
+    "wordnet-base",
+    "unicode-cldr-core",
+    "unicode-data",
+}
 
 
 def package_lists() -> str:
     """Return every package paragraph apt knows of the main archive."""
     names = subprocess.run(
         ["apt-get", "indextargets", "--format", "$(FILENAME)"],
-        capture_output=True, text=True, check=True,
-    ).stdout.split()  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
     wanted = [n for n in names if n.endswith("Packages.lz4") and "_debian_" in n]
     return "\n\n".join(
         subprocess.run(

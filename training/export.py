@@ -19,9 +19,14 @@ def _array(values: Any) -> np.ndarray:
 
 
 def write_model(
-    path: Path, name: str, words: Sequence[str], scores: Sequence[float],
-    table: Any, question: Any, document: Any,
-) -> None:  # fmt: skip
+    path: Path,
+    name: str,
+    words: Sequence[str],
+    scores: Sequence[float],
+    table: Any,
+    question: Any,
+    document: Any,
+) -> None:
     """Write int8 rows, and per piece a scale, two weights and a score in half precision."""
     rows, ask, tell = _array(table), _array(question), _array(document)
     length = np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-9)

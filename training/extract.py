@@ -85,8 +85,15 @@ def code_lines(files: dict[str, bytes]) -> Iterator[dict[str, object]]:
         if ending not in LANGUAGES or is_benchmark_path(path) or _SKIP.search(path):
             continue
         for pair in pairs_of(path, content.decode("utf-8", "replace")):
-            found.append({"language": ending, "path": path[-80:], "kind": pair.kind,
-                          "doc": pair.doc, "code": pair.code})  # fmt: skip
+            found.append(
+                {
+                    "language": ending,
+                    "path": path[-80:],
+                    "kind": pair.kind,
+                    "doc": pair.doc,
+                    "code": pair.code,
+                }
+            )
     found.sort(key=lambda line: hashlib.md5(line["code"].encode()).digest())
     yield from found[:MOST_OF_ONE_PACKAGE]
 

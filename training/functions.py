@@ -30,9 +30,12 @@ _C_LIKE = re.compile(
     r"[A-Za-z_][\w:<>,\*&\[\]\. ]*?\s[\*&]*[A-Za-z_~][\w:]*\s*\(|[A-Za-z_$][\w$]*\s*\([^;]*\)\s*\{|"
     r"[\w.$]+(?:\.prototype)?\.\w+\s*=\s*(?:async\s+)?function|[A-Z_]\w*\s*\()"
 )
-_TAG = re.compile(r"^\s*[@\\](param|return|throws|example|see|since|author|deprecated|type|private|"
-                  r"internal|template|property|typedef|returns|var|api|method|memberof|class|public"
-                  r"|static|ingroup|brief)\b", re.I)  # fmt: skip
+_TAG = re.compile(
+    r"^\s*[@\\](param|return|throws|example|see|since|author|deprecated|type|private|"
+    r"internal|template|property|typedef|returns|var|api|method|memberof|class|public"
+    r"|static|ingroup|brief)\b",
+    re.I,
+)
 _NOISE = re.compile(
     r"copyright|spdx|licen[cs]e[ds]? under|permission is hereby|eslint|tslint|prettier|istanbul|"
     r"code generated|do not edit|todo|fixme|nolint|noinspection|rubocop|@ts-|c8 ignore|go:build|"
@@ -40,11 +43,36 @@ _NOISE = re.compile(
     re.I,
 )
 _LINE_COMMENT = {
-    "go": "//", "rs": "///", "rb": "#", "lua": "--", "hs": "--", "swift": "///", "cs": "///",
-    "js": "//", "ts": "//", "c": "//", "h": "//", "cc": "//", "cpp": "//", "hpp": "//", "sh": "#",
-    "java": "//", "kt": "//", "php": "//", "scala": "//", "zig": "///", "mjs": "//", "tsx": "//",
-    "jsx": "//", "ex": "#", "dart": "///", "cjs": "//", "cxx": "//", "m": "//", "mm": "//",
-}  # fmt: skip
+    "go": "//",
+    "rs": "///",
+    "rb": "#",
+    "lua": "--",
+    "hs": "--",
+    "swift": "///",
+    "cs": "///",
+    "js": "//",
+    "ts": "//",
+    "c": "//",
+    "h": "//",
+    "cc": "//",
+    "cpp": "//",
+    "hpp": "//",
+    "sh": "#",
+    "java": "//",
+    "kt": "//",
+    "php": "//",
+    "scala": "//",
+    "zig": "///",
+    "mjs": "//",
+    "tsx": "//",
+    "jsx": "//",
+    "ex": "#",
+    "dart": "///",
+    "cjs": "//",
+    "cxx": "//",
+    "m": "//",
+    "mm": "//",
+}
 LANGUAGES = frozenset(_LINE_COMMENT) | {"py", "pyi"}
 
 

@@ -36,10 +36,17 @@ def download(target: Path, wish: str) -> None:
     except (OSError, ValueError, KeyError) as error:
         print(f"{wish}: {error}", file=sys.stderr)
         return
-    goal.write_text(json.dumps({
-        "name": name, "version": about["version"], "licence": licence, "file": file,
-        "summary": about.get("description"),
-    }))  # fmt: skip
+    goal.write_text(
+        json.dumps(
+            {
+                "name": name,
+                "version": about["version"],
+                "licence": licence,
+                "file": file,
+                "summary": about.get("description"),
+            }
+        )
+    )
 
 
 def main() -> None:

@@ -70,10 +70,17 @@ def download(target: Path, wish: str, largest: int) -> None:
     except (OSError, ValueError, KeyError) as error:
         print(f"{wish}: {error}", file=sys.stderr)
         return
-    goal.write_text(json.dumps({
-        "name": name, "version": info["version"], "licence": licence, "file": chosen["filename"],
-        "summary": info.get("summary"),
-    }))  # fmt: skip
+    goal.write_text(
+        json.dumps(
+            {
+                "name": name,
+                "version": info["version"],
+                "licence": licence,
+                "file": chosen["filename"],
+                "summary": info.get("summary"),
+            }
+        )
+    )
 
 
 def main() -> None:

@@ -2,10 +2,11 @@
 
     ranker.py TREES REPOS.json QUERIES.jsonl [--whole] [--write src/evercontext/index/weights.json]
 
-A linear listwise softmax with an L2 penalty over the signals of ``evercontext.index.features``,
-fitted per question on its candidates. Cross-validation leaves whole repositories out, five folds of
-them and one language at a time. Trees are indexed both at the root that the set names and, with
-``--whole``, with tests, docs and examples: a prior is earned on both. Needs scipy.
+A linear listwise softmax with an L2 penalty over the signals of
+`evercontext.index.ranking_features`, fitted per question on its candidates. Cross-validation leaves
+whole repositories out, five folds of them and one language at a time. Trees are indexed both at the
+root that the set names and, with ``--whole``, with tests, docs and examples: a prior is earned on
+both. Needs scipy.
 """
 
 from __future__ import annotations
@@ -19,25 +20,30 @@ import pathlib
 import numpy as np
 from scipy.optimize import minimize
 
-from evercontext.files.paths import Root
+from evercontext.files.contained_paths import Root
 from evercontext.files.policy import agent_policy
 from evercontext.index.analysis import analyse
 from evercontext.index.corpus import Corpus
-from evercontext.index.features import NAMES, Scorer
 from evercontext.index.languages import language_of
 from evercontext.index.question import understand
+from evercontext.index.ranking_features import NAMES, Scorer
 from evercontext.index.source_reader import Reader, Unfit
 from evercontext.index.walker import Walker
 from evercontext.retrieval.static_vectors import load_static_vectors
-from evercontext.retrieval.tokens import STOP_WORDS, fold, runs
+from evercontext.retrieval.terms import STOP_WORDS, fold, runs
 
 L2 = 40.0
 FOLDS = 5
 SEEDS = 3
 BOUNDS = {
-    "test": (-5.0, 0.0), "example": (-2.0, 0.0), "compat": (-1.0, 0.0), "generated": (-2.5, 0.0),
-    "underscore": (-1.0, 0.0), "prose": (-5.0, 0.0), "data": (-4.0, 0.0),
-}  # fmt: skip
+    "test": (-5.0, 0.0),
+    "example": (-2.0, 0.0),
+    "compat": (-1.0, 0.0),
+    "generated": (-2.5, 0.0),
+    "underscore": (-1.0, 0.0),
+    "prose": (-5.0, 0.0),
+    "data": (-4.0, 0.0),
+}
 """What a path alone may count. Hardly a right answer of the set lies in such a path, so nothing
 in it speaks against a weight that hides such files wherever they are the answer."""
 DETAILS = {"detail_words": 4.0, "detail_names": 2.0, "detail_path": 3.0}

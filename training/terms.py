@@ -20,7 +20,7 @@ import re
 import numpy as np
 
 from evercontext.retrieval.japanese import units
-from evercontext.retrieval.tokens import STOP_WORDS, fold, runs, split_identifier, stem
+from evercontext.retrieval.terms import STOP_WORDS, fold, runs, split_identifier, stem
 
 PERMISSIVE = re.compile(
     r"MIT|BSD|Apache|PSF|ISC|Expat|CC0|PostgreSQL|Public-Domain|Unlicense", re.I

@@ -270,8 +270,15 @@ def report(
     seconds: float,
 ) -> None:
     """Write a model and print what it reaches."""
-    write_model(path, "evercontext-256-1", about["words"], about["scores"],
-                model.table[1:], model.question[1:].exp(), model.document[1:].exp())  # fmt: skip
+    write_model(
+        path,
+        "evercontext-256-1",
+        about["words"],
+        about["scores"],
+        model.table[1:],
+        model.question[1:].exp(),
+        model.document[1:].exp(),
+    )
     found = {part: round(score(model, data, part), 4) for part in ("dev", "test")}
     print(
         json.dumps(

@@ -1,0 +1,200 @@
+"""How long the chat itself takes: from Enter to the request, and from a token to the screen.
+
+    python benchmarks/chat_latency.py                 5,000 files, 20 messages
+    python benchmarks/chat_latency.py --files 500 --messages 5 --json
+
+A real terminal, a real repository, and a model on loopback that notes when a request arrives and
+when it sends each token. Wall time and, because a busy machine waits for others, the processor time
+that the chat spent meanwhile. Goal: 50 ms at the 95th percentile, for both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import ClassVar
+
+import pexpect
+
+GOAL_MS = 50
+TOKENS = 30
+BETWEEN_TOKENS = 0.1
+_SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+_WHERE = "\x1b[6n"
+
+
+class Model(BaseHTTPRequestHandler):
+    """Sends tokens that can be told apart, and notes when."""
+
+    arrived: ClassVar[list[float]] = []
+    sent: ClassVar[dict[str, float]] = {}
+    number: ClassVar[int] = 0
+
+    def do_POST(self) -> None:
+        """Answer one request."""
+        now = time.monotonic()
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.end_headers()
+        if not body.get("tools"):
+            self._send("Nothing.", None)
+            return self._end()
+        Model.arrived.append(now)
+        for _ in range(TOKENS):
+            Model.number += 1
+            token = f"tok{Model.number:05d}"
+            self._send(f"{token} ", token)
+            time.sleep(BETWEEN_TOKENS)
+        return self._end()
+
+    def _send(self, text: str | None, token: str | None) -> None:
+        delta = {"content": text} if text else {}
+        choice = {"index": 0, "delta": delta, "finish_reason": None if text else "stop"}
+        chunk = {
+            "id": "c",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "m",
+            "choices": [choice],
+        }
+        if token:
+            Model.sent[token] = time.monotonic()
+        self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
+        self.wfile.flush()
+
+    def _end(self) -> None:
+        self._send(None, None)
+        self.wfile.write(b"data: [DONE]\n\n")
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Say nothing."""
+
+
+class Terminal:
+    """The chat in a terminal; notes when each token was drawn."""
+
+    def __init__(self, project: Path, home: Path, port: int) -> None:
+        command = str(Path(sys.executable).with_name("evercontext"))
+        environment = {
+            **os.environ,
+            "EC_HOME": str(home),
+            "TERM": "xterm-256color",
+            "OPENAI_API_KEY": "sk-test",
+            "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1",
+        }
+        self.child: pexpect.spawn[str] = pexpect.spawn(
+            command,
+            ["chat", "-m", "openai:gpt-4.1-nano"],
+            cwd=str(project),
+            env=environment,
+            encoding="utf-8",
+            dimensions=(50, 100),
+        )
+        self.text = ""
+        self.seen: dict[str, float] = {}
+
+    def wait(self, text: str, patience: float = 120) -> None:
+        """Read until this was drawn."""
+        deadline = time.monotonic() + patience
+        while text not in self.text:
+            if time.monotonic() > deadline:
+                raise SystemExit(f"never saw {text!r}:\n{self.text[-2000:]}")
+            try:
+                piece = self.child.read_nonblocking(65_536, timeout=0.2)
+            except pexpect.TIMEOUT:
+                continue
+            now = time.monotonic()
+            if _WHERE in piece:
+                self.child.send("\x1b[40;1R")
+            self.text += _SEQUENCE.sub("", piece)
+            for token in re.findall(r"tok\d{5}", self.text[-4000:]):
+                self.seen.setdefault(token, now)
+
+    def spent(self) -> float:
+        """Processor seconds of the chat so far."""
+        fields = Path(f"/proc/{self.child.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure(files: int, messages: int) -> dict[str, object]:
+    """Hold a conversation and return what it took."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Model)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with tempfile.TemporaryDirectory() as folder:
+        project, home = Path(folder, "project"), Path(folder, "home")
+        _make_repository(project, files)
+        terminal = Terminal(project, home, server.server_port)
+        terminal.wait("agent mode")
+        entered, busy = [], []
+        for number in range(messages):
+            terminal.child.send(f"question {number}")
+            terminal.wait(f"question {number}")
+            before = terminal.spent()
+            entered.append(time.monotonic())
+            terminal.child.send("\r")
+            while len(Model.arrived) <= number:
+                time.sleep(0.001)
+            busy.append(terminal.spent() - before)
+            terminal.wait(f"tok{(number + 1) * TOKENS:05d}")
+            terminal.wait("done")
+            terminal.text = ""
+        terminal.child.close(force=True)
+    server.shutdown()
+    wire = [1000 * (arrived - begun) for arrived, begun in zip(Model.arrived, entered, strict=True)]
+    screen = [1000 * (terminal.seen[token] - sent) for token, sent in Model.sent.items()]
+    return {
+        "files": files,
+        "messages": messages,
+        "goal_ms": GOAL_MS,
+        "enter_to_wire_ms": _percentiles(wire),
+        "enter_to_wire_cpu_ms": _percentiles([1000 * value for value in busy]),
+        "token_to_screen_ms": _percentiles(screen),
+        "load_average": round(os.getloadavg()[0], 1),
+    }
+
+
+def _make_repository(project: Path, files: int) -> None:
+    for number in range(files):
+        path = project / f"package{number // 100}" / f"module{number}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'"""Module {number}."""\n\n\ndef f{number}(x):\n    return x + {number}\n')
+    for arguments in (["init", "-q"], ["add", "-A"]):
+        subprocess.run(["git", *arguments], cwd=project, check=True)
+    author = ["-c", "user.name=n", "-c", "user.email=n@example.org"]
+    subprocess.run(["git", *author, "commit", "-qm", "all"], cwd=project, check=True)
+
+
+def _percentiles(values: list[float]) -> dict[str, float]:
+    ordered = sorted(values)
+    last = min(len(ordered) - 1, round(0.95 * (len(ordered) - 1)))
+    return {"median": round(statistics.median(ordered), 1), "p95": round(ordered[last], 1)}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, default=5000)
+    parser.add_argument("--messages", type=int, default=20)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    result = measure(arguments.files, arguments.messages)
+    if arguments.json:
+        print(json.dumps(result))
+        return
+    for name, value in result.items():
+        print(f"{name:22} {value}")
+
+
+if __name__ == "__main__":
+    main()
