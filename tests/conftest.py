@@ -162,9 +162,13 @@ def passes_alone(test: str, root: Path, seconds: float = _LONGEST_AGAIN) -> bool
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
     try:
         again = subprocess.run(
-            command, cwd=root, env={**_ENVIRONMENT, _AGAIN: "1"}, capture_output=True,
-            check=False, timeout=seconds,
-        )  # fmt: skip
+            command,
+            cwd=root,
+            env={**_ENVIRONMENT, _AGAIN: "1"},
+            capture_output=True,
+            check=False,
+            timeout=seconds,
+        )
     except subprocess.TimeoutExpired:
         return False
     return again.returncode == 0 and b" passed" in again.stdout

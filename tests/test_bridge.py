@@ -15,20 +15,24 @@ from evercontext.bridge import KanaAIBridge, for_claude
 from evercontext.context.assembler import ContextAssemblerService
 from evercontext.context.token_estimate import TokenEstimator
 from evercontext.domain.memory import RetrievalOptions, RetrievedMemory
+from evercontext.memory.memory_store import MemoryStore
 from evercontext.memory.messages import MessageCreate, MessageRepository
-from evercontext.memory.orchestrator import RetrievalOrchestrator
-from evercontext.memory.store import MemoryStore
+from evercontext.memory.recall import RetrievalOrchestrator
 from evercontext.settings import Settings
 from evercontext.storage.sqlite import SqliteStore
 from tests.models.test_retry import Clock
 from tests.models.wire_server import Answer, WireServer, wire_server
 
 REPLY = {
-    "id": "msg_01", "type": "message", "role": "assistant", "model": "claude-sonnet-5-5",
+    "id": "msg_01",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude-sonnet-5-5",
     "content": [{"type": "text", "text": "あなたの好きな色は青です。"}],
-    "stop_reason": "end_turn", "stop_sequence": None,
+    "stop_reason": "end_turn",
+    "stop_sequence": None,
     "usage": {"input_tokens": 40, "output_tokens": 12},
-}  # fmt: skip
+}
 
 
 def ok() -> Answer:
@@ -65,8 +69,9 @@ async def test_a_past_memory_is_really_sent(server: WireServer, tmp_path: Path) 
     messages = MessageRepository(store)
     await messages.create(MessageCreate("ann", "やあ", "user"))
     assembler = ContextAssemblerService(Remembers(), messages, None)
-    bridge = KanaAIBridge("sk-ant-test", context_assembler=assembler,
-                          settings=configured(server, tmp_path))  # fmt: skip
+    bridge = KanaAIBridge(
+        "sk-ant-test", context_assembler=assembler, settings=configured(server, tmp_path)
+    )
     answer = await bridge.process_intent({"content": "私の好きな色は?", "user_id": "ann"})
     await bridge.aclose()
     await store.close()
@@ -171,12 +176,14 @@ async def test_an_intent_without_content_is_an_error(
 
 @pytest.mark.contract("R43")
 def test_claude_gets_system_apart_and_roles_in_turn() -> None:
-    system, turns = for_claude([
-        {"role": "system", "content": "s"},
-        {"role": "assistant", "content": "memories"},
-        {"role": "user", "content": "a"},
-        {"role": "user", "content": "b"},
-    ])  # fmt: skip
+    system, turns = for_claude(
+        [
+            {"role": "system", "content": "s"},
+            {"role": "assistant", "content": "memories"},
+            {"role": "user", "content": "a"},
+            {"role": "user", "content": "b"},
+        ]
+    )
     assert system == "s"
     assert [turn["role"] for turn in turns] == ["user", "assistant", "user"]
     assert turns[-1]["content"] == "a\n\nb"
@@ -192,8 +199,9 @@ async def test_a_kept_memory_is_found_and_sent(server: WireServer, tmp_path: Pat
     assembler = ContextAssemblerService(
         RetrievalOrchestrator(store), MessageRepository(store), None
     )
-    bridge = KanaAIBridge("sk-ant-test", context_assembler=assembler,
-                          settings=configured(server, tmp_path))  # fmt: skip
+    bridge = KanaAIBridge(
+        "sk-ant-test", context_assembler=assembler, settings=configured(server, tmp_path)
+    )
     answer = await bridge.process_intent({"content": "好きな色は？", "user_id": "ann"})
     await bridge.aclose()
     await store.close()
@@ -211,13 +219,20 @@ async def test_the_guide_works_as_it_is_written(server: WireServer, tmp_path: Pa
     page = (Path(__file__).parent.parent / "docs/how-to/bridge.md").read_text("utf-8")
     code = page.partition("```python\n")[2].partition("```")[0]
     environment = {
-        "PATH": os.environ["PATH"], "ANTHROPIC_API_KEY": "sk-ant-test",
-        "ANTHROPIC_BASE_URL": server.url, "EC_HOME": str(tmp_path / "home"),
-    }  # fmt: skip
+        "PATH": os.environ["PATH"],
+        "ANTHROPIC_API_KEY": "sk-ant-test",
+        "ANTHROPIC_BASE_URL": server.url,
+        "EC_HOME": str(tmp_path / "home"),
+    }
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", code, cwd=tmp_path, env=environment,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+        sys.executable,
+        "-c",
+        code,
+        cwd=tmp_path,
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
     printed, problems = await child.communicate()
     assert printed.decode().startswith("ok "), problems.decode()
     assert "favourite colour is blue" in json.dumps(server.asked[0].body)
@@ -228,8 +243,9 @@ async def test_what_a_reply_cost_corrects_the_estimate(server: WireServer, tmp_p
     server.will(ok())
     estimator = TokenEstimator("claude-sonnet-5-5")
     assembler = ContextAssemblerService(Remembers(), None, None, estimator=estimator)
-    bridge = KanaAIBridge("sk-ant-test", context_assembler=assembler,
-                          settings=configured(server, tmp_path))  # fmt: skip
+    bridge = KanaAIBridge(
+        "sk-ant-test", context_assembler=assembler, settings=configured(server, tmp_path)
+    )
     await bridge.process_intent({"content": "私の好きな色は?", "user_id": "ann"})
     await bridge.aclose()
     assert estimator.calibration.seen == 1

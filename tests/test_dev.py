@@ -35,6 +35,14 @@ def dev(place: Path, *arguments: str, hide: tuple[str, ...] = ()) -> tuple[int, 
     return done.returncode, done.stdout, done.stderr
 
 
+def test_real_programs_are_not_checked_by_part(tmp_path: Path) -> None:
+    code, _, err = dev(tmp_path, "check", "--real", "lint")
+    assert (code, err) == (
+        1,
+        "dev.py: --real has no parts; choose tests with --pytest=-k --pytest=NAME\n",
+    )
+
+
 def test_help_names_both_commands(tmp_path: Path) -> None:
     code, out, _ = dev(tmp_path, "--help")
     assert code == 0

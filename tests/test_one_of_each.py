@@ -100,7 +100,7 @@ RULES: dict[str, tuple[Find, dict[str, str]]] = {
             "events/redaction.py": "the one place",
             "events/log.py": "a log without settings masks the shapes of secrets alone",
             "index/source_reader.py": "an index without settings masks the shapes of secrets alone",
-            "catalog/backend.py": "secrets of one server's own environment",
+            "catalog/server_lifecycle.py": "secrets of one server's own environment",
         },
     ),
     "JSON file": (
@@ -108,6 +108,7 @@ RULES: dict[str, tuple[Find, dict[str, str]]] = {
         {
             "files/json_file.py": "the one place",
             "cli/tools.py": "a file that the user names; a pipe is welcome",
+            "domain/translation.py": "data of this package, and below `files` in the layers",
             "events/log_index.py": "lines of the log",
             "process/listening_ports.py": "beside `files` in the layers, not above it",
             "workspace/command_marks.py": "tells a mark that is gone from one that is damaged",
@@ -122,7 +123,7 @@ RULES: dict[str, tuple[Find, dict[str, str]]] = {
             "files/journal_segments.py": "closes a segment of the journal by its name",
             "files/links_and_directories.py": "moves by descriptor, below the root",
             "files/system_calls.py": "moves by descriptor, below the root",
-            "index/snapshot.py": "arrays, written one after another",
+            "index/corpus_snapshot.py": "arrays, written one after another",
             "index/git_hook.py": "moves a hook of the user's aside and back",
             "models/embedded/weights.py": "gigabytes, verified while they are copied",
             "process/listening_ports.py": "beside `files` in the layers, not above it",

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.errors import EverContextError
+from evercontext.files.contained_paths import Root
 from evercontext.files.file_tree import Tree
 from evercontext.files.journal_recovery import open_journal
 from evercontext.files.open_beneath import Beneath
-from evercontext.files.paths import Root
 from evercontext.files.policy import gateway_policy
 from evercontext.files.system_calls import Kernel
 from tests.programs import program

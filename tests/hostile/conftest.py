@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from evercontext.files.contained_paths import Root
 from evercontext.files.file_tree import Tree
 from evercontext.files.journal_recovery import open_journal
 from evercontext.files.open_beneath import Openat2, Walk
-from evercontext.files.paths import Root
 from evercontext.files.policy import gateway_policy
 
 SECRET = "SECRET-CANARY"

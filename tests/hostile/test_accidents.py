@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.files import io
+from evercontext.files import file_io
 from evercontext.files.file_tree import Tree, WriteMode
 from evercontext.files.journal import Change
 from evercontext.files.open_beneath import Openat2, Walk
@@ -158,7 +158,7 @@ def test_undo_through_every_failure(tmp_path: Path, code: int | None) -> None:
         assert tree.journal
         for name in before:
             with tree.root.target(name, tree.policy) as safe:
-                now = io.read(safe, tree.policy)
+                now = file_io.read(safe, tree.policy)
                 entry = Change(safe, None, now.data).entry("first", None)
                 tree.journal.record([(entry, None)])
         kernel.armed = True  # type: ignore[attr-defined]

@@ -226,8 +226,9 @@ def test_declared_size_is_enough_to_be_refused(gateway: Gateway) -> None:
     ],
 )
 def test_lie_about_the_length_ends_the_connection(gateway: Gateway, framing: str) -> None:
-    smuggled = raw(gateway, b'{"path": "smuggled.txt", "content": "x", "mode": "create"}',
-                   route="write_file")  # fmt: skip
+    smuggled = raw(
+        gateway, b'{"path": "smuggled.txt", "content": "x", "mode": "create"}', route="write_file"
+    )
     head = (
         f"POST /read_file HTTP/1.1\r\nHost: {gateway.host}\r\n"
         f"Content-Type: application/json\r\n{framing}\r\n\r\n"
@@ -457,9 +458,16 @@ def test_own_origin_is_served_and_other_sites_are_not(gateway: Gateway) -> None:
 
 @pytest.mark.case(57)
 @pytest.mark.parametrize(
-    "media", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "",
-              "application/json; charset=utf-16", "application/jsonp"]
-)  # fmt: skip
+    "media",
+    [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "",
+        "application/json; charset=utf-16",
+        "application/jsonp",
+    ],
+)
 def test_simple_request_of_a_page_has_no_effect(gateway: Gateway, media: str) -> None:
     body = b'{"path": "csrf.txt", "content": "x", "mode": "create"}'
     answer = gateway.exchange(raw(gateway, body, route="write_file", Content_Type=media))
@@ -491,9 +499,12 @@ def test_a_body_that_says_it_is_as_it_is_is_read(gateway: Gateway) -> None:
 def test_log_injection_stays_one_escaped_line(gateway: Gateway) -> None:
     odd = '"}\t\x80\x9b31m' + "z" * 5000
     answer = gateway.exchange(
-        raw(gateway, json.dumps({"path": 'x\r\n{"type":"audit"}\x1b' + "p" * 5000}).encode(),
-            x_trace_id=odd)
-    )  # fmt: skip
+        raw(
+            gateway,
+            json.dumps({"path": 'x\r\n{"type":"audit"}\x1b' + "p" * 5000}).encode(),
+            x_trace_id=odd,
+        )
+    )
     assert status_of(answer) in (400, 422)
     line = gateway.audit()[-1]
     assert len(line["given_trace_id"]) <= 64

@@ -116,7 +116,7 @@ async def test_two_indexers_and_a_killed_one_leave_one_whole_index(tmp_path: Pat
     third = subprocess.run([*_INDEX, "--root", str(tree)], capture_output=True, timeout=90)
     assert third.returncode == 0, third.stderr
     # Indexes by the command have vectors; taken as they are, they must be whole.
-    from evercontext.index.search import CodeIndex
+    from evercontext.index.code_search import CodeIndex
 
     index = await CodeIndex.open(tree)
     try:

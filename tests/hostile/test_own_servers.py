@@ -18,8 +18,15 @@ from tests.server.running import Gateway, running
 
 SECRET = "SECRET-CANARY"
 CALLER = Caller("88888888-8888-4888-8888-888888888888", Door.RUN)
-NAMES = ("127.0.0.1", "localhost", "127.0.0.7", "[::1]", "[::ffff:127.0.0.1]", "x.localhost",
-         "0.0.0.0")  # fmt: skip
+NAMES = (
+    "127.0.0.1",
+    "localhost",
+    "127.0.0.7",
+    "[::1]",
+    "[::ffff:127.0.0.1]",
+    "x.localhost",
+    "0.0.0.0",
+)
 
 
 def read(url: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from evercontext import testing
 from evercontext.access.permissions import Permissions
 from evercontext.app.conversations import open_conversation
 from evercontext.domain.tool import Mode
-from evercontext.tools.approval_gate import Answer, Gate, Question
+from evercontext.tools.approval_gate import ApprovalAnswer, ApprovalQuestion, Gate
 
 
 def command(line: str) -> tuple[str, dict[str, Any]]:
@@ -34,7 +34,7 @@ WAYS: list[tuple[str, dict[str, Any]]] = [
     command("echo x | tee new.py"),
     command("sed -i s/1/2/ kept.py"),
     command("rm kept.py"),
-    command("python3 -c 'open(\"new.py\", \"w\")'"),
+    command('python3 -c \'open("new.py", "w")\''),
     command("git init . && git commit --allow-empty -m x"),
     command("ln -s /etc/passwd link && cp kept.py copy.py"),
     ("runCommand", {"command": "touch new.py"}),
@@ -47,10 +47,15 @@ WAYS: list[tuple[str, dict[str, Any]]] = [
     ("write_file", {"path": "link/../new.py", "content": "x", "mode": "create"}),
     ("write_file", {"path": "out/new.py", "content": "x", "mode": "create"}),
     ("git_commit", {"message": "x"}),
-    ("tool_execute", {"toolKey": "evercontext:write_file",
-                      "arguments": {"path": "new.py", "content": "x", "mode": "create"}}),
+    (
+        "tool_execute",
+        {
+            "toolKey": "evercontext:write_file",
+            "arguments": {"path": "new.py", "content": "x", "mode": "create"},
+        },
+    ),
     ("Write_File", {"path": "new.py", "content": "x", "mode": "create"}),
-]  # fmt: skip
+]
 
 
 def state(*folders: Path) -> dict[str, tuple[int, int, bytes]]:
@@ -64,8 +69,8 @@ def state(*folders: Path) -> dict[str, tuple[int, int, bytes]]:
     return found
 
 
-async def yes(question: Question) -> Answer:
-    return Answer(True, "test")
+async def yes(question: ApprovalQuestion) -> ApprovalAnswer:
+    return ApprovalAnswer(True, "test")
 
 
 @pytest.mark.contract("N7", "N27")

@@ -18,7 +18,7 @@ import pytest
 from evercontext.domain.tool import Caller, Door
 from evercontext.files.policy import FilePolicy
 from evercontext.process.sandbox import available
-from evercontext.workspace.command_marks import FOLDER, Mark, settle
+from evercontext.workspace.command_marks import FOLDER, CommandMark, settle
 from evercontext.workspace.command_runner import CommandRunner
 from evercontext.workspace.planted_files import guarded
 from tests.cli.command import EVERCONTEXT, evercontext, home
@@ -41,13 +41,17 @@ def start(tmp_path: Path, *more: str) -> subprocess.Popen[str]:
     """Start a run whose command plants files and then stays."""
     project = tmp_path / "project"
     project.mkdir(exist_ok=True)
-    turn = {"tool_calls": [call("run_command", command=PLANT + "sleep 60")]}
+    turn = {"tool_calls": [call("run_command", command=PLANT + "sleep 600")]}
     model = script(tmp_path / "model", turn, {"text": "done"})
     arguments = [EVERCONTEXT, "run", "--task", "x", "-m", model, *more]
     return subprocess.Popen(
-        arguments, cwd=project, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        arguments,
+        cwd=project,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def wait_for(file: Path, running: subprocess.Popen[str]) -> None:
@@ -76,9 +80,15 @@ def test_nothing_planted_outlives_a_signal(tmp_path: Path, number: signal.Signal
 
 
 def test_nothing_planted_outlives_the_time_limit(tmp_path: Path) -> None:
-    with start(tmp_path, "--timeout", "4") as running:
-        out, err = running.communicate(timeout=60)
-    assert running.returncode == 6, (out, err)
+    for seconds in (4, 20, 100):
+        with start(tmp_path, "--timeout", str(seconds)) as running:
+            out, err = running.communicate()
+        assert running.returncode == 6, (out, err)
+        # On a busy machine the time may be over before the command has planted anything.
+        if (tmp_path / "project/src/ready").exists():
+            break
+    else:
+        pytest.fail("the command never began")
     assert left(tmp_path / "project") == []
     assert list((home() / FOLDER).iterdir()) == []
 
@@ -188,7 +198,7 @@ def test_a_closed_folder_hides_nothing_from_an_ordinary_user(place: Path) -> Non
         (root / "a/b").mkdir(parents=True)
         own_home.mkdir()
         known = guarded(root, FilePolicy()).known
-        mark = Mark.set(own_home, root, known, 60, caches=True)
+        mark = CommandMark.set(own_home, root, known, 60, caches=True)
         (root / "a/b/.vscode").mkdir()
         (root / "a/b/.vscode/tasks.json").write_text("x")
         for name, mode in (("a/b/.vscode", 0o311), ("a/b", 0o311), ("a", 0o100)):
@@ -212,7 +222,7 @@ def test_what_cannot_be_looked_at_is_not_called_clean(place: Path) -> None:
     def work() -> None:
         root, own_home = place / "project", place / "home"
         known = guarded(root, FilePolicy()).known
-        mark = Mark.set(own_home, root, known, 60, caches=True)
+        mark = CommandMark.set(own_home, root, known, 60, caches=True)
         done = mark.clean(own_home, FilePolicy(), {}, later=False)
         assert done.unclean == ("theirs",)
         assert "do not trust" in done.text
@@ -222,11 +232,11 @@ def test_what_cannot_be_looked_at_is_not_called_clean(place: Path) -> None:
 
 
 @pytest.fixture
-def cut_off(tmp_path: Path) -> Mark:
+def cut_off(tmp_path: Path) -> CommandMark:
     """A mark whose process is gone."""
     (tmp_path / "project").mkdir()
     known = guarded(tmp_path / "project", FilePolicy()).known
-    mark = Mark.set(tmp_path / "home", tmp_path / "project", known, 0, caches=True)
+    mark = CommandMark.set(tmp_path / "home", tmp_path / "project", known, 0, caches=True)
     gone = subprocess.Popen(["true"])
     gone.wait()
     record = json.loads(mark.file.read_text())
@@ -235,7 +245,7 @@ def cut_off(tmp_path: Path) -> Mark:
     return replace(mark, owner=record["owner"])
 
 
-def test_what_the_user_made_long_after_stays(cut_off: Mark, tmp_path: Path) -> None:
+def test_what_the_user_made_long_after_stays(cut_off: CommandMark, tmp_path: Path) -> None:
     record = json.loads(cut_off.file.read_text())
     record["until"] = time.time_ns()
     cut_off.file.write_text(json.dumps(record))
@@ -247,7 +257,7 @@ def test_what_the_user_made_long_after_stays(cut_off: Mark, tmp_path: Path) -> N
     assert not cut_off.file.exists()
 
 
-def test_a_mark_that_cannot_be_read_is_told(cut_off: Mark, tmp_path: Path) -> None:
+def test_a_mark_that_cannot_be_read_is_told(cut_off: CommandMark, tmp_path: Path) -> None:
     cut_off.file.write_text('{"version": 99}')
     (notice,) = settle(tmp_path / "home", FilePolicy(), {})
     assert "was cut off" in notice
@@ -257,7 +267,7 @@ def test_a_mark_that_cannot_be_read_is_told(cut_off: Mark, tmp_path: Path) -> No
 def test_the_mark_of_a_living_process_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     known = guarded(tmp_path / "project", FilePolicy()).known
-    mark = Mark.set(tmp_path / "home", tmp_path / "project", known, 60, caches=True)
+    mark = CommandMark.set(tmp_path / "home", tmp_path / "project", known, 60, caches=True)
     (tmp_path / "project/.envrc").write_text("x")
     assert settle(tmp_path / "home", FilePolicy(), {}) == ()
     assert mark.file.exists()

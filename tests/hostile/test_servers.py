@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.catalog.backend import Patience, Surroundings
+from evercontext.catalog.server_lifecycle import Patience, ServerEnvironment
 from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.catalog.servers import Servers
 from evercontext.errors import EverContextError, ServerGone, ServerProblem, ServerTimeout
@@ -234,7 +234,7 @@ async def test_an_address_of_a_server_is_opened_by_nobody(
 async def test_credentials_of_servers_are_in_no_log(tmp_path: Path) -> None:
     secret, header = "k3y-of-the-server-77", "Bearer t0ken-of-the-server-88"
     learnt: list[str] = []
-    around = Surroundings({}, tmp_path, on_secrets=learnt.extend)
+    around = ServerEnvironment({}, tmp_path, on_secrets=learnt.extend)
     config = odd("one", env={"API_KEY": secret, "COLOUR": "a plain colour"})
     store = await SqliteStore.open(tmp_path / "house.db")
     table = ServerTable(store)

@@ -58,8 +58,10 @@ class ModelServer:
             yield _chunk(body, {}, "stop")
             return
         for index, one in enumerate(step):
-            function = {"name": one["name"].replace(".", "__"),
-                        "arguments": json.dumps(one["arguments"], ensure_ascii=False)}  # fmt: skip
+            function = {
+                "name": one["name"].replace(".", "__"),
+                "arguments": json.dumps(one["arguments"], ensure_ascii=False),
+            }
             call_id = f"call_{len(self.asked)}_{index}"
             made = {"index": index, "id": call_id, "type": "function", "function": function}
             yield _chunk(body, {"tool_calls": [made]})
@@ -68,8 +70,13 @@ class ModelServer:
 
 def _chunk(body: dict[str, Any], delta: dict[str, Any], end: str | None = None) -> dict[str, Any]:
     choice = {"index": 0, "delta": delta, "finish_reason": end}
-    return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": body["model"],
-            "choices": [choice]}  # fmt: skip
+    return {
+        "id": "c",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": body["model"],
+        "choices": [choice],
+    }
 
 
 @contextmanager

@@ -23,8 +23,15 @@ _WHERE = "\x1b[6n"
 class Person:
     """Use as ``with Person(project, "chat", …) as person``."""
 
-    def __init__(self, project: Path, *arguments: str, command: str = EVERCONTEXT,
-                 rows: int = 60, columns: int = 90, **environment: str) -> None:  # fmt: skip
+    def __init__(
+        self,
+        project: Path,
+        *arguments: str,
+        command: str = EVERCONTEXT,
+        rows: int = 60,
+        columns: int = 90,
+        **environment: str,
+    ) -> None:
         told = {"TERM": "xterm-256color", **environment}
         self.child: pexpect.spawn[str] = pexpect.spawn(
             command,
@@ -43,9 +50,11 @@ class Person:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if self.child.isalive():
             self.child.terminate(force=True)
         self.child.close()

@@ -45,8 +45,13 @@ def _fetched(file: str, sha256: str) -> Path:
     path = _CACHE / file
     if not path.exists():
         _CACHE.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run([sys.executable, "-c", _FETCH, file, str(path)], env=_ENVIRONMENT,
-                              capture_output=True, text=True, check=False)  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", _FETCH, file, str(path)],
+            env=_ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             why = (done.stderr.strip().splitlines() or ["?"])[-1]
             pytest.skip(f"{file} cannot be fetched from the registry: {why}")
@@ -56,8 +61,9 @@ def _fetched(file: str, sha256: str) -> Path:
 
 def git(project: Path, *arguments: str) -> str:
     """Run git and return what it prints."""
-    return subprocess.run(["git", *arguments], cwd=project, check=True, capture_output=True,
-                          text=True).stdout  # fmt: skip
+    return subprocess.run(
+        ["git", *arguments], cwd=project, check=True, capture_output=True, text=True
+    ).stdout
 
 
 def repository(name: str, to: Path) -> Path:
@@ -85,5 +91,7 @@ def with_its_tests(project: Path, file: str) -> str:
     names = " ".join(path.name for path in paths)
     (needs / "pytest.ini").write_text(f"[pytest]\npythonpath = ../src {names}\n")
     (project / ".git" / "info" / "exclude").write_text(".needs/\n__pycache__/\n")
-    return (f"{sys.executable} -B -m pytest -q --disable-plugin-autoload -p no:cacheprovider"
-            f" -c .needs/pytest.ini --rootdir . --noconftest {file}")  # fmt: skip
+    return (
+        f"{sys.executable} -B -m pytest -q --disable-plugin-autoload -p no:cacheprovider"
+        f" -c .needs/pytest.ini --rootdir . --noconftest {file}"
+    )

@@ -145,9 +145,14 @@ def refusing_server() -> Iterator[str]:
 def test_a_wrong_key(project: Path, refusing_server: str) -> None:
     key = "sk-canary-0123456789abcdef"
     ended = evercontext(
-        "run", "-t", "x", "-m", "openai:gpt-4.1-nano", cwd=project,
+        "run",
+        "-t",
+        "x",
+        "-m",
+        "openai:gpt-4.1-nano",
+        cwd=project,
         env={"OPENAI_API_KEY": key, "OPENAI_BASE_URL": refusing_server},
-    )  # fmt: skip
+    )
     assert ended.code == 1
     assert "OPENAI_API_KEY" in one_error(ended)
     assert key not in ended.err
@@ -156,9 +161,14 @@ def test_a_wrong_key(project: Path, refusing_server: str) -> None:
 @pytest.mark.contract("E35", "E40")
 def test_no_network(project: Path) -> None:
     ended = evercontext(
-        "run", "-t", "x", "-m", "openai:gpt-4.1-nano", cwd=project,
+        "run",
+        "-t",
+        "x",
+        "-m",
+        "openai:gpt-4.1-nano",
+        cwd=project,
         env={"OPENAI_API_KEY": "sk-test-0123456789", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"},
-    )  # fmt: skip
+    )
     assert ended.code == 75
     assert one_error(ended)
     assert list(digest(project)) == ["kept.txt"]
@@ -244,11 +254,15 @@ def test_stopped_in_the_middle(number: int, code: int, project: Path, tmp_path: 
     command = [EVERCONTEXT, "run", "-t", "x", "-m", "openai:gpt-4.1-nano", "--json"]
     try:
         with subprocess.Popen(
-            command, cwd=project, env=environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            command,
+            cwd=project,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             # what runs the tests may ignore it (nohup does), and children inherit that
             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
-        ) as child:  # fmt: skip
+        ) as child:
             assert Silent.asked.wait(120)
             child.send_signal(number)
             out, err = child.communicate(timeout=60)

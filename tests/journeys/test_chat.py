@@ -85,8 +85,13 @@ def _check_tables(project: Path) -> None:
     assert used
     kept = rows("SELECT role, content, tool_calls, tool_results FROM messages ORDER BY id")
     assert [role for role, *_ in kept][:6] == [
-        "user", "assistant", "user", "assistant", "tool", "assistant",
-    ]  # fmt: skip
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
     assert kept[0][1] == "やあ"
     (asked,) = json.loads(kept[3][2])
     assert (asked["name"], asked["arguments"]["path"]) == ("writeFile", "src/a.py")
@@ -127,7 +132,10 @@ def test_plan_mode_writes_nothing_and_the_model_can_be_switched(
 ) -> None:
     first = script(
         tmp_path / "s.jsonl",
-        {"when": "You are EverContext in plan mode", **new_file("a.py")},
+        {
+            "when": "You are nebula, the coding agent of EverContext, in plan mode",
+            **new_file("a.py"),
+        },
         {"when": "plan mode changes nothing", "text": "1. create a.py"},
     )
     second = script(
@@ -138,7 +146,7 @@ def test_plan_mode_writes_nothing_and_the_model_can_be_switched(
     with Person(project, "chat", "-m", first) as person:
         person.sees("agent mode")
         person.presses(SHIFT_TAB)
-        person.sees("plan>", "plan mode (Shift+Tab)")
+        person.sees("plan>", "plan mode")
         person.says("add a.py")
         person.sees("refused", "1 create a.py", "done")
         assert digest(project) == {}
@@ -174,7 +182,7 @@ def test_interrupting_queueing_and_what_yes_does_not_cover(project: Path, tmp_pa
         person.presses(ESCAPE)
         person.sees("cancelled", "You stopped me.")
         person.says("publish")
-        person.sees("git push needs your approval", "every time, because", "1/4 >")
+        person.sees("git push needs your approval", "every time, because", "1/4/5/6 >")
         person.presses("4")
         person.sees("instead?")
         person.says("")

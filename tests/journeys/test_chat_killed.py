@@ -36,11 +36,14 @@ def test_nothing_that_was_shown_is_lost(tmp_path: Path, seed: int) -> None:
         turn
         for n in range(TURNS)
         for turn in (
-            {"tool_calls": [call("writeFile", path=f"{n}-{part}.txt", content=content(n))
-                            for part in "abc"]},
+            {
+                "tool_calls": [
+                    call("writeFile", path=f"{n}-{part}.txt", content=content(n)) for part in "abc"
+                ]
+            },
             {"text": f"answer {n} kept"},
         )
-    ]  # fmt: skip
+    ]
     model = script(tmp_path / "s.jsonl", *turns)
     shown = _talk_until_killed(project, model, tmp_path, random.Random(seed))
     for path in project.glob("*.txt"):
@@ -66,8 +69,11 @@ def _talk_until_killed(
     with out.open("wb") as shown:
         child = subprocess.Popen(
             [EVERCONTEXT, "chat", "--yes", "-m", model],
-            cwd=project, stdin=subprocess.PIPE, stdout=shown, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            cwd=project,
+            stdin=subprocess.PIPE,
+            stdout=shown,
+            stderr=subprocess.DEVNULL,
+        )
         assert child.stdin is not None
         child.stdin.write(b"".join(b"message %d\n" % n for n in range(TURNS)))
         child.stdin.flush()

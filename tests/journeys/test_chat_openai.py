@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sqlite3
+import subprocess
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,13 @@ from tests.models.wire_server import Answer, sse, wire_server
 
 def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4.1-nano",
-            "choices": [choice]}  # fmt: skip
+    return {
+        "id": "c",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "gpt-4.1-nano",
+        "choices": [choice],
+    }
 
 
 def text(*pieces: str) -> Answer:
@@ -49,11 +55,15 @@ async def test_streaming_calls_and_a_switch_that_keeps_the_history(tmp_path: Pat
         server.will(write("a.py", "x = 1\ny = 2\n"), text("作りま", "した。"), text("It was a.py."))
         said = "make a.py\nmodel gpt-4.1-mini\nwhat did you make?\n"
         child = await asyncio.create_subprocess_exec(
-            EVERCONTEXT, "chat", "--yes", cwd=project,
+            EVERCONTEXT,
+            "chat",
+            "--yes",
+            cwd=project,
             env={**os.environ, "OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": f"{server.url}/v1"},
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
+        )
         out, _ = await asyncio.wait_for(child.communicate(said.encode()), 90)
     shown = out.decode()
     assert child.returncode == 0, shown
@@ -61,11 +71,44 @@ async def test_streaming_calls_and_a_switch_that_keeps_the_history(tmp_path: Pat
     assert "作りました。" in shown
     assert "It was a.py." in shown
     asked = [one for one in server.asked if one.path.endswith("/chat/completions")]
-    assert [one.body["model"] for one in asked] == ["gpt-4.1-nano", "gpt-4.1-nano", "gpt-4.1-mini"]
+    assert [one.body["model"] for one in asked] == [
+        "gpt-6.1-terra",
+        "gpt-6.1-terra",
+        "gpt-4.1-mini",
+    ]
     assert asked[0].headers["authorization"] == "Bearer sk-test"
     roles = [message["role"] for message in asked[-1].body["messages"]]
     assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
     assert "sk-test" not in shown
+
+
+@pytest.mark.contract("N10", "N11", "N26")
+async def test_what_the_model_is_told_of_a_new_project(tmp_path: Path) -> None:
+    """A4: proved by what is sent: its name, git's status, and to ask before it builds."""
+    project = tmp_path / "project"
+    project.mkdir()
+    subprocess.run(["git", "init", "-q", "-b", "trunk", project], check=True)
+    (project / "README.md").write_text("# Notes\n")
+    async with wire_server() as server:
+        server.will(text("What is it for?"), text("Then I begin."))
+        child = await asyncio.create_subprocess_exec(
+            EVERCONTEXT,
+            "chat",
+            "--yes",
+            cwd=project,
+            env={**os.environ, "OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": f"{server.url}/v1"},
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        out, _ = await asyncio.wait_for(child.communicate(b"build a tool\nfor notes\n"), 90)
+    assert child.returncode == 0, out.decode()
+    requests = [one for one in server.asked if one.path.endswith("/chat/completions")]
+    prompts = [request.body["messages"][0]["content"] for request in requests]
+    assert "You are nebula" in prompts[0]
+    assert "Git status when the work began:\n## No commits yet on trunk\n?? README.md" in prompts[0]
+    assert "Before you create a file, ask the user" in prompts[0]
+    assert prompts[0] == prompts[1], "the prompt of a session stays, so that it can be cached"
 
 
 @pytest.mark.contract("N13", "N38")
@@ -85,7 +128,11 @@ def test_a_session_goes_on_with_the_model_that_was_chosen_for_it(tmp_path: Path)
         chat(model, "go on\n", "-c", "-m", "gpt-4.1-mini")
         chat(model, "go on\n", "-c")
     assert [body["model"].removeprefix("gpt-") for body in model.asked] == [
-        "4.1-nano", "4.1", "4.1", "4.1-mini", "4.1-mini",
-    ]  # fmt: skip
+        "6.1-terra",
+        "4.1",
+        "4.1",
+        "4.1-mini",
+        "4.1-mini",
+    ]
     with closing(sqlite3.connect(home() / "memory.db")) as database:
         assert database.execute("SELECT model_used FROM sessions").fetchall() == [("gpt-4.1-mini",)]

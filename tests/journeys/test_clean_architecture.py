@@ -66,19 +66,28 @@ def test_a_feature_through_every_layer(tmp_path: Path) -> None:
         {"when": "was not read yet", **turn("readFile", path="domain/order.py")},
         turn("editFile", path="domain/order.py", new_content=NEW_ORDER),
         turn("readFile", path="application/place_order.py"),
-        turn("replaceInFile", path="application/place_order.py",
-             edits=[{"old": "orders: list[Order])", "new": "orders: list[Order], less: int = 0)"}]),
+        turn(
+            "replaceInFile",
+            path="application/place_order.py",
+            edits=[{"old": "orders: list[Order])", "new": "orders: list[Order], less: int = 0)"}],
+        ),
         turn("readFile", path="test_orders.py"),
         turn("editFile", path="test_orders.py", new_content=test),
         turn("run.test", command=UNITTEST),
         # Red: the discount never reaches the order. It reads the log and repairs it.
-        {"when": "100 != 70", **turn("replaceInFile", path="application/place_order.py",
-                                     edits=[{"old": "Order(total)", "new": "Order(total, less)"}])},
+        {
+            "when": "100 != 70",
+            **turn(
+                "replaceInFile",
+                path="application/place_order.py",
+                edits=[{"old": "Order(total)", "new": "Order(total, less)"}],
+            ),
+        },
         turn("readFile", path="web/order_view.js"),
         turn("editFile", path="web/order_view.js", new_content=VIEW.replace("yen", "円")),
         turn("writeFile", path="docs/rules.md", content=RULE),
         {"text": "割引を全ての層に加えました。"},
-    )  # fmt: skip
+    )
     asked = "注文に割引を付けられるようにして。詳細は任せる\n"
     done = evercontext(
         "chat", "--yes", "-m", model, "--test-cmd", UNITTEST, cwd=project, stdin=asked
@@ -125,8 +134,13 @@ def test_a_small_project_from_nothing(tmp_path: Path) -> None:
     )
     assert done.code == 0, done.out
     assert "2 files changed, verified" in done.out
-    ran = subprocess.run([sys.executable, "shout.py", "a", "b"], cwd=project, capture_output=True,
-                         text=True, check=True)  # fmt: skip
+    ran = subprocess.run(
+        [sys.executable, "shout.py", "a", "b"],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert ran.stdout == "A B\n"
 
 

@@ -96,9 +96,15 @@ def test_a_chat_goes_on_and_is_stored_when_the_server_is_back(
     assert (listed.code, len(listed.out.splitlines())) == (0, 2)
     told = rows(url, "SELECT content FROM messages ORDER BY id")
     assert [one[0] for one in told] == [
-        "question zero", "answer zero", "質問一", "答え一", "question two", "answer two",
-        "question three", "answer three",
-    ]  # fmt: skip
+        "question zero",
+        "answer zero",
+        "質問一",
+        "答え一",
+        "question two",
+        "answer two",
+        "question three",
+        "answer three",
+    ]
     assert rows(url, "SELECT 1 FROM sessions WHERE ended_at IS NULL") == []
     assert "not yet stored" not in command("doctor").out
 
@@ -137,14 +143,28 @@ def test_a_server_started_meanwhile_delivers_by_itself(url: str, tmp_path: Path)
             sent = b"".join(
                 json.dumps(message).encode() + b"\n"
                 for message in (
-                    {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-                        "protocolVersion": "2025-06-18", "capabilities": {},
-                        "clientInfo": {"name": "t", "version": "1"}}},
+                    {
+                        "jsonrpc": "2.0",
+                        "id": 1,
+                        "method": "initialize",
+                        "params": {
+                            "protocolVersion": "2025-06-18",
+                            "capabilities": {},
+                            "clientInfo": {"name": "t", "version": "1"},
+                        },
+                    },
                     {"jsonrpc": "2.0", "method": "notifications/initialized"},
-                    {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
-                        "name": "remember", "arguments": {"content": "Cranes are liked"}}},
+                    {
+                        "jsonrpc": "2.0",
+                        "id": 2,
+                        "method": "tools/call",
+                        "params": {
+                            "name": "remember",
+                            "arguments": {"content": "Cranes are liked"},
+                        },
+                    },
                 )
-            )  # fmt: skip
+            )
             env = {"EC_DATABASE_URL": url, "EC_HOME": str(gateway.home)}
             asked = evercontext("mcp", cwd=gateway.root, env=env, stdin=sent)
             assert asked.code == 0, asked.err

@@ -40,8 +40,13 @@ def _begin():
 if os.environ.get("READS"):
     _begin()
 """
-LOOKING_ON = ("dataclasses", "evercontext.settings", "evercontext.cli.config",
-              "evercontext.cli.checkup", "evercontext.events.redaction")  # fmt: skip
+LOOKING_ON = (
+    "dataclasses",
+    "evercontext.settings",
+    "evercontext.cli.config",
+    "evercontext.cli.doctor",
+    "evercontext.events.redaction",
+)
 """Modules that read settings to copy, list or mask them: that is no use of a setting."""
 IN_USE = ("evercontext.settings.directories", "evercontext.settings.file_policies")
 """Of those, the ones that decide by a setting: which folder may be a root, which files are open."""
@@ -83,9 +88,13 @@ print(asyncio.run(KanaAIBridge(api_key="x").process_intent({"content": "hi"}))["
 
 def python(source: str, **environment: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", source], env={**os.environ, **environment},
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
+        [sys.executable, "-c", source],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -152,16 +161,21 @@ def test_every_setting_is_read_where_something_is_done_with_it(
     project = tiny_repository(tmp_path / "project", {"a.md": "# A\n\nText.\n"})
     plan = {"version": 1, "tasks": [{"id": "a", "title": "write"}]}
     planner = script(tmp_path / "p.jsonl", {"role": "planner", "text": json.dumps(plan)})
-    model = script(tmp_path / "s.jsonl", {"tool_calls": [call("search_code", query="text")]},
-                   write("b.md", "b\n"), {"text": "Done."})  # fmt: skip
+    model = script(
+        tmp_path / "s.jsonl",
+        {"tool_calls": [call("search_code", query="text")]},
+        write("b.md", "b\n"),
+        {"text": "Done."},
+    )
     evercontext("run", "-t", "x", "-m", model, "--planner", planner, cwd=project)
     for other in ("openai:gpt-4.1-mini", "claude-sonnet-5-5", "ollama:x", "gemini-cli:x"):
         evercontext("run", "-t", "x", "-m", other, cwd=project)
     (tmp_path / "hooked").mkdir()
     hooks = {"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": "true"}]}]}}
     (tmp_path / "hooked" / "config.json").write_text(json.dumps(hooks))
-    evercontext("chat", "-m", model, cwd=project, stdin="hi\n",
-                env={"EC_HOME": str(tmp_path / "hooked")})  # fmt: skip
+    evercontext(
+        "chat", "-m", model, cwd=project, stdin="hi\n", env={"EC_HOME": str(tmp_path / "hooked")}
+    )
     evercontext("improve", "a.md", "--judge", "codex", cwd=project)
     evercontext("evaluate", "a.md", cwd=project)
     evercontext("mcp", cwd=project, stdin="", env={"EC_CATALOG_URL": "http://127.0.0.1:9"})
@@ -182,9 +196,12 @@ def _serve(project: Path) -> None:
     """Open every server, ask the router for tools once, and end them."""
     free = {"EC_PORT": "0", "EC_ROUTER_PORT": "0", "MCP_PORT": "0", "EC_ROUTER_OPEN": "1"}
     with subprocess.Popen(
-        [EVERCONTEXT, "serve"], cwd=project, env={**os.environ, **free},
-        stderr=subprocess.PIPE, text=True,
-    ) as server:  # fmt: skip
+        [EVERCONTEXT, "serve"],
+        cwd=project,
+        env={**os.environ, **free},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as server:
         assert server.stderr is not None
         line = next(line for line in server.stderr if line.startswith("router"))
         address = line.split()[1].removesuffix("/mcp") + "/catalog/search"

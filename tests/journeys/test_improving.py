@@ -205,13 +205,21 @@ def _tables_first() -> str:
         "Orchid admits tickets at the edge and books them in the ledger, as the picture shows."
     )
     return "\n## ".join(
-        [f"{title}\n{opening}\n", f"Usage: {capacity}", ledger, admission,
-         f"Stopping and trying again\n\nAn edge tries three times.\n\n{rows}\n{shutdown}"]
-    )  # fmt: skip
+        [
+            f"{title}\n{opening}\n",
+            f"Usage: {capacity}",
+            ledger,
+            admission,
+            f"Stopping and trying again\n\nAn edge tries three times.\n\n{rows}\n{shutdown}",
+        ]
+    )
 
 
-@pytest.mark.parametrize("reply", [BETTER, _tables_first(), f"Here it is:\n\n{BETTER}"],
-                         ids=["introduced", "reordered", "announced"])  # fmt: skip
+@pytest.mark.parametrize(
+    "reply",
+    [BETTER, _tables_first(), f"Here it is:\n\n{BETTER}"],
+    ids=["introduced", "reordered", "announced"],
+)
 def test_a_restructured_document_is_taken(project: Path, reply: str) -> None:
     """V4: the same facts in another order, under other names, are the same document."""
     more = ("--max-iterations", "1", "--target", "10")

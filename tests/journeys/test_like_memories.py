@@ -13,10 +13,12 @@ from tests.cli.command import evercontext
 MEETINGS = [
     f"Meeting with {who} about the budget on {day} at {hour}."
     for who, day, hour in (
-        ("Anna", "3 May", "9:00"), ("Bernd", "4 May", "9:00"), ("Anna", "4 May", "9:00"),
+        ("Anna", "3 May", "9:00"),
+        ("Bernd", "4 May", "9:00"),
+        ("Anna", "4 May", "9:00"),
         ("Anna", "4 May", "15:00"),
     )
-]  # fmt: skip
+]
 TEAS = [f"The kitchen ordered {n} boxes of green tea for floor {n}." for n in range(1, 13)]
 BUILDS = [f"Build {n} failed in the lint step." for n in range(400, 420)]
 JAPANESE = [f"{who}さんとの会議は{day}日の午後です。" for who in ("田中", "佐藤") for day in (3, 4)]

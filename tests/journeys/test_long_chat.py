@@ -103,10 +103,15 @@ def _talk_until_killed(model: ModelServer, project: Path) -> str:
     model.will(stall)
     shown = ""
     child: pexpect.spawn[str] = pexpect.spawn(
-        EVERCONTEXT, ["chat", "-m", "gpt-4.1-mini"], cwd=str(project), encoding="utf-8",
-        timeout=PATIENCE, echo=False, dimensions=(50, 200),
+        EVERCONTEXT,
+        ["chat", "-m", "gpt-4.1-mini"],
+        cwd=str(project),
+        encoding="utf-8",
+        timeout=PATIENCE,
+        echo=False,
+        dimensions=(50, 200),
         env={**os.environ, **model.settings, "TERM": "dumb"},
-    )  # fmt: skip
+    )
     try:
         for seen, line in typed:
             child.expect_exact(seen)
@@ -157,8 +162,13 @@ def _second_day(model: ModelServer, project: Path, yesterday: str) -> None:
     model.will(*answers, [call("writeFile", path="notes/f.md", content=note("f"))], "That was f.")
     typed = [f"day two {number}" for number in range(10)]
     before = len(model.asked)
-    ended = evercontext("chat", "-c", cwd=project, env=model.settings,
-                        stdin="".join(f"{line}\n" for line in [*typed, "make f"]))  # fmt: skip
+    ended = evercontext(
+        "chat",
+        "-c",
+        cwd=project,
+        env=model.settings,
+        stdin="".join(f"{line}\n" for line in [*typed, "make f"]),
+    )
     assert (ended.code, model.steps) == (0, []), ended.out + ended.err
     for answer in answers:
         assert answer in ended.out

@@ -141,8 +141,9 @@ def _move_and_branch(story: Story) -> None:
         paths = [chunk["path"] for chunk in answer["chunks"]]
         assert not any(path.startswith("src/flask/side") for path in paths), paths
     git(story.project, "merge", "-q", "side")
-    story.places |= {name: f"src/flask/side/part_{name.rpartition('_')[2]}.py"
-                     for name in side_only}  # fmt: skip
+    story.places |= {
+        name: f"src/flask/side/part_{name.rpartition('_')[2]}.py" for name in side_only
+    }
     gone = next(iter(story.places))
     git(story.project, "rm", "-q", story.places.pop(gone))
     story.commit("take one away")
@@ -153,7 +154,7 @@ def _move_and_branch(story: Story) -> None:
 def _check_hook(story: Story) -> None:
     """What the hooks announced is indexed without anybody asking, and the figures agree.
 
-    A rename that a search noticed before the hook came to it is in no event.
+    A file that was moved before it was ever indexed is in no event.
     """
     evercontext("hook", "drain", cwd=story.project)
     renamed = _renamed()
@@ -179,17 +180,22 @@ def _renamed() -> list[Renamed]:
 
 
 def _check_memory(project: Path, story: Story) -> None:
-    facts = [(f"en{n}", f"On March {n} 2026 we merged the branch for ticket {400 + n}")
-             for n in range(1, 11)]  # fmt: skip
+    facts = [
+        (f"en{n}", f"On March {n} 2026 we merged the branch for ticket {400 + n}")
+        for n in range(1, 11)
+    ]
     facts += [
         (f"ja{n}", f"2026年4月{n}日にチケット{500 + n}の不具合を直した") for n in range(1, 11)
     ]
-    lines = "".join(json.dumps({"id": id, "content": text}, ensure_ascii=False) + "\n"
-                    for id, text in facts)  # fmt: skip
+    lines = "".join(
+        json.dumps({"id": id, "content": text}, ensure_ascii=False) + "\n" for id, text in facts
+    )
     taken = evercontext("memory", "import", "-", cwd=project, stdin=lines)
     assert (taken.code, taken.out) == (0, "20 memories taken in\n"), taken.err
-    questions = [*(f"What was merged for ticket {400 + n}?" for n in range(1, 11)),
-                 *(f"チケット{500 + n}の不具合はいつ直した?" for n in range(1, 11))]  # fmt: skip
+    questions = [
+        *(f"What was merged for ticket {400 + n}?" for n in range(1, 11)),
+        *(f"チケット{500 + n}の不具合はいつ直した?" for n in range(1, 11)),
+    ]
     given = "".join(f"{question}\n" for question in questions)
     told = evercontext("memory", "search", "--stdin", "--json", cwd=project, stdin=given)
     answers = [json.loads(line) for line in told.out.splitlines()]

@@ -108,10 +108,15 @@ def _first_point(project: Path) -> str:
 def plan_of(check: str) -> str:
     tasks = [
         {"id": "look", "title": "Look around and note it", "files": ["docs/notes.md"]},
-        {"id": "build", "title": "Add Config.from_pairs", "depends_on": ["look"], "checks": [check],
-         "files": ["src/flask/config.py", "tests/test_config.py"]},
+        {
+            "id": "build",
+            "title": "Add Config.from_pairs",
+            "depends_on": ["look"],
+            "checks": [check],
+            "files": ["src/flask/config.py", "tests/test_config.py"],
+        },
         {"id": "tell", "title": "Write it down", "depends_on": ["build"], "files": ["CHANGES.rst"]},
-    ]  # fmt: skip
+    ]
     return json.dumps({"version": 1, "tasks": tasks})
 
 
@@ -134,8 +139,16 @@ def test_a_plan_from_its_making_to_its_undoing(tmp_path: Path) -> None:
         assert digest(project) == before, "planning changes nothing"
         assert all(f"─ {id}  " in planned.out for id in ("look", "build", "tell")), planned.out
         script(model, project)
-        ended = run("run", "--plan", str(tmp_path / "p"), *MODEL, "--json", "--no-auto-test",
-                    "--max-turns", "200")  # fmt: skip
+        ended = run(
+            "run",
+            "--plan",
+            str(tmp_path / "p"),
+            *MODEL,
+            "--json",
+            "--no-auto-test",
+            "--max-turns",
+            "200",
+        )
         assert model.steps == [], ended.err
         told = json.loads(ended.out)
         _check_verdict(ended, told, len(model.asked))
@@ -159,9 +172,11 @@ def _check_disk(project: Path, before: dict[str, str], told: dict[str, Any]) -> 
     """What is said to have changed is what changed: by content, and by git."""
     old, new = _files(before), _files(digest(project))
     changed = {path for path in old | new if old.get(path) != new.get(path)}
-    assert changed == set(told["files_changed"]) == {
-        "docs/notes.md", "src/flask/config.py", "tests/test_config.py", "CHANGES.rst"
-    }  # fmt: skip
+    assert (
+        changed
+        == set(told["files_changed"])
+        == {"docs/notes.md", "src/flask/config.py", "tests/test_config.py", "CHANGES.rst"}
+    )
     status = git(project, "status", "--porcelain").splitlines()
     assert {line[3:] for line in status} == changed
     assert (project / "docs/notes.md").read_text() == NOTES
@@ -171,9 +186,13 @@ def _check_disk(project: Path, before: dict[str, str], told: dict[str, Any]) -> 
     assert (project / "tests/test_config.py").read_text() == tests
     kinds = {change["path"]: change["kind"] for change in told["changes"]}
     assert kinds["docs/notes.md"] == "created"
-    sums = {path: (sum(c["added"] for c in told["changes"] if c["path"] == path),
-                   sum(c["removed"] for c in told["changes"] if c["path"] == path))
-            for path in changed}  # fmt: skip
+    sums = {
+        path: (
+            sum(c["added"] for c in told["changes"] if c["path"] == path),
+            sum(c["removed"] for c in told["changes"] if c["path"] == path),
+        )
+        for path in changed
+    }
     counted = git(project, "diff", "--numstat").splitlines()
     for added, removed, path in (line.split("\t") for line in counted):
         # A line that was written wrongly and repaired is counted both times.
@@ -188,8 +207,11 @@ def _check_log(told: dict[str, Any]) -> None:
     assert (list(final.changed), final.verified) == (told["files_changed"], told["verified"])
     ends = [(body.id, body.status) for body in log if isinstance(body, TaskEnded)]
     assert ends == [("look", "done"), ("build", "red"), ("build", "done"), ("tell", "done")]
-    refused = [body for body in log if isinstance(body, StepResult) and not body.ok
-               and body.error == "changed"]  # fmt: skip
+    refused = [
+        body
+        for body in log
+        if isinstance(body, StepResult) and not body.ok and body.error == "changed"
+    ]
     assert len(refused) == 1, "the repair had not seen the line yet"
     assert {body.path for body in log if isinstance(body, Diff)} == set(told["files_changed"])
     checks = [body for body in log if isinstance(body, Verification)]

@@ -108,8 +108,11 @@ def test_what_an_undo_restores_removes_and_leaves_alone_is_recorded(
     before = len(audits())
     assert evercontext("undo", cwd=project).code == 0
     lines = audits()[before:]
-    assert told(lines) == [("undo", "a.py", len("x = 1\n"), 200), ("undo", "new.py", 0, 200),
-                           ("undo", "mine.py", 0, 409)]  # fmt: skip
+    assert told(lines) == [
+        ("undo", "a.py", len("x = 1\n"), 200),
+        ("undo", "new.py", 0, 200),
+        ("undo", "mine.py", 0, 409),
+    ]
 
 
 @pytest.mark.contract("E25", "E54")
@@ -131,12 +134,16 @@ def test_the_chat_leaves_them_too(project: Path, tmp_path: Path) -> None:
 
 @pytest.mark.contract("E25")
 def test_so_does_our_mcp_server(project: Path) -> None:
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {},
-             "clientInfo": {"name": "t", "version": "1"}}  # fmt: skip
+    hello = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
     asked: list[dict[str, Any]] = [
-             {"id": 1, "method": "initialize", "params": hello},
-             {"method": "notifications/initialized"},
-             {"id": 2, "method": "tools/call", "params": CALLS[0]}]  # fmt: skip
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": CALLS[0]},
+    ]
     stdin = "".join(json.dumps({"jsonrpc": "2.0", **one}) + "\n" for one in asked)
     ended = evercontext("mcp", cwd=project, stdin=stdin)
     assert '"id":2' in ended.out.replace(" ", ""), ended.err

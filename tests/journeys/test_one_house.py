@@ -202,8 +202,14 @@ def test_json_that_is_invalid_twice_exits_3(project: Path, tmp_path: Path) -> No
 
 @pytest.mark.contract("E13", "E40")
 def test_json_that_is_invalid_once_is_asked_for_again(project: Path, tmp_path: Path) -> None:
-    good = {"tool_calls": [{"name": "write_file", "parameters": {
-        "path": "./app/main.py", "content": HELLO, "mode": "create"}}]}  # fmt: skip
+    good = {
+        "tool_calls": [
+            {
+                "name": "write_file",
+                "parameters": {"path": "./app/main.py", "content": HELLO, "mode": "create"},
+            }
+        ]
+    }
     model = script(
         tmp_path / "s.jsonl",
         {"raw": "Sure! Here it is:"},
@@ -341,9 +347,16 @@ def test_a_secret_reaches_neither_screen_nor_trace(project: Path, tmp_path: Path
     )
     for style in ("text", "json", "stream-json"):
         ended = evercontext(
-            "run", "-t", "Read", "-m", model, "--output-format", style,
-            cwd=project, env={"MY_PASSWORD": canary},
-        )  # fmt: skip
+            "run",
+            "-t",
+            "Read",
+            "-m",
+            model,
+            "--output-format",
+            style,
+            cwd=project,
+            env={"MY_PASSWORD": canary},
+        )
         assert ended.code == 0, ended.err
         assert canary not in ended.out + ended.err
     for file in home().rglob("*.jsonl"):

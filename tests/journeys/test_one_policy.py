@@ -32,8 +32,12 @@ def _by_command(project: Path, env: dict[str, str]) -> list[str]:
 
 def _by_tool(project: Path, env: dict[str, str]) -> list[str]:
     asked = {"query": "tariff by weight"}
-    model = script(project.parent / "s.jsonl", {"tool_calls": [call("search_code", **asked)]},
-                   {"when": r"def tariff", "text": "linked.py"}, {"text": "none"})  # fmt: skip
+    model = script(
+        project.parent / "s.jsonl",
+        {"tool_calls": [call("search_code", **asked)]},
+        {"when": r"def tariff", "text": "linked.py"},
+        {"text": "none"},
+    )
     ended = evercontext("run", "-t", "look", "-m", model, "--dry-run", cwd=project, env=env)
     return [ended.out.strip()] if "none" not in ended.out else []
 

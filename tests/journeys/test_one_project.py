@@ -46,7 +46,7 @@ def found(place: Path) -> set[str]:
 async def execute(router: Routed, tool: str, **arguments: Any) -> dict[str, Any]:
     call = {"toolKey": f"evercontext:{tool}", "arguments": arguments}
     answer = await router.ask("tools/call", name="tool_execute", arguments=call)
-    return dict(answer["structuredContent"]["result"])
+    return dict(answer["_meta"]["evercontext/data"])
 
 
 async def test_clones_gateway_and_router_share_what_is_remembered(tmp_path: Path) -> None:

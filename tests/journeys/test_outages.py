@@ -47,7 +47,9 @@ async def test_a_run_outlasts_overload_server_errors_and_a_cut_line(tmp_path: Pa
         cut = wire_write("a.py", "x = 1\n")
         server.will(*outages(429, 503), Answer(cut.pieces[:4], cut=True), *outages(529))
         server.will(wire_write("a.py", "x = 1\n"), *outages(500), text("Made it."))
-        ended = await against(server, project, "run", "-t", "make a.py", "-m", "openai:m")
+        ended = await against(
+            server, project, "run", "-t", "make a.py", "-m", "openai:gpt-4.1-nano"
+        )
     assert ended.code == 0, ended.err
     assert (project / "a.py").read_text() == "x = 1\n"
     assert ended.err.count("again: ") == 5
@@ -60,7 +62,7 @@ async def test_a_chat_tells_of_retries_and_answers(tmp_path: Path) -> None:
     project.mkdir()
     async with wire_server() as server:
         server.will(*outages(503, 503, 503), text("Here I am."))
-        ended = await against(server, project, "chat", "-m", "openai:m", stdin="hello\n")
+        ended = await against(server, project, "chat", "-m", "openai:gpt-4.1-nano", stdin="hello\n")
     assert ended.code == 0, ended.err
     assert "Here I am." in ended.out
     assert ended.out.count("again: ") == 3
@@ -72,7 +74,7 @@ async def test_a_plan_is_asked_for_again(tmp_path: Path) -> None:
     plan = json.dumps({"tasks": [{"id": "a", "title": "do a"}]})
     async with wire_server() as server:
         server.will(*outages(503, 529, 429), text(plan))
-        model = ("-m", "openai:m", "--planner", "openai:m")
+        model = ("-m", "openai:gpt-4.1-nano", "--planner", "openai:gpt-4.1-nano")
         ended = await against(server, project, "run", "--plan-only", "-t", "x", *model)
     assert ended.code == 0, ended.err
     assert "do a" in ended.out
@@ -86,7 +88,7 @@ async def test_a_judge_is_asked_again(tmp_path: Path) -> None:
     verdict = json.dumps({"rubric_scores": scores, "suggestions": []})
     async with wire_server() as server:
         server.will(*outages(429, 503), text(verdict))
-        judge = ("evaluate", str(document), "--judge", "openai:m")
+        judge = ("evaluate", str(document), "--judge", "openai:gpt-4.1-nano")
         ended = await against(server, tmp_path, *judge)
     assert ended.code == 0, ended.err
     assert len(server.asked) == 3
@@ -99,8 +101,17 @@ def test_ollama_first_and_down_is_tried_again_and_another_model_takes_over(
     project = tmp_path / "project"
     project.mkdir()
     other = script(tmp_path / "s", write("a.py", "x = 1\n"), {"text": "Made it."})
-    ended = evercontext("run", "-t", "make a.py", "-m", "ollama:m", "--fallback-model", other,
-                        cwd=project, env=NO_OLLAMA)  # fmt: skip
+    ended = evercontext(
+        "run",
+        "-t",
+        "make a.py",
+        "-m",
+        "ollama:m",
+        "--fallback-model",
+        other,
+        cwd=project,
+        env=NO_OLLAMA,
+    )
     assert ended.code == 0, ended.err
     assert (project / "a.py").read_text() == "x = 1\n"
     reasons = retries(project)

@@ -14,7 +14,7 @@ import pytest
 
 from evercontext import testing
 from evercontext.agent.plan import validate
-from evercontext.agent.planning import PlanChoice
+from evercontext.agent.plan_sources import PlanChoice
 from evercontext.domain.event import Diff, Event
 from evercontext.process.sandbox import Layer, choose
 from tests.cli.command import EVERCONTEXT, evercontext
@@ -31,8 +31,10 @@ def part(id: str, *turns: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def plan(tmp_path: Path) -> Path:
-    tasks = [{"id": i, "title": f"do {i}", "depends_on": list(needs)}
-             for i, needs in (("a", ""), ("b", "a"), ("c", "b"))]  # fmt: skip
+    tasks = [
+        {"id": i, "title": f"do {i}", "depends_on": list(needs)}
+        for i, needs in (("a", ""), ("b", "a"), ("c", "b"))
+    ]
     file = tmp_path / "plan.json"
     file.write_text(json.dumps({"task": "three steps", "tasks": tasks}))
     return file
@@ -43,9 +45,13 @@ def killed_when(seen: Path, tmp_path: Path, *arguments: str, cwd: Path) -> None:
     said = tmp_path / "said"
     with said.open("wb") as out:
         running = subprocess.Popen(
-            [EVERCONTEXT, *arguments], cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+            [EVERCONTEXT, *arguments],
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
             start_new_session=True,
-        )  # fmt: skip
+        )
         try:
             while not seen.exists():
                 assert running.poll() is None, said.read_text()
@@ -68,8 +74,9 @@ def test_a_plan_cut_by_kill_9_is_finished_and_nothing_is_done_twice(tmp_path: Pa
         *part("a", write("log.txt", "a\n", "append")),
         *part("b", write("b.txt", "half\n"), WAIT),
     )
-    killed_when(project / "b.txt", tmp_path, "run", "--plan", str(plan(tmp_path)), "-m", model,
-                cwd=project)  # fmt: skip
+    killed_when(
+        project / "b.txt", tmp_path, "run", "--plan", str(plan(tmp_path)), "-m", model, cwd=project
+    )
     assert (project / "log.txt").read_text() == "a\n"
     rest = script(
         tmp_path / "2",

@@ -35,9 +35,11 @@ def project(tmp_path: Path) -> Path:
     return tiny_repository(tmp_path / "project", files)
 
 
-def run(project: Path, *turns: dict[str, Any], more: tuple[str, ...] = ()) -> tuple[Ended, Any]:
+def run(
+    project: Path, *turns: dict[str, Any], task: str = "do it", more: tuple[str, ...] = ()
+) -> tuple[Ended, Any]:
     model = script(project.parent / "s.jsonl", *turns)
-    ended = evercontext("run", "-t", "do it", "-m", model, "--json", *more, cwd=project)
+    ended = evercontext("run", "-t", task, "-m", model, "--json", *more, cwd=project)
     return ended, json.loads(ended.out)
 
 
@@ -78,6 +80,21 @@ def test_all_of_it_is_judged_where_that_is_asked_for(project: Path) -> None:
     more = ("--repair-all", "--repair-rounds", "0")
     ended, told = run(project, write("new.py", "x = 1\n"), SAID, more=more)
     assert (ended.code, told["verified"]) == (4, "red")
+
+
+@pytest.mark.contract("E35")
+def test_what_the_task_asks_to_fix_must_be_fixed(project: Path) -> None:
+    """V7: "Fix the failing test" that left it failing was "done", exit 0."""
+    asked, rounds = "Fix the failing test test_old", ("--repair-rounds", "0")
+    ended, report = run(project, write("new.py", "x = 1\n"), SAID, task=asked, more=rounds)
+    assert (ended.code, report["outcome"], report["verified"]) == (4, "red", "red")
+    assert "test_old still fails, which the task asks to fix" in report["note"]
+    ended, report = run(project, SAID, task=asked, more=rounds)
+    assert (ended.code, report["verified"]) == (4, "red"), "nothing was changed at all"
+    mended = OLD_FAILURES.replace("1 == 2", "1 == 1")
+    ended, report = run(project, write("test_old.py", mended), SAID, task=asked, more=rounds)
+    assert (ended.code, report["verified"]) == (0, "red before, too"), "test_older: not asked for"
+    assert report["note"] == "1 failed before, too"
 
 
 FLAKY = """

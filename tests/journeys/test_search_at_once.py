@@ -119,7 +119,8 @@ def test_the_chat_searches_at_once(clone: Path, tmp_path: Path, mode: tuple[str,
     with Person(clone, "chat", "-m", searching(tmp_path), *mode) as person:
         person.sees("context")
         person.says(f"/search {QUERY}")
-        person.sees("1 hit", f"{FOUND}:1-3  shipping_fee")
+        # Which lines are shown depends on how far the index was after the ten seconds.
+        person.sees("1 hit", f"{FOUND}:1-")
         assert person.leaves() == 0
 
 
@@ -127,14 +128,19 @@ def test_the_search_command_answers_in_a_fresh_clone(clone: Path) -> None:
     ended = evercontext("search", QUERY, "--json", cwd=clone)
     assert ended.code == 0, ended.err
     told = json.loads(ended.out)
-    assert (told["chunks"][0]["path"], told["stale"]) == (FOUND, False)
+    assert told["chunks"][0]["path"] == FOUND
     assert "indexing first" in ended.err
+    # It waits a minute for the index; a slower machine is told what was missing.
+    assert told["stale"] == (f"of {FILES + 1} files" in told.get("note", ""))
 
 
 @pytest.mark.contract("E8")
 def test_so_does_our_mcp_server(clone: Path) -> None:
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {},
-             "clientInfo": {"name": "t", "version": "1"}}  # fmt: skip
+    hello = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
     asked: list[dict[str, object]] = [
         {"id": 1, "method": "initialize", "params": hello},
         {"method": "notifications/initialized"},

@@ -16,15 +16,25 @@ from tests.journeys.story import call
 
 pytestmark = pytest.mark.contract("N28")
 
-LINES = [f"value_{n:04} = compute({n}, 'some words that make the line longer')\n"
-         for n in range(1, 1136)]  # fmt: skip
+LINES = [
+    f"value_{n:04} = compute({n}, 'some words that make the line longer')\n" for n in range(1, 1136)
+]
 TEXT = "".join(LINES)
 SMALL = {"EC_CONTEXT_WINDOW": "16000"}
 
 
 def run(model: ModelServer, project: Path) -> dict[str, Any]:
-    ended = evercontext("run", "-t", "change big.py", "-m", "gpt-4.1-mini", "--json",
-                        "--no-auto-test", cwd=project, env=SMALL | model.settings)  # fmt: skip
+    ended = evercontext(
+        "run",
+        "-t",
+        "change big.py",
+        "-m",
+        "gpt-4.1-mini",
+        "--json",
+        "--no-auto-test",
+        cwd=project,
+        env=SMALL | model.settings,
+    )
     assert model.steps == [], ended.err
     told: dict[str, Any] = json.loads(ended.out)
     return told
@@ -60,6 +70,22 @@ def test_a_file_seen_in_part_is_not_replaced_whole(project: Path) -> None:
         assert re.search(r"only lines \d+-\d+ of 1135 in big.py are in your context", refusal)
         assert "replaceInFile" in refusal
         assert "start_line" in refusal
+
+
+def test_a_file_that_the_window_cut_is_not_replaced_whole(tmp_path: Path) -> None:
+    """V5: one read brings all of it, the window shows the model a part of that."""
+    text = "".join(LINES[:800])
+    project = tiny_repository(tmp_path / "other", {"big.py": text})
+    with model_server() as model:
+        model.will(
+            [call("readFile", path="big.py")],
+            [call("editFile", path="big.py", new_content="value = 1\n")],
+            "I could not replace it.",
+        )
+        report = run(model, project)
+    assert (project / "big.py").read_text() == text
+    assert (report["outcome"], report["files_changed"]) == ("failed", [])
+    assert "are in your context" in model.last_result(-1)
 
 
 def next_page_after_refusal(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

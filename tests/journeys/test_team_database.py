@@ -119,12 +119,18 @@ def test_a_read_that_hangs_is_stopped_and_answered_with_503(tmp_path: Path) -> N
 
 def recalled(gateway: Gateway, tool: str, **arguments: str) -> dict[str, Any]:
     """What a memory tool answers over MCP."""
-    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {}}  # fmt: skip
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
     params = {"name": tool, "arguments": arguments, "_meta": meta}
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": tool,
-               "accept": "application/json, text/event-stream"}  # fmt: skip
+    headers = {
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "tools/call",
+        "mcp-name": tool,
+        "accept": "application/json, text/event-stream",
+    }
     answer = gateway.client.post("/mcp", json=call, headers=headers)
     assert answer.status_code == 200, answer.text
     return dict(answer.json()["result"]["structuredContent"])
@@ -137,8 +143,18 @@ def test_no_syntax_breaks_a_search_at_the_door(shared: bool, tmp_path: Path) -> 
     env = {"EC_DATABASE_URL": postgres.new_database()} if shared else {}
     with running(tmp_path / "root", tmp_path / "home", env) as gateway:
         recalled(gateway, "remember", content="a heron AND an eagle")
-        for query in ('"', "AND", "(", "*", "NEAR(", "content:x", "a\0b", "'; DROP TABLE memories",
-                      "(" * 4_000, "x" * 4_000):  # fmt: skip
+        for query in (
+            '"',
+            "AND",
+            "(",
+            "*",
+            "NEAR(",
+            "content:x",
+            "a\0b",
+            "'; DROP TABLE memories",
+            "(" * 4_000,
+            "x" * 4_000,
+        ):
             assert "memories" in recalled(gateway, "recall", query=query), query[:20]
         assert recalled(gateway, "recall", query="y" * 100_000)["status"] == 422
         found = recalled(gateway, "recall", query="heron")

@@ -37,8 +37,11 @@ def local(at: str) -> str:
 def test_words_of_people_are_found_before_what_tools_returned(
     here: Path, there: Path, tmp_path: Path
 ) -> None:
-    model = script(tmp_path / "s.jsonl", {"tool_calls": [call("read_file", path="heron.py")]},
-                   {"text": "It is a heron."})  # fmt: skip
+    model = script(
+        tmp_path / "s.jsonl",
+        {"tool_calls": [call("read_file", path="heron.py")]},
+        {"text": "It is a heron."},
+    )
     evercontext("chat", "-m", model, cwd=here, stdin="where is the heron kept?\n")
     ended = evercontext("sessions", "search", "heron", cwd=here, env=TOKYO)
     assert ended.code == 0, ended.err

@@ -121,7 +121,7 @@ async def test_a_token_of_the_router_may_be_one_persons(tmp_path: Path) -> None:
             router.token = token
             call = {"toolKey": f"evercontext:{tool}", "arguments": arguments}
             answer = await router.ask("tools/call", name="tool_execute", arguments=call)
-            return dict(answer["structuredContent"]["result"])
+            return dict(answer["_meta"]["evercontext/data"])
 
         plain = router.token
         await execute(secrets["a"], "remember", content="A likes birds: herons")

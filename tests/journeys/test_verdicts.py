@@ -128,8 +128,9 @@ def part(id: str, *given: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def run_plan(project: Path, plan: str, model: str, *more: str) -> tuple[Ended, dict[str, Any]]:
-    ended = evercontext("run", "--plan", plan, "-m", model, "--json", "--no-auto-test", *more,
-                        cwd=project)  # fmt: skip
+    ended = evercontext(
+        "run", "--plan", plan, "-m", model, "--json", "--no-auto-test", *more, cwd=project
+    )
     return ended, json.loads(ended.out)
 
 
@@ -277,12 +278,23 @@ def test_a_persons_own_no_and_esc_are_no_errors(project: Path, tmp_path: Path) -
         person.says("")
         person.sees("Then not.", "denied", "note: not approved")
         person.says("wait")
-        person.sees("sleep 60", "4 >")
+        person.sees("sleep 60", "/4")
         person.presses("1")
         person.sees("run_command sleep 60")
         person.presses(ESCAPE)
         person.sees("cancelled", "note: stopped by the user")
         assert "error:" not in person.shown
+
+
+def test_a_chat_that_looked_for_no_check_does_not_say_that_there_is_none(
+    project: Path, tmp_path: Path
+) -> None:
+    """V1: beside the project's tests it said "no check is named or found"."""
+    (project / "test_a.py").write_text("def test_a():\n    pass\n")
+    model = turns(tmp_path, write("b.py", "y = 2\n"), SAID)
+    ended = evercontext("chat", "-m", model, "--yes", cwd=project, stdin="make b\n")
+    assert "note: no check was looked for" in ended.out + ended.err
+    assert "no check is named or found" not in ended.out + ended.err
 
 
 @pytest.mark.contract("E42")
@@ -298,9 +310,14 @@ def test_failing_calls_are_stopped_however_different_they_are(
 
 def openai_answer(text: str, finish: str) -> Answer:
     chunks = [
-        {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m",
-         "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}]}
-    ]  # fmt: skip
+        {
+            "id": "c",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "m",
+            "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}],
+        }
+    ]
     return Answer(sse(*chunks, done=True))
 
 
@@ -318,20 +335,33 @@ def anthropic_answer(text: str, stop: str) -> Answer:
         {"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": None},
          "usage": usage},
         {"type": "message_stop"},
-    ]  # fmt: skip
+    ]
     # fmt: on
     return Answer(sse(*events, event_names=True), headers={"content-type": "text/event-stream"})
 
 
 def ollama_answer(text: str, stop: str) -> Answer:
     line = {"model": "m", "message": {"role": "assistant", "content": text}}
-    last = {**line, "message": {"role": "assistant", "content": ""}, "done": True,
-            "done_reason": stop}  # fmt: skip
+    last = {
+        **line,
+        "message": {"role": "assistant", "content": ""},
+        "done": True,
+        "done_reason": stop,
+    }
     return Answer(ndjson({**line, "done": False}, last))
 
 
-SHOW = Answer([json.dumps({"capabilities": ["completion", "tools"], "template": "",
-                           "model_info": {"x.context_length": 8192}}).encode()])  # fmt: skip
+SHOW = Answer(
+    [
+        json.dumps(
+            {
+                "capabilities": ["completion", "tools"],
+                "template": "",
+                "model_info": {"x.context_length": 8192},
+            }
+        ).encode()
+    ]
+)
 
 
 @pytest.mark.parametrize(
@@ -351,10 +381,12 @@ async def test_an_answer_that_was_cut_or_withheld_is_not_done(
     """P6: the model is asked to go on once; the second time it is a limit, or refused."""
     async with wire_server() as server:
         env = {
-            "OPENAI_API_KEY": "sk-x", "OPENAI_BASE_URL": f"{server.url}/v1",
-            "ANTHROPIC_API_KEY": "sk-x", "ANTHROPIC_BASE_URL": server.url,
+            "OPENAI_API_KEY": "sk-x",
+            "OPENAI_BASE_URL": f"{server.url}/v1",
+            "ANTHROPIC_API_KEY": "sk-x",
+            "ANTHROPIC_BASE_URL": server.url,
             "EC_OLLAMA_ENDPOINT": server.url,
-        }  # fmt: skip
+        }
         arguments = ("run", "-t", "say it", "-m", f"{provider}:claude-x", "--json")
         shown = [SHOW] if provider == "ollama" else []
         server.will(*shown, answer("The first ", word), answer("half.", end))

@@ -1,0 +1,34 @@
+"""The matrix itself, which needs no real program."""
+
+from __future__ import annotations
+
+import json
+
+from tests.real.matrix import Matrix, Outcome
+from tests.real.registry import BACKEND, JUDGE, PROGRAMS
+
+CODEX = ("codex", PROGRAMS["codex"].versions[0])
+
+
+def test_a_cell_is_as_bad_as_its_worst_test_and_reasons_are_told() -> None:
+    matrix = Matrix(
+        [
+            Outcome(*CODEX, BACKEND, "test_a", "ok"),
+            Outcome(*CODEX, BACKEND, "test_b", "failed", "it broke"),
+            Outcome(*CODEX, JUDGE, "test_c", "skipped", "no sandbox"),
+        ]
+    )
+    lines = matrix.lines()
+    assert [cell.strip() for cell in lines[2].strip("|").split("|")][:4] == [
+        *CODEX,
+        "failed 1/2",
+        "skipped",
+    ]
+    assert f"failed: codex {CODEX[1]}, backend, test_b: it broke" in lines
+    assert lines[-1] == "2 cells of 3 tests: 1 failed, 0 ok, 1 skipped"
+    assert [cell["verdict"] for cell in json.loads(matrix.json())["cells"]] == ["failed", "skipped"]
+
+
+def test_every_program_is_pinned() -> None:
+    assert all(program.versions for program in PROGRAMS.values())
+    assert all(program.name == name for name, program in PROGRAMS.items())
