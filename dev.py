@@ -34,7 +34,7 @@ EXTRAS = {"check": ("dev", "embedded"), "try": ("embedded",)}
 
 
 class Problem(Exception):
-    """Something the user can mend; the message is one line and names the fix."""
+    """Something the user can fix; the message is one line and names the fix."""
 
 
 def main() -> int:
@@ -80,6 +80,14 @@ def command_line() -> argparse.ArgumentParser:
             "parts", nargs="*", metavar="PART", help=f"some of: {', '.join(PARTS)}"
         )
         checking.add_argument("--all", action="store_true", help="slow tests too, as CI does")
+        checking.add_argument(
+            "--real",
+            action="store_true",
+            help="only the tests with programs of other vendors, which are installed first",
+        )
+        checking.add_argument(
+            "--cache", type=Path, help="where those are installed (~/.cache/evercontext-real)"
+        )
         checking.add_argument("--jobs", "-n", default=JOBS, help="test processes (%(default)s)")
         checking.add_argument(
             "--pytest", action="append", default=[], metavar="ARG", help="for pytest"
@@ -121,8 +129,12 @@ def check(arguments: argparse.Namespace) -> int:
     unknown = sorted(set(arguments.parts) - set(PARTS))
     if unknown:
         raise Problem(f"there is no part {unknown[0]!r}; the parts are {', '.join(PARTS)}")
+    if arguments.real and arguments.parts:
+        raise Problem("--real has no parts; choose tests with --pytest=-k --pytest=NAME")
     parts = [part for part in PARTS if part in (arguments.parts or PARTS)]
     install("check")
+    if arguments.real:
+        return check_real(arguments)
     failed = [part for part in parts if part != "tests" and not passes(part)]
     if failed:
         say(f"Not in order: {', '.join(failed)}")
@@ -131,6 +143,20 @@ def check(arguments: argparse.Namespace) -> int:
     if failed:
         print(f"dev.py: failed: {', '.join(failed)}; again with: {again(failed)}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def check_real(arguments: argparse.Namespace) -> int:
+    """Install pinned programs of other vendors, run them against us and print the matrix."""
+    if arguments.cache:
+        os.environ["EVERCONTEXT_REAL_CACHE"] = str(arguments.cache.resolve())
+    say("Installing the programs of other vendors (some GB, once)")
+    if run_inside(["python", "-m", "tests.real.install"]):
+        return 1
+    fetch_model()
+    say("Running them against us")
+    # Two at a time: each starts programs that want a core of their own.
+    processes = ["-n", "2", "--dist", "worksteal"]
+    return run_inside(["pytest", "-q", "tests/real", "-m", "real", *processes, *arguments.pytest])
 
 
 def again(parts: list[str]) -> str:
@@ -147,6 +173,7 @@ PARTS: dict[str, list[list[str]]] = {
         ["python", "scripts/reference.py", "--check"],
         ["python", "scripts/events.py", "--check"],
         ["python", "scripts/contract.py", "--check"],
+        ["python", "scripts/package_map.py", "--check"],
     ],
     "tests": [],
 }
@@ -161,13 +188,18 @@ def passes(part: str) -> bool:
 
 def test(arguments: argparse.Namespace) -> bool:
     """Fetch the model that some tests need, then run the quick tests or all of them."""
-    say("Fetching the embedded model for the tests that need it")
-    if run_inside(["evercontext", "model", "pull", MODEL]):
-        print("dev.py: the model did not come; tests that need it are skipped", file=sys.stderr)
+    fetch_model()
     say("Running all tests" if arguments.all else "Running the quick tests (--all: slow ones too)")
     tier = [] if arguments.all else ["-m", "not slow"]
     processes = ["-n", arguments.jobs, "--dist", "worksteal"]
     return run_inside(["pytest", "-q", *processes, *tier, *arguments.pytest]) == 0
+
+
+def fetch_model() -> None:
+    """Fetch the embedded model; tests that need it are skipped without."""
+    say("Fetching the embedded model for the tests that need it")
+    if run_inside(["evercontext", "model", "pull", MODEL]):
+        print("dev.py: the model did not come; tests that need it are skipped", file=sys.stderr)
 
 
 def lock_needed(_: argparse.Namespace) -> int:
