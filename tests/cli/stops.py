@@ -72,10 +72,12 @@ class ModelServer:
 
     def _answer(self, connection: socket.socket) -> None:
         with suppress(OSError):
-            connection.recv(65536)
+            head = connection.recv(65536)
             if self._drips:
                 connection.sendall(_HEAD)
-            self.asked.set()
+            # Before the model is asked, the server is asked what it can do.
+            if head.startswith(b"POST"):
+                self.asked.set()
             while self._drips:
                 connection.sendall(_PIECE)
                 time.sleep(0.02)

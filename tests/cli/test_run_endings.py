@@ -33,7 +33,7 @@ def test_two_forms_of_output_contradict_each_other(tmp_path: Path, form: str) ->
 
 @pytest.fixture
 def silent_server() -> Iterator[tuple[int, threading.Event]]:
-    """A model server that takes a request and never answers."""
+    """A model server that takes every request and never answers; set once a model is asked."""
     asked = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         kept: list[socket.socket] = []
@@ -43,7 +43,7 @@ def silent_server() -> Iterator[tuple[int, threading.Event]]:
                 while True:
                     connection, _ = listener.accept()
                     kept.append(connection)
-                    if connection.recv(100):
+                    if connection.recv(100).startswith(b"POST"):
                         asked.set()
             except OSError:
                 return

@@ -188,7 +188,7 @@ async def test_a_reply_that_ended_early_is_never_taken(
     async with wire_server() as server:
         env = {"OPENAI_API_KEY": "sk-x", "OPENAI_BASE_URL": f"{server.url}/v1"}
         server.will(chunk(BETTER, finish))
-        more = ("openai:gpt-x", "--target", "10")
+        more = ("openai:gpt-4.1-mini", "--target", "10")
         ended, told = await asyncio.to_thread(improve, project, *more, **env)
     assert (ended.code, told["written"]) == (4, None), ended.err
     assert reason in told["not_taken"]["reasons"][0]

@@ -54,7 +54,7 @@ def test_a_task_writes_a_file_and_shows_the_diff(project: Path, hello: str) -> N
     )
     assert said.stdout == "Hello World\n"
     assert "write_file app/main.py  ok" in ended.err
-    assert '+print("Hello World")' in ended.err
+    assert '1 + print("Hello World")' in ended.err
     assert "done  1 file changed" in ended.err
     assert f"evercontext undo {trace_of(ended)[:8]}" in ended.err
 

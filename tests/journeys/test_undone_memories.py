@@ -52,7 +52,7 @@ async def asked(project: Path) -> str:
     async with wire_server() as server:
         server.will(Answer(sse({**piece, "choices": [end]}, done=True)))
         env = {"OPENAI_API_KEY": "sk-x", "OPENAI_BASE_URL": f"{server.url}/v1"}
-        await asyncio.to_thread(run, project, "openai:gpt-x", **env)
+        await asyncio.to_thread(run, project, "openai:gpt-4.1-mini", **env)
     return json.dumps(server.asked[0].body, ensure_ascii=False)
 
 

@@ -6,6 +6,7 @@ A server that tells nothing, or not at once, is used as if it could do everythin
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -39,12 +40,14 @@ async def ask_server(provider: Provider, headers: Mapping[str, str]) -> ServerFa
     """Return what the server tells of the provider's model."""
     http = VendorHttp(provider, headers, SECONDS)
     try:
-        listed = _entry(await http.get("/models"), provider.model)
-        if listed.get("owned_by") != "llamacpp":
-            return facts_of(listed)
-        root = provider.address.rstrip("/").removesuffix("/v1")
-        return facts_of(listed, await http.get(f"{root}/props"))
-    except (ModelProblem, Refusal):
+        # The client's own limit is one of silence: a server that drips would hold us for ever.
+        async with asyncio.timeout(SECONDS):
+            listed = _entry(await http.get("/models"), provider.model)
+            if listed.get("owned_by") != "llamacpp":
+                return facts_of(listed)
+            root = provider.address.rstrip("/").removesuffix("/v1")
+            return facts_of(listed, await http.get(f"{root}/props"))
+    except (ModelProblem, Refusal, TimeoutError):
         return ServerFacts()
     finally:
         await http.aclose()

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from evercontext.access.permissions import Permissions, StoredRules
 from evercontext.cli.chat.keyboard import Keyboard
 from evercontext.cli.chat.notification import PATIENCE
-from evercontext.cli.chat.status_line import branch_of, fitting
+from evercontext.cli.chat.status_line import LONGEST_MODEL, branch_of, fitting
 from evercontext.cli.chat.view import ChatView
 from evercontext.cli.messages import translate
-from evercontext.cli.terminal import Screen, one_line, visible, wrap
+from evercontext.cli.terminal import Screen, clip, one_line, visible, wrap
 from evercontext.domain.message import user
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import CommandAccess, Mode
@@ -183,7 +183,7 @@ class ChatSession:
                 else []
             ),
             *([(5, self.branch)] if self.branch else []),
-            (4, talk.model.info.bare_name),
+            (4, clip(talk.model.info.bare_name, LONGEST_MODEL)),
             (6, hint),
         ]
         return fitting(parts, self.screen.width - 1)

@@ -9,6 +9,8 @@ from evercontext.cli.terminal import columns_of, one_line
 from evercontext.files.small_files import small_text
 
 _BETWEEN = " · "
+LONGEST_MODEL = 32
+"""A longer name is cut: whole, it would drive the hints off a line of 80 columns."""
 _LONGEST_BRANCH = 40
 _LARGEST_HEAD = 4096
 
