@@ -22,7 +22,7 @@ from scipy.optimize import minimize
 
 from evercontext.files.contained_paths import Root
 from evercontext.files.policy import agent_policy
-from evercontext.index.analysis import analyse
+from evercontext.index.analyse_text import analyse
 from evercontext.index.corpus import Corpus
 from evercontext.index.languages import language_of
 from evercontext.index.question import understand

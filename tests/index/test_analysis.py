@@ -5,7 +5,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evercontext.index.analysis import FIELDS, analyse, pack, unpack
+from evercontext.index.analyse_text import analyse
+from evercontext.index.analysis import FIELDS, pack, unpack
 from evercontext.retrieval.static_vectors import load_static_vectors
 from evercontext.retrieval.term_keys import term_key
 from evercontext.retrieval.terms import count_terms, fold, identifier_term

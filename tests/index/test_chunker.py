@@ -6,13 +6,11 @@ from hypothesis import strategies as st
 
 from evercontext.index.chunker import (
     LONGEST,
-    Named,
-    Span,
     _types_by_line,
     cut,
     find_definitions,
-    shown_symbol,
 )
+from evercontext.index.definitions import Named, Span, shown_symbol
 from evercontext.index.languages import language_of
 from tests.index.world import SHOP
 

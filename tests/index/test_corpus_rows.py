@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evercontext.index.analysis import FIELDS, analyse
+from evercontext.index.analyse_text import analyse
+from evercontext.index.analysis import FIELDS
 from evercontext.index.corpus_rows import PATH_FIELDS, SLOTS, collect
 from evercontext.index.languages import language_of
 from evercontext.retrieval.term_keys import term_key

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evercontext.index import corpus_snapshot
-from evercontext.index.analysis import analyse
+from evercontext.index.analyse_text import analyse
 from evercontext.index.corpus import Corpus
 from evercontext.index.corpus_snapshot import FILE, CorpusStamp
 from evercontext.index.languages import language_of

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from evercontext.index.analysis import analyse
+from evercontext.index.analyse_text import analyse
 from evercontext.index.corpus import Corpus
 from evercontext.index.mentions import Mentions
 from evercontext.index.question_details import read_details

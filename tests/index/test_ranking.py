@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evercontext.index.analysis import analyse
+from evercontext.index.analyse_text import analyse
 from evercontext.index.corpus import Corpus
 from evercontext.index.filename_features import FilenameMatcher, joined, overlap
 from evercontext.index.languages import language_of

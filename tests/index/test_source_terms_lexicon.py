@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from evercontext.index import source_terms
-from evercontext.index.analysis import analyse, pack
+from evercontext.index.analyse_text import analyse
+from evercontext.index.analysis import pack
 from evercontext.index.source_terms import Lexicon, Renumbering, ScannedWords, scan
 from evercontext.retrieval.static_vectors import load_static_vectors
 from evercontext.retrieval.term_keys import term_key

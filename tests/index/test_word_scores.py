@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from evercontext.index.analysis import analyse
+from evercontext.index.analyse_text import analyse
 from evercontext.index.corpus import Corpus
 from evercontext.index.question import understand
 from evercontext.index.word_scores import QuestionScores

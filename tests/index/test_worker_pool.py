@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.index.analysis import analyse, pack
+from evercontext.index.analyse_text import analyse
+from evercontext.index.analysis import pack
 from evercontext.index.worker_pool import MARK, Job, LocalAnalyser, WorkerPool
 from evercontext.retrieval.static_vectors import load_static_vectors
 from tests.index.world import opened, write
@@ -17,15 +18,15 @@ JOBS = [Job(content, "python", text) for content, text in TEXTS.items()]
 # A worker of ours whose parser dies over one text, as a parser in C would.
 _FRAGILE = """
 import os, signal, sys
-from evercontext.index import analysis, worker_process
-real = analysis.analyse
+from evercontext.index import analyse_text, worker_process
+real = analyse_text.analyse
 def fragile(text, *rest):
     if "segfault" in text:
         os.kill(os.getpid(), signal.SIGSEGV)
     while "forever" in text:
         pass
     return real(text, *rest)
-analysis.analyse = fragile
+analyse_text.analyse = fragile
 sys.exit(worker_process.serve(sys.stdin.buffer, sys.stdout.buffer, "", 1.0))
 """
 

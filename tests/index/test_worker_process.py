@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import io
 
-from evercontext.index.analysis import analyse, pack
+from evercontext.index.analyse_text import analyse
+from evercontext.index.analysis import pack
 from evercontext.index.worker_process import framed, number, serve
 
 

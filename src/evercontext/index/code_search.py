@@ -13,18 +13,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from evercontext.domain.model import Embedder
 from evercontext.errors import EverContextError, PathRefused, StoreBusy, UsageError
 from evercontext.events.redaction import Redactor
 from evercontext.files.contained_paths import Root
 from evercontext.files.policy import AGENT, FilePolicy
 from evercontext.index.chunk_table import ChunkTable
-from evercontext.index.commit_index import CommitIndexer, CommittedTree
-from evercontext.index.commits import Commits
 from evercontext.index.corpus import Corpus
 from evercontext.index.current_corpus import CurrentCorpus
-from evercontext.index.external_vectors import EmbedderVectors, VectorTable
 from evercontext.index.indexer import Indexer, IndexReport, Pending, Progress
 from evercontext.index.lease import IndexLease
 from evercontext.index.location import (
@@ -45,6 +42,10 @@ from evercontext.retrieval.postings import Floats
 from evercontext.retrieval.spelling import repair
 from evercontext.retrieval.static_vectors import StaticVectors, load_static_vectors
 from evercontext.retrieval.terms import STOP_WORDS, fold, runs
+
+if TYPE_CHECKING:
+    from evercontext.domain.model import Embedder
+    from evercontext.index.external_vectors import EmbedderVectors
 
 _LONG = 64
 """A character of a question is as much work as so many of a plain text."""
@@ -158,9 +159,11 @@ class CodeIndex:
             raise
         reader = Reader(pinned, policy, redactor)
         indexer = Indexer(table, Walker(pinned.path, policy), reader, IndexLease(place), vectors)
-        embedder_vectors = (
-            EmbedderVectors(VectorTable(table, reader, embedder), place) if embedder else None
-        )
+        if embedder is None:
+            return cls(indexer, pinned, place, vectors)
+        from evercontext.index.external_vectors import EmbedderVectors, VectorTable
+
+        embedder_vectors = EmbedderVectors(VectorTable(table, reader, embedder), place)
         return cls(indexer, pinned, place, vectors, embedder_vectors)
 
     async def close(self) -> None:
@@ -276,6 +279,9 @@ class CodeIndex:
         explain: bool = False,
     ) -> Answer:
         """Return what answers best in the last commit, as it was staged; the files do not count."""
+        from evercontext.index.commit_index import CommitIndexer, CommittedTree
+        from evercontext.index.commits import Commits
+
         question, stale = await _understood(query, top_k), False
         try:
             async with self._updating:

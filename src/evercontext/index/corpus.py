@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evercontext.index.analysis import Analysis, read_names
-from evercontext.index.chunker import Named
 from evercontext.index.corpus_rows import PRIORS, SLOTS, CorpusRows, collect
+from evercontext.index.definitions import Named
 from evercontext.index.path_features import PathWords, words_of
 from evercontext.retrieval.postings import Column, Floats, Ints, Postings
 from evercontext.retrieval.ragged import Long, spread

@@ -6,16 +6,19 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evercontext.index import corpus_snapshot
 from evercontext.index.analysis import Analysis, unpack
 from evercontext.index.chunk_table import ChunkTable
 from evercontext.index.corpus import Corpus
 from evercontext.index.corpus_snapshot import CorpusStamp, space_of
-from evercontext.index.external_vectors import EmbedderVectors
 from evercontext.index.indexer import IndexReport
 from evercontext.retrieval.vectors import VectorSpace
 from evercontext.storage.version_cache import VersionCache
+
+if TYPE_CHECKING:
+    from evercontext.index.external_vectors import EmbedderVectors
 
 _LOAD_AT_ONCE = 500
 _WORTH_KEEPING = 100

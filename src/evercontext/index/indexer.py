@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from evercontext.files.os_errors import explained
 from evercontext.index.analysis import Analysis, pack
@@ -20,8 +21,10 @@ from evercontext.index.lease import IndexLease
 from evercontext.index.rename_report import OnRenamed, tell_renames
 from evercontext.index.source_reader import Reader, Source, Unfit
 from evercontext.index.walker import WalkedFile, Walker
-from evercontext.index.worker_pool import Job, LocalAnalyser, WorkerPool
 from evercontext.retrieval.static_vectors import StaticVectors
+
+if TYPE_CHECKING:
+    from evercontext.index.worker_pool import LocalAnalyser, WorkerPool
 
 BATCH = 256
 """Files per transaction of a large update: bounds memory, and what a kill can cost."""
@@ -121,7 +124,7 @@ class Indexer:
         self.reader = reader
         self.lease = lease
         self.vectors = vectors
-        self._local = LocalAnalyser(lease.folder, vectors)
+        self._local: LocalAnalyser | None = None
         self._pool: WorkerPool | None = None
         self.on_renamed: OnRenamed | None = None
         self._swept = False
@@ -196,6 +199,8 @@ class Indexer:
         if len(files) < BATCH // 4 or sum(file.size for file in files) < _MUCH:
             yield
             return
+        from evercontext.index.worker_pool import WorkerPool
+
         async with WorkerPool(self.vectors) as self._pool:
             try:
                 yield
@@ -269,11 +274,14 @@ class Indexer:
 
         A text that cannot be analysed is replaced in ``sources`` by the reason.
         """
+        from evercontext.index.worker_pool import Job, LocalAnalyser
+
         jobs = {
             source.content: Job(source.content, language_of(path) or "text", source.text)
             for path, source in sources.items()
             if not isinstance(source, str) and source.content not in known
         }
+        self._local = self._local or LocalAnalyser(self.lease.folder, self.vectors)
         with explained(writing=True):
             outcome = await (self._pool or self._local).analyse(list(jobs.values()))
         for path, source in sources.items():

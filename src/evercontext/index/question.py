@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass, field, replace
 
 from evercontext.index.question_details import Details, read_details, split
-from evercontext.retrieval.japanese import expand
 from evercontext.retrieval.terms import (
     GENERIC_WEIGHT,
     GENERIC_WORDS,
@@ -89,7 +88,7 @@ def _understand(text: str) -> Question:
         parts = _QUALIFIERS.split(qualified)
         names.extend(part for part in parts if len(part) > 2)
         owners.append((parts[-1], parts[-2]))
-    translated = expand(text)
+    translated = _translated(text)
     words = tuple(part for word in content_words(text) for part in split_identifier(word))
     if translated:
         likely = (term for term, weight in translated.items() if weight >= _LIKELY)
@@ -105,6 +104,15 @@ def _understand(text: str) -> Question:
         translated,
         owners=tuple(owners),
     )
+
+
+def _translated(text: str) -> dict[str, float]:
+    """Return the English terms behind Japanese words; the dictionary is loaded for those alone."""
+    if not has_cjk(text):
+        return {}
+    from evercontext.retrieval.japanese import expand
+
+    return expand(text)
 
 
 def word_weight(word: str) -> float:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evercontext.index.analysis import FUNCTION
-from evercontext.index.chunker import Named, shown_symbol
 from evercontext.index.corpus import Corpus
 from evercontext.index.definition_features import shares as shares_of
+from evercontext.index.definitions import Named, shown_symbol
 from evercontext.index.question import Question
 from evercontext.index.ranking_features import COLUMN, NAMES, Candidates, Scorer
 from evercontext.retrieval.postings import Floats, Ints

@@ -13,9 +13,10 @@ from evercontext.files import file_io
 from evercontext.files.contained_paths import Root
 from evercontext.files.os_errors import explained
 from evercontext.files.policy import FilePolicy
-from evercontext.index.chunker import DEEPEST_LINE
 from evercontext.index.languages import language_of
 
+LONGEST_LINE = 20_000
+"""A longer line is data: parsing it would cost much and tell nothing."""
 # Plain pieces, because looking for each is several times quicker than one pattern for all.
 _BEGIN = "-----BEGIN"
 _MARKS = (
@@ -106,8 +107,8 @@ class Reader:
             text = file_io.decode(data)
         except NotUtf8 as problem:
             raise Unfit(problem.message) from None
-        if max(map(len, text.split("\n"))) > DEEPEST_LINE:
-            raise Unfit(f"a line of more than {DEEPEST_LINE} characters")
+        if max(map(len, text.split("\n"))) > LONGEST_LINE:
+            raise Unfit(f"a line of more than {LONGEST_LINE} characters")
         if path.endswith(_PAGES) and _MADE_OF_CODE.search(text, 0, _HEAD):
             raise Unfit("a page made of the code, which is there itself")
         key = hashlib.sha256(data).hexdigest()[:40] + ":" + (language_of(path) or "text")

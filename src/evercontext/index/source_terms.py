@@ -18,7 +18,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from evercontext.retrieval.postings import Column, Ints
+from evercontext.index.analysis import Counts
+from evercontext.retrieval.postings import Column
 from evercontext.retrieval.ragged import Long, Ragged
 from evercontext.retrieval.static_vectors import StaticVectors
 from evercontext.retrieval.term_keys import Keys, term_key, term_keys
@@ -302,21 +303,6 @@ _AT_ONCE = 32
 """Chunks whose meaning is worked out at once: they share words, and the whole file does not."""
 _FINE = 1024.0
 """Weights are whole numbers of this part, so that their sum is the same in every order."""
-
-Short = NDArray[np.uint16]
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Rows of (position in the terms, how often): chunks, then fields."""
-
-    offsets: Ints
-    positions: Short
-    counts: Short
-
-    def row(self, i: int) -> slice:
-        """Where row ``i`` lies in ``positions`` and ``counts``."""
-        return slice(int(self.offsets[i]), int(self.offsets[i + 1]))
 
 
 class TermCounter:

@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from pathlib import Path
 
-from evercontext.index.analysis import Analysis, analyse, unpack
+from evercontext.index.analyse_text import analyse
+from evercontext.index.analysis import Analysis, unpack
 from evercontext.process.child import Child, start
 from evercontext.process.environment import BARE
 from evercontext.retrieval.blas import ONE_THREAD

@@ -34,7 +34,8 @@ def framed(language: str, text: str) -> bytes:
 
 def serve(source: BinaryIO, target: BinaryIO, vectors_name: str, seconds: float) -> int:
     """Answer until the input ends; 1 if this installation has other vectors."""
-    from evercontext.index.analysis import analyse, pack
+    from evercontext.index.analyse_text import analyse
+    from evercontext.index.analysis import pack
     from evercontext.retrieval.static_vectors import load_static_vectors
 
     vectors = load_static_vectors() if vectors_name else None
