@@ -30,7 +30,7 @@ from tests.hostile.attackers import (
     survey,
     swapping,
 )
-from tests.hostile.test_accidents import SCENARIOS
+from tests.hostile.test_races_and_kills import SCENARIOS
 
 from evercontext.files.contained_paths import Root
 from evercontext.files.file_tree import Tree

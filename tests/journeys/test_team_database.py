@@ -1,4 +1,4 @@
-"""The whole house on a PostgreSQL server: every room that keeps something keeps it there."""
+"""Everything on a PostgreSQL server: each package stores its rows there."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""One story that grows, told through the installed command.
-
-A task writes a file; it is told again and succeeds again; what policy refuses stays undone; the
-trace shows all of it.
-"""
+"""Run tasks with the installed command: write a file, repeat the task, refuse by policy, trace."""
 
 from __future__ import annotations
 
