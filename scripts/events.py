@@ -19,8 +19,11 @@ INTRODUCTION = f"""\
 
 <!-- Made by scripts/events.py; do not edit. -->
 
-The log is JSON Lines under `traces/` in the home folder: one file per process and day,
-append-only, secrets removed before writing. Each line is one object:
+The log is JSON Lines under `traces/` in the home folder: one file per process and day, and
+another when it is full; append-only, secrets removed before writing. The oldest files go when there
+are more than 1 GB (`EC_TRACES_MB`), or files of more than 60 days with traces (`EC_TRACES_DAYS`);
+0 keeps all. A jump of the clock drops nothing. Where a server writes a file, the content is in
+the `diff` alone. Each line is one object:
 
 | Key | Meaning |
 |---|---|

@@ -52,6 +52,7 @@
     │   ├── StoreTooNew
     │   ├── StoreBusy
     │   │   └── StoreClash        another writer came first: may be done again
+    │   ├── StoreReplaced         its file was removed or replaced: it is opened anew
     │   ├── StoreGone             the database server does not answer: may be tried again
     │   ├── StoreTimeout          a query ran too long and was stopped
     │   └── StoreConflict         a row contradicts another one
@@ -414,6 +415,12 @@ class StoreGone(StoreProblem):
     """The database server does not answer, or hung up."""
 
     code = "store_gone"
+
+
+class StoreReplaced(StoreProblem):
+    """The file of the database was removed or replaced while it was open."""
+
+    code = "store_replaced"
 
 
 class StoreTimeout(StoreProblem):

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from evercontext.errors import AuditUnavailable
 from evercontext.events import log_reader
 from evercontext.events.log import EventLog
 from evercontext.events.redaction import Redactor
+from evercontext.events.retention import Retention, prune
 
 TASK = Task(text="app に Hello World を作成", root="app", model="m", mode="agent", door="run")
 
@@ -167,3 +169,76 @@ async def test_half_a_line_on_a_full_disk_is_taken_back(tmp_path: Path) -> None:
     log.emit(Notice(level="info", text="last"), trace_id="t")
     assert [event.body.text for event in log_reader.read(log.segment)] == ["first", "last"]  # type: ignore[attr-defined]
     log.close()
+
+
+async def test_a_log_removed_while_it_is_written_goes_on_in_another_file(tmp_path: Path) -> None:
+    """X13: requests were acknowledged whose lines were nowhere."""
+    log = EventLog(tmp_path / "traces")
+    await log.emit_durable(TASK, trace_id="t1")
+    shutil.rmtree(tmp_path / "traces")
+    await log.emit_durable(TASK, trace_id="t2")
+    log.emit(TASK, trace_id="t3")
+    written = lines(tmp_path / "traces")
+    assert [(line["type"], line["trace_id"]) for line in written] == [
+        ("notice", "t2"),
+        ("task", "t2"),
+        ("task", "t3"),
+    ]
+    assert (tmp_path / "traces").stat().st_mode & 0o777 == 0o700
+    log.close()
+
+
+async def test_a_replaced_segment_gets_no_more_lines(tmp_path: Path) -> None:
+    """X13: an editor saves a copy under the same name."""
+    log = EventLog(tmp_path)
+    await log.emit_durable(TASK, trace_id="t1")
+    assert log.segment
+    (tmp_path / "copy").write_bytes(log.segment.read_bytes())
+    (tmp_path / "copy").rename(log.segment)
+    log.emit_audited(TASK, trace_id="t2")
+    await log.emit_durable(TASK, trace_id="t3")
+    log.close()
+    assert [line["trace_id"] for line in lines(tmp_path)].count("t2") == 2
+    assert {line["trace_id"] for line in lines(tmp_path)} == {"t1", "t2", "t3"}
+
+
+async def test_a_line_whose_file_goes_before_it_is_on_disk_is_not_acknowledged(
+    tmp_path: Path,
+) -> None:
+    """X13: removed between the write and the flush."""
+    log = EventLog(tmp_path)
+    waiting = asyncio.ensure_future(log.emit_durable(TASK, trace_id="t"))
+    # One turn of the loop: the line is written, and the flush is yet to begin.
+    await asyncio.sleep(0)
+    assert log.segment
+    log.segment.unlink()
+    with pytest.raises(AuditUnavailable):
+        await waiting
+    await log.emit_durable(TASK, trace_id="t")
+    log.close()
+
+
+def test_a_full_segment_is_followed_by_another_and_the_oldest_go(tmp_path: Path) -> None:
+    """X14: 533 MB in five minutes, without end."""
+    log = EventLog(tmp_path, retention=Retention(total_bytes=30_000, segment_bytes=5_000))
+    for number in range(200):
+        log.emit(Notice(level="info", text=f"{number:04d}" * 100), trace_id="t")
+    last = log.segment
+    log.close()
+    prune(tmp_path, Retention(total_bytes=30_000), last)
+    sizes = [path.stat().st_size for path in log_reader.segments(tmp_path)]
+    assert max(sizes) < 6_000
+    assert 20_000 < sum(sizes) <= 30_000
+    assert log_reader.read_trace(tmp_path, "t")[-1].body == Notice(level="info", text="0199" * 100)
+
+
+def test_a_trace_is_read_from_all_segments_of_its_process(tmp_path: Path) -> None:
+    """X14: the index knows only where it began."""
+    log = EventLog(tmp_path, retention=Retention(segment_bytes=300))
+    log.emit(TASK, trace_id="t")
+    first = log.segment
+    for _ in range(5):
+        log.emit(TASK, trace_id="t")
+    log.close()
+    assert len(log_reader.segments(tmp_path)) > 1
+    assert len(log_reader.read_trace(tmp_path, "t", first)) == 6

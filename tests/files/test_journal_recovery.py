@@ -4,16 +4,20 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from evercontext.files import journal_recovery
+from evercontext.files import journal, journal_recovery, journal_segments, tree_snapshot
+from evercontext.files import undo as undo_module
+from evercontext.files.clock import Clock
 from evercontext.files.contained_paths import Root, SafePath
 from evercontext.files.file_tree import Tree
 from evercontext.files.journal_recovery import open_journal
 from evercontext.files.policy import agent_policy
 from evercontext.files.system_calls import Kernel
+from evercontext.files.task_changes import list_traces
 from evercontext.files.undo import undo
 
 NAME = ".ec-0123456789abcdef.tmp"
@@ -156,17 +160,57 @@ def test_an_edit_saved_in_the_last_instant_comes_back(
     tree.close()
 
 
-def test_old_segments_are_dropped(place: Path, home: Path) -> None:
+def written_day(place: Path, home: Path, days: int) -> None:
+    """Change a file on a day that is so many days from today."""
     tree = open_tree(place, home)
-    tree.write("a.txt", "x", trace_id="t")
+    tree.write("a.txt", f"day {days}", trace_id=f"day {days}")
     tree.close()
     assert tree.journal
-    (segment,) = tree.journal.segments()
-    long_ago = time.time() - journal_recovery.KEPT_SECONDS - 60
-    os.utime(segment, (long_ago, long_ago))
+    moment = time.time() + days * 86_400
+    os.utime(tree.journal.segments()[-1], (moment, moment))
+
+
+def test_segments_of_more_days_than_are_kept_are_dropped(
+    place: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_recovery, "KEPT_DAYS", 2)
+    for days in (-900, -800, -700):
+        written_day(place, home, days)
     again = open_tree(place, home)
     assert again.journal
-    assert again.journal.segments() == []
+    assert [trace.trace_id for trace in list_traces(again.journal)] == ["day -700", "day -800"]
+    again.close()
+
+
+def test_a_clock_that_jumps_drops_no_history(place: Path, home: Path) -> None:
+    """X12: one start with the clock 60 days ahead deleted all that could be undone."""
+    for days in (-100, -99, 60):
+        written_day(place, home, days)
+    again = open_tree(place, home)
+    assert again.journal
+    assert len(again.journal.segments()) == 3
+    again.close()
+
+
+def test_undo_takes_the_latest_task_though_the_clock_was_set_back(
+    place: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X12: each start with another clock, as three processes would see it."""
+    for number, shown in enumerate([9_000, 5_000, 1_000, 7_000]):
+        # A new process knows nothing of what another one was told.
+        clock = Clock(partial(int, shown * 10**15))
+        for module in (journal, journal_segments, undo_module, tree_snapshot):
+            monkeypatch.setattr(module, "journal_clock", clock)
+        tree = open_tree(place, home)
+        for text in ("x", "y"):
+            tree.write("a.txt", f"{text}{number}", trace_id=f"task {number}")
+        assert tree.journal
+        assert list_traces(tree.journal)[0].trace_id == f"task {number}"
+        tree.close()
+    again = open_tree(place, home)
+    assert again.journal
+    undo(again.journal, ["task 3"])
+    assert (place / "a.txt").read_text() == "y2"
     again.close()
 
 

@@ -113,3 +113,15 @@ def test_only_an_abandoned_segment_can_be_claimed(tmp_path: Path) -> None:
     assert claim(segment.path) is None
     os.close(fd)
     assert claim(tmp_path / "none.seg") is None
+
+
+def test_a_segment_removed_before_it_is_on_disk_is_not_acknowledged(tmp_path: Path) -> None:
+    """X13: the flush succeeds, in a file that nobody can open again."""
+    segment = Segment(tmp_path, SYSTEM)
+    end = segment.append(encode({"n": "1"}))
+    segment.path.unlink()
+    with pytest.raises(IoFailed, match="removed"):
+        segment.sync(end)
+    assert segment.broken
+    segment.close()
+    assert list(tmp_path.iterdir()) == []

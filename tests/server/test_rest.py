@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import socket
 import uuid
 from collections.abc import Iterator
@@ -164,3 +165,24 @@ def test_server_told_of_another_gateway_still_serves_its_own_tree(tmp_path: Path
 def test_answers_are_not_held_back_by_nagle() -> None:
     with bind("127.0.0.1", 0) as bound:
         assert bound.proto == socket.IPPROTO_TCP
+
+
+def test_contents_stand_in_the_log_once(gateway: Gateway) -> None:
+    """X14: in the step and in the diff they took twice the room."""
+    content = "a line that is only here 4711\n" * 100
+    body = {"path": "once.md", "content": content, "mode": "create"}
+    assert gateway.post("write_file", body).status_code == 200
+    log = "".join(path.read_text() for path in (gateway.home / "traces").glob("*.jsonl"))
+    assert log.count("only here 4711") == 100
+
+
+def test_logs_removed_while_serving_go_on_in_new_files(gateway: Gateway) -> None:
+    """X13: 200 for writes that were audited nowhere and could not be undone."""
+    gateway.post("write_file", {"path": "first.md", "content": "1", "mode": "create"})
+    shutil.rmtree(gateway.home / "traces")
+    shutil.rmtree(gateway.home / "journal")
+    answer = gateway.post("write_file", {"path": "second.md", "content": "2", "mode": "create"})
+    assert answer.status_code == 200
+    assert [line["path"] for line in gateway.audit()] == ["second.md"]
+    journals = b"".join(path.read_bytes() for path in (gateway.home / "journal").rglob("*.seg"))
+    assert b"second.md" in journals

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from sqlite3 import connect
 
 import pytest
 
-from evercontext.errors import DiskFull, EverContextError, StoreBusy, StoreProblem
+from evercontext.errors import DiskFull, EverContextError, StoreBusy, StoreProblem, StoreReplaced
 from evercontext.storage.sqlite import SqliteStore
 from tests.storage.contract import COUNT, HELD, KEEP, StoreContract
 
@@ -191,3 +192,79 @@ async def test_impossible_place_is_one_clear_error(tmp_path: Path, kind: str) ->
     place = tmp_path / "file" / "memory.db" if kind == "folder is a file" else tmp_path
     with pytest.raises(StoreProblem, match="EC_HOME"):
         await SqliteStore.open(place)
+
+
+async def _fails_once_then_keeps(store: SqliteStore, path: Path) -> None:
+    with pytest.raises(StoreReplaced):
+        await store.execute(KEEP, ("k", "v"))
+    await store.execute(KEEP, ("k", "v"))
+    assert await store.fetch_one(HELD, ("k",)) == {"value": "v"}
+    with closing(connect(path)) as other:
+        assert other.execute("SELECT count(*) FROM kept WHERE key = 'k'").fetchone() == (1,)
+    await store.close()
+
+
+async def test_a_removed_database_is_noticed_at_the_next_write(path: Path) -> None:
+    """X13: it answered "Remembered", and what it remembered was nowhere."""
+    store = await SqliteStore.open(path)
+    await store.execute(KEEP, ("old", "1"))
+    for file in path.parent.glob("memory.db*"):
+        file.unlink()
+    await _fails_once_then_keeps(store, path)
+
+
+async def test_a_removed_home_folder_is_noticed_at_the_next_read(path: Path) -> None:
+    """X13: a cached answer is not given for a database that is gone."""
+    store = await SqliteStore.open(path)
+    before = store.version()
+    shutil.rmtree(path.parent)
+    assert store.version() is None
+    with pytest.raises(StoreReplaced):
+        await store.fetch_one(COUNT)
+    assert await store.fetch_one(COUNT) == {"n": 0}
+    assert store.version() not in (None, before)
+    await store.close()
+
+
+async def test_a_replaced_database_is_noticed_at_the_next_write(path: Path) -> None:
+    """X13: another file under its name, as a restored backup is."""
+    store = await SqliteStore.open(path)
+    other = await SqliteStore.open(path.with_name("other.db"))
+    await other.execute(KEEP, ("old", "2"))
+    await other.close()
+    for file in path.parent.glob("memory.db*"):
+        file.unlink()
+    path.with_name("other.db").rename(path)
+    with pytest.raises(StoreReplaced):
+        await store.execute(KEEP, ("k", "v"))
+    await store.execute(KEEP, ("k", "v"))
+    assert await store.fetch_one(COUNT) == {"n": 2}
+    await store.close()
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
+async def test_nothing_is_lost_with_the_log_of_the_database(path: Path, suffix: str) -> None:
+    """X13: what is committed and was only in the removed log is brought home."""
+    store = await SqliteStore.open(path)
+    await store.execute(KEEP, ("old", "1"))
+    await store.fetch_one(COUNT)
+    path.with_name(path.name + suffix).unlink()
+    with pytest.raises(StoreReplaced):
+        await store.execute(KEEP, ("k", "v"))
+    await store.execute(KEEP, ("k", "v"))
+    assert await store.fetch_one(COUNT) == {"n": 2}
+    with closing(connect(path)) as other:
+        assert other.execute("SELECT count(*) FROM kept").fetchone() == (2,)
+    await store.close()
+
+
+async def test_a_transaction_whose_file_went_is_not_acknowledged(path: Path) -> None:
+    """X13: the file goes between the first statement and the commit."""
+    store = await SqliteStore.open(path)
+    with pytest.raises(StoreReplaced):
+        async with store.transaction() as inside:
+            await inside.execute(KEEP, ("k", "v"))
+            for file in path.parent.glob("memory.db*"):
+                file.unlink()
+    assert await store.fetch_one(COUNT) == {"n": 0}
+    await store.close()

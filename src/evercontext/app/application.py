@@ -43,7 +43,7 @@ from evercontext.domain.model import Model
 from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.evaluation.score_history import EvaluationHistory
-from evercontext.events.log import EventLog
+from evercontext.events.log import EventLog, open_log
 from evercontext.events.redaction import redactor
 from evercontext.events.trace_table import TraceIndex
 from evercontext.models.prices import price
@@ -92,7 +92,7 @@ class EverContext:
         make_home(settings.home)
         async with AsyncExitStack() as stack:
             secrets = redactor(settings)
-            events = EventLog(settings.traces, secrets)
+            events = open_log(settings, secrets)
             stack.callback(events.close)
             store = await open_or_wait(settings.database, settings.database_url)
             stack.push_async_callback(store.close)

@@ -21,7 +21,7 @@ from evercontext.evaluation.judges import Candidate, CodexJudge, Judge, ModelJud
 from evercontext.evaluation.local_judge import LocalJudge
 from evercontext.evaluation.score_history import EvaluationHistory, Occasion
 from evercontext.evaluation.tools import GetEvaluator
-from evercontext.events.log import EventLog
+from evercontext.events.log import EventLog, open_log
 from evercontext.events.redaction import redactor
 from evercontext.settings import Settings, process_environment
 from evercontext.storage.opener import open_store
@@ -50,7 +50,7 @@ async def open_evaluation(
 ) -> OpenEvaluation:
     """Open judge, event log and history for one command; a broken store costs only the history."""
     chosen, warning = await open_judge(settings, stack, judge_name)
-    events = EventLog(settings.traces, redactor(settings))
+    events = open_log(settings)
     stack.callback(events.close)
     notices = [warning] if warning else []
     history: EvaluationHistory | None = None

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evercontext.events.log import EventLog
+from evercontext.events.log import EventLog, open_log
 from evercontext.events.redaction import redactor
 from evercontext.index.opener import IndexOpener
 from evercontext.settings import Settings
@@ -52,7 +52,7 @@ def _embedder(settings: Settings) -> Embedder | None:
 async def open_index(settings: Settings, warn: Callable[[str], None]) -> AsyncIterator[CodeIndex]:
     """Open the code index of the settings' root for one command."""
     check_root(settings)
-    events = EventLog(settings.traces, redactor(settings))
+    events = open_log(settings)
     index = index_of(settings, events, warn)
     try:
         yield await index()

@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,6 +34,7 @@ State = Literal["ok", "warn", "bad"]
 
 _COLOURS = {"ok": "green", "warn": "yellow", "bad": "red"}
 _GIGABYTE = 1_000_000_000
+_LARGE_LOG = 100_000_000
 _LEAST_DISK = 200_000_000
 _PATIENCE = 2.0
 
@@ -250,7 +252,22 @@ async def _traces(settings: Settings) -> list[DoctorCheck]:
         )
     if not os.access(place, os.R_OK | os.W_OK | os.X_OK):
         return [DoctorCheck("traces", "bad", f"{place} cannot be read and written", "chmod 700 it")]
-    return []
+    size = await asyncio.to_thread(_size_of, place)
+    if size < _LARGE_LOG:
+        return []
+    # Said once there is something to say: what is dropped by itself, and how to have it otherwise.
+    most = f"the newest {settings.traces_mb:,} MB" if settings.traces_mb else "any size"
+    days = f"{settings.traces_days} days" if settings.traces_days else "all days"
+    text = f"{size / 1e6:,.0f} MB; kept are {most} (EC_TRACES_MB), {days} (EC_TRACES_DAYS)"
+    return [DoctorCheck("traces", "ok", text)]
+
+
+def _size_of(folder: Path) -> int:
+    total = 0
+    for path in folder.glob("*.jsonl"):
+        with suppress(OSError):
+            total += path.stat().st_size
+    return total
 
 
 def _nearest(path: Path) -> Path:

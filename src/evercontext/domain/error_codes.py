@@ -43,6 +43,7 @@ _TABLE: dict[type[EverContextError], tuple[int, int]] = {
     errors.ProcessTimeout: (504, JSON_RPC_SERVER),
     errors.StoreBusy: (503, JSON_RPC_SERVER),
     errors.StoreGone: (503, JSON_RPC_SERVER),
+    errors.StoreReplaced: (503, JSON_RPC_SERVER),
     errors.StoreTimeout: (503, JSON_RPC_SERVER),
     errors.StoreConflict: (409, JSON_RPC_SERVER),
     errors.ForeignHost: (403, JSON_RPC_SERVER),

@@ -9,30 +9,42 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from evercontext.domain.event import Body, Event
+from evercontext.domain.event import Body, Event, Notice
 from evercontext.errors import AuditUnavailable
-from evercontext.events.redaction import Redactor
+from evercontext.events.redaction import Redactor, redactor
+from evercontext.events.retention import Retention, prune_soon
 from evercontext.files.clock import instant
+from evercontext.files.open_file import is_in_place
 from evercontext.process.worker_threads import Workers
+from evercontext.settings import Settings
 
 Subscriber = Callable[[Event], None]
 
 _SOON = 0.05
+_LOST = "the event log was removed or replaced while it was written: earlier events may be missing"
 _SYNCING = Workers("event log", threads=2, waiting=1_000_000)
 
 
 class EventLog:
     """Append-only. ``emit`` writes at once; ``emit_durable`` also waits until it is on disk."""
 
-    def __init__(self, directory: Path, redactor: Redactor | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        redactor: Redactor | None = None,
+        retention: Retention = Retention(),  # noqa: B008 it is frozen
+    ) -> None:
         self._directory = directory
+        self._retention = retention
         self._redactor = redactor or Redactor()
         self._subscribers: list[Subscriber] = []
         self._numbers = itertools.count()
-        self._segment: tuple[str, Path, int] | None = None
+        self._segment: _Segment | None = None
         self._lock = threading.Lock()
         self._flush: asyncio.Task[None] | None = None
         self._waiters: list[asyncio.Future[None]] = []
@@ -43,7 +55,7 @@ class EventLog:
     @property
     def segment(self) -> Path | None:
         """The file being written, once something was."""
-        return self._segment[1] if self._segment else None
+        return self._segment.path if self._segment else None
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Call ``subscriber`` with every event from now on; returns how to stop that."""
@@ -138,22 +150,31 @@ class EventLog:
         # A lone surrogate from a model must not make the line unwritable.
         payload = line.encode("utf-8", "backslashreplace") + b"\n"
         with self._lock:
-            _write_whole(self._descriptor(event.at[:10]), payload)
+            segment = self._open_segment(event)
+            _write_whole(segment.descriptor, payload)
+            segment.size += len(payload)
 
-    def _descriptor(self, day: str) -> int:
-        if self._segment and self._segment[0] == day:
-            return self._segment[2]
+    def _open_segment(self, event: Event) -> _Segment:
+        day, segment = event.at[:10], self._segment
+        full = segment is not None and segment.size >= self._retention.segment_bytes
+        lost = segment is not None and not segment.in_place
+        if segment and segment.day == day and not full and not lost:
+            return segment
+        if segment and not lost:
+            _sync(segment.descriptor)
         self._close_segment()
-        self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = self._directory / f"{day}-{os.getpid()}-{time.time_ns() // 1_000_000:x}.jsonl"
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._segment = (day, path, descriptor)
+        segment = self._segment = _create(self._directory, day)
         self._nameless = True
-        return descriptor
+        prune_soon(self._directory, self._retention, segment.path, at_once=full)
+        if lost:
+            # Readers of the log learn of it where the log goes on.
+            notice = Event(event.id, event.at, event.trace_id, Notice(level="warning", text=_LOST))
+            _write_whole(segment.descriptor, self._redactor.line(notice.to_json()).encode() + b"\n")
+        return segment
 
     def _close_segment(self) -> None:
         if self._segment:
-            os.close(self._segment[2])
+            os.close(self._segment.descriptor)
             self._segment = None
 
     async def _synced(self) -> None:
@@ -190,9 +211,13 @@ class EventLog:
             waiting = bool(self._waiters)
 
     def _sync_segment(self) -> None:
-        if self._segment is None:
+        segment = self._segment
+        if segment is None:
             return
-        _sync(self._segment[2])
+        _sync(segment.descriptor)
+        if not segment.in_place:
+            # Whoever waits is not told that it is on disk; the next event opens another segment.
+            raise OSError(errno.ESTALE, "it was removed while it was written")
         if self._nameless:
             # A file is only safe once the directory knows its name.
             self._nameless = False
@@ -201,6 +226,35 @@ class EventLog:
                 os.fsync(directory)
             finally:
                 os.close(directory)
+
+
+def open_log(settings: Settings, secrets: Redactor | None = None) -> EventLog:
+    """Open the event log of the settings' home, within the limits they name."""
+    retention = Retention.of(settings.traces_mb, settings.traces_days)
+    return EventLog(settings.traces, secrets or redactor(settings), retention)
+
+
+@dataclass(slots=True)
+class _Segment:
+    day: str
+    path: Path
+    descriptor: int
+    size: int = 0
+
+    @property
+    def in_place(self) -> bool:
+        return is_in_place(self.path, self.descriptor)
+
+
+def _create(directory: Path, day: str) -> _Segment:
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+    for moment in itertools.count(time.time_ns() // 1_000_000):
+        path = directory / f"{day}-{os.getpid()}-{moment:x}.jsonl"
+        # Full within a millisecond, or the clock was set back.
+        with suppress(FileExistsError):
+            return _Segment(day, path, os.open(path, flags, 0o600))
+    raise AssertionError
 
 
 # Flushes the data and the length, which is all a reader needs; macOS has only the slower one.

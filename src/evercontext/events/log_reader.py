@@ -44,7 +44,11 @@ def read(segment: Path, *kinds: str) -> Iterator[Event]:
 
 def read_trace(directory: Path, trace_id: str, segment: Path | None = None) -> list[Event]:
     """The events of one trace in order; ``trace_id`` may be any unique beginning."""
-    places = [segment] if segment and segment.exists() else segments(directory)
+    places = segments(directory)
+    if segment and segment in places:
+        # Its process may have begun others since: at midnight, or when this one was full.
+        process = process_of(segment)
+        places = [path for path in places if process_of(path) == process and path >= segment]
     needle = trace_id.encode()
     matches = []
     for place in places:
@@ -54,13 +58,18 @@ def read_trace(directory: Path, trace_id: str, segment: Path | None = None) -> l
     return sorted(matches, key=lambda event: event.id)
 
 
+def process_of(segment: Path) -> str:
+    """Return the number of the process that writes a segment; empty where the name has none."""
+    return "".join(segment.stem.split("-")[3:4])
+
+
 def is_written(segment: Path) -> bool:
     """True if the process that writes this segment is still there; its number is in the name."""
     try:
-        os.kill(int(segment.stem.split("-")[3]), 0)
+        os.kill(int(process_of(segment)), 0)
     except PermissionError:
         return True
-    except (IndexError, ValueError, OSError, OverflowError):
+    except (ValueError, OSError, OverflowError):
         return False
     return True
 

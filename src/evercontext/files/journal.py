@@ -20,11 +20,11 @@ from pathlib import Path
 
 from evercontext.errors import DiskFull, EverContextError, IoFailed
 from evercontext.files import file_io
-from evercontext.files.clock import instant
+from evercontext.files.clock import journal_clock
 from evercontext.files.contained_paths import Root, SafePath
 from evercontext.files.file_io import Content
 from evercontext.files.journal_records import History, JournalEntry
-from evercontext.files.journal_segments import CLOSED, LIVE, Segment, encode
+from evercontext.files.journal_segments import CLOSED, LIVE, REMOVED, Segment, encode
 from evercontext.files.links_and_directories import Creations, RemovedCreations
 from evercontext.files.os_errors import explained
 from evercontext.files.path_locks import PathLocks
@@ -49,7 +49,7 @@ class Change:
             id=secrets.token_hex(8),
             trace_id=trace_id,
             step=step,
-            at=instant(),
+            at=journal_clock.instant(),
             path=self.path.relative,
             before=before.sha256 if before else None,
             before_mode=before.mode if before else None,
@@ -80,8 +80,9 @@ class Journal:
         """Where things go that are taken away and not deleted."""
         with explained(writing=True):
             make_private(self.directory)
-            _remember_root(self.directory / "root.json", root.path)
             self.locks = PathLocks(self.directory / "locks")
+        self._prepare_directory()
+        journal_clock.follow(_latest(self.segments()))
         self._kernel: Kernel = root.kernel
         self._guard = threading.Lock()
         self._segment: Segment | None = None
@@ -128,11 +129,20 @@ class Journal:
         ``undoes``: the entries that they take back. ``during``: the task that takes back its own.
         """
         step = JournalStep(secrets.token_hex(8), trace_id)
-        begin = {"kind": "begin", "step": step.id, "trace_id": trace_id, "at": instant()}
-        self._live_segment().append(encode({**begin, "undoes": list(undoes), "during": during}))
+        begin = {
+            "kind": "begin",
+            "step": step.id,
+            "trace_id": trace_id,
+            "at": journal_clock.instant(),
+        }
+        first = self._live_segment()
+        first.append(encode({**begin, "undoes": list(undoes), "during": during}))
         try:
             yield step
             segment = self._live_segment()
+            if segment is not first:
+                # Without its beginning the step could neither be undone nor rolled back.
+                raise IoFailed(REMOVED, fix="Try again")
             segment.sync(segment.append(encode({"kind": "commit", "step": step.id})))
         except BaseException:
             self._abandon(step)
@@ -158,7 +168,7 @@ class Journal:
 
     def mark(self, name: str) -> int:
         """Remember this instant under ``name``: a checkpoint to rewind to."""
-        at = instant()
+        at = journal_clock.instant()
         segment = self._live_segment()
         segment.sync(segment.append(encode({"kind": "mark", "mark": name, "at": at})))
         return at
@@ -261,13 +271,23 @@ class Journal:
         with suppress(EverContextError):
             self._live_segment().append(encode(record))
 
+    def _prepare_directory(self) -> None:
+        """Make what the journal's folder holds beside segments; somebody may have removed it."""
+        with explained(writing=True):
+            make_private(self.directory)
+            _remember_root(self.directory / "root.json", self.root.path)
+            self.locks.ensure_in_place()
+
     def _live_segment(self) -> Segment:
         with self._guard:
-            if self._segment is None or self._segment.broken:
-                if self._segment:
-                    self._segment.close(clean=False)
-                self._segment = Segment(self.directory, self._kernel)
-            return self._segment
+            segment = self._segment
+            if segment is None or segment.broken or not segment.in_place:
+                if segment:
+                    self._segment = None
+                    segment.close(clean=False)
+                self._prepare_directory()
+                segment = self._segment = Segment(self.directory, self._kernel)
+            return segment
 
 
 def read_history(home: Path, root: Path) -> History:
@@ -319,6 +339,21 @@ def _put(change: Change, entry: JournalEntry) -> None:
 def _segments(directory: Path) -> list[Path]:
     segments = [path for path in directory.iterdir() if path.suffix in (LIVE, CLOSED)]
     return sorted(segments, key=lambda file: file.stem)
+
+
+def _latest(segments: Sequence[Path]) -> int:
+    """Return an instant that is later than everything in the segments, without reading them.
+
+    What a process wrote is no later than the clock said then, or, where that was set back, than
+    the beginning of the segment and one for each record, of which there are fewer than bytes.
+    """
+    latest = 0
+    for path in segments:
+        with suppress(OSError, ValueError):
+            status = path.stat()
+            begun = int(path.stem.partition("-")[0])
+            latest = max(latest, status.st_mtime_ns, begun + status.st_size)
+    return latest
 
 
 def _key(root: Path) -> str:

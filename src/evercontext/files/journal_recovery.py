@@ -20,9 +20,10 @@ from evercontext.files.journal_records import History, JournalEntry
 from evercontext.files.journal_segments import CLOSED, LIVE, claim
 from evercontext.files.path_names import TEMPORARY
 from evercontext.files.policy import UNRESTRICTED
+from evercontext.files.retention import expired
 
 KEPT_BYTES = 1 << 30
-KEPT_SECONDS = 60 * 24 * 3600
+KEPT_DAYS = 60
 _STALE_SECONDS = 600.0
 _SWEPT_DIRECTORIES = 20_000
 
@@ -77,13 +78,14 @@ def recover(journal: Journal) -> Recovery:
 
 def prune(journal: Journal) -> None:
     """Drop the oldest segments beyond what is kept."""
-    total, oldest = 0, time.time() - KEPT_SECONDS
-    for path in reversed(journal.segments()):
+    for path in expired(
+        journal.segments(),
+        most_bytes=KEPT_BYTES,
+        most_days=KEPT_DAYS,
+        may_go=lambda path: path.suffix == CLOSED,
+    ):
         with suppress(FileNotFoundError):
-            status = path.stat()
-            total += status.st_size
-            if path.suffix == CLOSED and (total > KEPT_BYTES or status.st_mtime < oldest):
-                path.unlink()
+            path.unlink()
 
 
 def sweep(root: Root, stale_seconds: float) -> int:

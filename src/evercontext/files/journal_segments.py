@@ -20,11 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from evercontext.errors import IoFailed
-from evercontext.files.clock import instant
+from evercontext.files.clock import journal_clock
+from evercontext.files.open_file import is_in_place
 from evercontext.files.os_errors import explained
 from evercontext.files.system_calls import Kernel
 
 LIVE, CLOSED = ".seg", ".done"
+REMOVED = "the undo journal was removed while it was written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,8 @@ class Segment:
         try:
             with explained(writing=True):
                 self._kernel.fdatasync(self._fd)
+            if not self.in_place:
+                raise IoFailed(REMOVED, fix="Try again")
             failed = False
         finally:
             with self._state:
@@ -130,11 +134,17 @@ class Segment:
                 self._synced = self._synced if failed else max(self._synced, reached)
                 self._state.notify_all()
 
+    @property
+    def in_place(self) -> bool:
+        """False once the file was removed or replaced: nobody could read what is written then."""
+        return is_in_place(self.path, self._fd)
+
     def close(self, *, clean: bool = True) -> None:
         """Stop writing; a clean end needs no recovery."""
         if clean and not self.broken:
             with suppress(OSError):
-                self.path.rename(self.path.with_suffix(CLOSED))
+                if self.in_place:
+                    self.path.rename(self.path.with_suffix(CLOSED))
         with suppress(OSError):
             self._kernel.close(self._fd)
 
@@ -156,7 +166,7 @@ class Segment:
 
 def _create(directory: Path, kernel: Kernel) -> tuple[Path, int]:
     while True:
-        path = directory / f"{instant():020d}-{secrets.token_hex(4)}{LIVE}"
+        path = directory / f"{journal_clock.instant():020d}-{secrets.token_hex(4)}{LIVE}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
         fd = kernel.open(str(path), flags, mode=0o600)
         fcntl.flock(fd, fcntl.LOCK_EX)

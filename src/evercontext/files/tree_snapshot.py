@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from evercontext.errors import EverContextError
 from evercontext.files import file_io
-from evercontext.files.clock import instant
+from evercontext.files.clock import journal_clock
 from evercontext.files.contained_paths import Parts, Root, SafePath
 from evercontext.files.generated_directories import BUILD_RESULTS, ENVIRONMENTS, GENERATED
 from evercontext.files.journal import Journal
@@ -186,7 +186,11 @@ def _creations(
     new = [
         (path, *at) for path, at in sorted(there) if path not in before.folders and at not in old
     ]
-    return Creations(trace, instant(), links, empty, tuple(new)) if links or empty or new else None
+    return (
+        Creations(trace, journal_clock.instant(), links, empty, tuple(new))
+        if links or empty or new
+        else None
+    )
 
 
 def _parents(path: str) -> Iterator[str]:
@@ -275,7 +279,7 @@ def _entry(
         id=secrets.token_hex(8),
         trace_id=trace_id,
         step=None,
-        at=instant(),
+        at=journal_clock.instant(),
         path=path,
         before=old.sha256 if old else None,
         before_mode=old.mode if old else None,

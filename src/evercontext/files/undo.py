@@ -11,7 +11,7 @@ from typing import Any
 
 from evercontext.errors import DiskFull, EverContextError, IoFailed
 from evercontext.files import file_io
-from evercontext.files.clock import instant
+from evercontext.files.clock import journal_clock
 from evercontext.files.contained_paths import SafePath
 from evercontext.files.file_io import Content
 from evercontext.files.journal import Change, Journal, parts_of
@@ -121,7 +121,7 @@ def _unmade(
     removed = remove(journal.root, creations, journal.quarantine)
     if removed:
         journal.record_removal(
-            RemovedCreations(creations.trace_id, instant(), tuple(removed), during)
+            RemovedCreations(creations.trace_id, journal_clock.instant(), tuple(removed), during)
         )
     return removed
 

@@ -152,6 +152,20 @@ class Settings:
     home: Path = _setting(
         "EC_HOME", Path("~/.nebula"), "Where user-level files live", _path, project=Project.NEVER
     )
+    traces_mb: int = _setting(
+        "EC_TRACES_MB",
+        1000,
+        "Megabytes of traces and audit lines kept; 0: all",
+        _integer,
+        project=Project.NEVER,
+    )
+    traces_days: int = _setting(
+        "EC_TRACES_DAYS",
+        60,
+        "Days of traces and audit lines kept, of those with some; 0: all",
+        _integer,
+        project=Project.NEVER,
+    )
     database_url: str | None = _setting(
         "EC_DATABASE_URL",
         None,

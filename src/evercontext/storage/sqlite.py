@@ -9,11 +9,12 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from evercontext.errors import StoreBusy, StoreProblem
+from evercontext.errors import StoreBusy, StoreProblem, StoreReplaced
+from evercontext.storage.database_files import DatabaseFiles
 from evercontext.storage.fulltext_query import CATCH_UP, for_sqlite
 from evercontext.storage.migrate import Migration, home_migrations, migrate, refuse_newer
 from evercontext.storage.sqlite_connection import (
@@ -43,7 +44,12 @@ class SqliteStore:
     """
 
     def __init__(
-        self, location: str, writer: sqlite3.Connection, report: OpenReport, busy_seconds: float
+        self,
+        location: str,
+        writer: sqlite3.Connection,
+        report: OpenReport,
+        busy_seconds: float,
+        reopen: Callable[[], tuple[sqlite3.Connection, OpenReport]] | None = None,
     ) -> None:
         self._location = location
         self._writer: sqlite3.Connection | None = writer
@@ -52,9 +58,13 @@ class SqliteStore:
         self._in_memory = location == ":memory:"
         self._write_lock = WriteLock(busy_seconds)
         self._write_thread = ThreadPoolExecutor(1, thread_name_prefix="store-write")
-        self._read_threads = ThreadPoolExecutor(_READERS, thread_name_prefix="store-read")
+        self._read_threads = _read_threads()
         self._readers: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
         self._watcher: sqlite3.Connection | None = None
+        self._reopen = reopen
+        self._files = DatabaseFiles(Path(location)) if reopen else None
+        self._openings = 0
+        self._lost = False
 
     @classmethod
     async def open(
@@ -73,7 +83,7 @@ class SqliteStore:
                 return _prepare(path, steps, durable=durable, busy_seconds=busy_seconds)
 
         writer, report = await asyncio.to_thread(prepare)
-        return cls(str(path), writer, report, busy_seconds)
+        return cls(str(path), writer, report, busy_seconds, prepare)
 
     @classmethod
     async def in_memory(cls, *, migrations: Sequence[Migration] | None = None) -> SqliteStore:
@@ -93,12 +103,15 @@ class SqliteStore:
         if self._in_memory:
             return None
         self._open_writer()
+        if self._files and (self._lost or not self._files.in_place()):
+            return None
         try:
             if self._watcher is None:
                 # Asked on the event loop, in memory that all connections share: it never waits.
                 self._watcher = connect(self._location, read_only=True, busy_seconds=0)
                 self._watcher.row_factory = None
-            return int(self._watcher.execute("PRAGMA data_version").fetchone()[0])
+            commits = int(self._watcher.execute("PRAGMA data_version").fetchone()[0])
+            return self._openings << 32 | commits
         except sqlite3.Error:
             return None
 
@@ -191,11 +204,15 @@ class SqliteStore:
 
     async def write(self, job: Callable[[sqlite3.Connection], _Result]) -> _Result:
         """Run ``job`` on the writer thread, after everything that was queued before it."""
-        writer = self._open_writer()
+        self._open_writer()
 
         def run() -> _Result:
             with translated():
-                return job(writer)
+                self._check_in_place()
+                result = job(self._open_writer())
+                # What was committed to a file without a name is not acknowledged.
+                self._check_in_place()
+                return result
 
         return await asyncio.get_running_loop().run_in_executor(self._write_thread, run)
 
@@ -204,6 +221,10 @@ class SqliteStore:
         self._open_writer()
         if self._in_memory:
             return await self._read_in_memory(job)
+
+        if self._files and (self._lost or not self._files.in_place()):
+            # Opened anew where nobody writes meanwhile.
+            await self.write(lambda link: None)
 
         def run() -> _Result:
             with translated(), self._reader() as link:
@@ -221,19 +242,66 @@ class SqliteStore:
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
+        readers = self._readers
         try:
-            link = self._readers.get_nowait()
+            link = readers.get_nowait()
         except queue.Empty:
             link = connect(self._location, read_only=True, busy_seconds=self._busy_seconds)
         try:
             yield link
         finally:
-            self._readers.put(link)
+            if readers is self._readers:
+                readers.put(link)
+            else:
+                link.close()
+
+    def _check_in_place(self) -> None:
+        """Open the database anew where its file was removed or replaced, and say so once.
+
+        Runs on the writer's thread. An open transaction is left to its end.
+        """
+        if self._reopen is None or self._files is None:
+            return
+        if not self._lost:
+            writer = self._open_writer()
+            if writer.in_transaction or self._files.in_place():
+                return
+            self._abandon(writer, bring_log_home=self._files.main_in_place())
+        # If this fails, the next use tries again.
+        self._writer, self._report = self._reopen()
+        self._files = DatabaseFiles(Path(self._location))
+        self._openings += 1
+        self._lost = False
+        raise StoreReplaced(
+            "the database was removed or replaced while it was in use, and was opened anew",
+            fix="Try again; what a removed file held is not there any more",
+        )
+
+    def _abandon(self, writer: sqlite3.Connection, *, bring_log_home: bool) -> None:
+        """Close every connection first: SQLite shares what it knows of a file among them."""
+        self._lost = True
+        threads, self._read_threads = self._read_threads, _read_threads()
+        stale, self._readers = self._readers, queue.SimpleQueue()
+        watcher, self._watcher = self._watcher, None
+        threads.shutdown()
+        while not stale.empty():
+            stale.get().close()
+        if watcher:
+            watcher.close()
+        if bring_log_home:
+            # Only the log beside the database is gone, and it is still open here.
+            with suppress(sqlite3.Error):
+                writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        writer.close()
 
     def _open_writer(self) -> sqlite3.Connection:
         if self._writer is None:
             raise StoreProblem("the database is closed")
         return self._writer
+
+
+def _read_threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_READERS, thread_name_prefix="store-read")
 
 
 class _SqliteTransaction:

@@ -50,6 +50,7 @@ from evercontext.tools.diff import describe
 from evercontext.tools.hook_runner import Hooks
 from evercontext.tools.truncate import bounded, truncate
 
+_LONGEST_CONTENT = 200
 _COMPARING = Workers("comparing", threads=2, waiting=1_000_000)
 """For changes that are made already: none of them may go unrecorded because many wait."""
 
@@ -235,7 +236,7 @@ class Toolbox:
     ) -> str:
         body = Step(
             tool=tool.name,
-            arguments=bounded(arguments),
+            arguments=_logged(tool, arguments, caller),
             effects=_names(tool.effects),
             door=caller.door,
             mode=caller.mode,
@@ -334,6 +335,18 @@ class Toolbox:
             trace_id=caller.trace_id,
             parent=step,
         )
+
+
+def _logged(tool: Tool, arguments: Arguments, caller: Caller) -> Arguments:
+    """Return the arguments as the step has them.
+
+    Servers write many files, and nobody resumes a request: there the diff alone has the content.
+    """
+    content = arguments.get("content") if tool.preview and not writes_own_line(caller) else None
+    if isinstance(content, str) and len(content) > _LONGEST_CONTENT:
+        arguments = {**arguments, "content": f"[{len(content)} characters: see the diff]"}
+    logged: Arguments = bounded(arguments)
+    return logged
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -1,0 +1,24 @@
+"""Tell whether an open file is still the one that its name leads to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+Identity = tuple[int, int]
+"""Device and inode."""
+
+
+def identity_of(path: Path | str) -> Identity | None:
+    """Return the identity of the file of this name, or ``None`` where there is none."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def is_in_place(path: Path | str, descriptor: int) -> bool:
+    """True unless the file was removed or replaced: what is written then is lost when it closes."""
+    status = os.fstat(descriptor)
+    return (status.st_dev, status.st_ino) == identity_of(path)

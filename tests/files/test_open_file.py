@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from evercontext.files.open_file import identity_of, is_in_place
+
+
+def test_a_removed_and_a_replaced_file_are_told_from_the_open_one(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    file.write_text("one")
+    descriptor = os.open(file, os.O_RDONLY)
+    assert is_in_place(file, descriptor)
+    file.rename(tmp_path / "other")
+    assert not is_in_place(file, descriptor)
+    assert identity_of(file) is None
+    file.write_text("two")
+    assert not is_in_place(file, descriptor)
+    os.close(descriptor)
