@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import httpx2
 
 from evercontext.access.access_tokens import Tokens
 from evercontext.app import EverContext
+from evercontext.catalog.server_lifecycle import Patience
 from evercontext.catalog.server_table import ServerConfig
 from evercontext.server.listener import serve
 from evercontext.server.router.http import open_router
@@ -72,12 +73,18 @@ class Routed:
         return lines
 
 
+_PATIENCE = Patience(handshake=120.0, listing=120.0)
+"""Servers of the tests are slow on a busy machine, and none of them is to be given up."""
+
+
 @asynccontextmanager
 async def routed(folder: Path, *servers: ServerConfig, **flags: Any) -> AsyncIterator[Routed]:
     """Open a house with these servers, and its router on a free port."""
     (folder / "project").mkdir(exist_ok=True)
     settings = load({"root": folder / "project", "router_port": 0, "host": "127.0.0.1", **flags})
     async with EverContext.open(settings) as app:
+        opened = app.catalog.servers
+        opened.around = replace(opened.around, patience=_PATIENCE)
         for config in servers:
             await app.catalog.servers.table.put(config)
         token = await Tokens(app.store).create("test")

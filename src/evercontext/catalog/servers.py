@@ -45,7 +45,7 @@ class Servers:
 
     def __init__(self, table: ServerTable, around: ServerEnvironment) -> None:
         self.table = table
-        self._around = around
+        self.around = around
         self._configs: list[ServerConfig] = []
         self._backends: dict[str, Backend] = {}
         self._working: dict[str, asyncio.Task[tuple[CatalogEntry, ...]]] = {}
@@ -192,7 +192,7 @@ class Servers:
             known = self._backends[config.id] = Backend(
                 config,
                 self.table,
-                self._around,
+                self.around,
                 partial(self._notified, config.id),
                 self.client_capabilities,
             )
