@@ -93,6 +93,28 @@ def workspace_kinds(module: ast.Module) -> Iterator[int]:
             yield call.lineno
 
 
+def request_recalls(module: ast.Module) -> Iterator[int]:
+    """Yield where memories are recalled for a request that a model waits for."""
+    for call in _calls(module):
+        if any(keyword.arg == "hurried" for keyword in call.keywords):
+            yield call.lineno
+
+
+def windows(module: ast.Module) -> Iterator[int]:
+    """Yield where the window of a request is made."""
+    for call in _calls(module):
+        if _name(call.func) == "Window":
+            yield call.lineno
+
+
+def latency_watches(module: ast.Module) -> Iterator[int]:
+    """Yield where the slowness of assemblies is watched."""
+    for call in _calls(module):
+        values = [ast.unparse(keyword.value) for keyword in call.keywords]
+        if _name(call.func) == "LatencyWatch" or "LatencyWatch" in values:
+            yield call.lineno
+
+
 RULES: dict[str, tuple[Find, dict[str, str]]] = {
     "redactor": (
         redactors,
@@ -156,6 +178,16 @@ RULES: dict[str, tuple[Find, dict[str, str]]] = {
     ),
     "key-value table": (key_value_statements, {"storage/key_value.py": "the one place"}),
     "kinds of workspace": (workspace_kinds, {}),
+    "recall for a request": (request_recalls, {"context/engine.py": "the one place"}),
+    "window": (
+        windows,
+        {
+            "context/token_calibration.py": "of a model, for the agent and the planner",
+            "context/context_request.py": "of the settings, for the library and the bridge",
+            "cli/chat/session_picker.py": "prompt_toolkit's, a part of the screen",
+        },
+    ),
+    "latency watch": (latency_watches, {"context/engine.py": "the one place"}),
 }
 
 
@@ -190,6 +222,9 @@ def test_each_concept_is_defined_once(concept: str) -> None:
         ("skipped directories", "SKIP = 'node_modules .venv .tox dist'.split()"),
         ("key-value table", "store.execute('INSERT INTO kept (key, value) VALUES (?, ?)')"),
         ("kinds of workspace", "isinstance(app.workspace, LocalWorkspace)"),
+        ("recall for a request", "RetrievalOptions(5, user, project, hurried=True)"),
+        ("window", "Window(100_000, 8_192, estimator)"),
+        ("latency watch", "LatencyWatch()"),
     ],
 )
 def test_a_twin_is_recognised(concept: str, twin: str) -> None:

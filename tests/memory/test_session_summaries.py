@@ -19,7 +19,7 @@ from evercontext.events.log_index import Ledger
 from evercontext.memory.session_summaries import GROWTH, WORTH_ASKING
 from evercontext.memory.sessions import Session
 from evercontext.models.prices import price
-from evercontext.testing import house
+from evercontext.testing import application
 from tests.models.wire_server import Answer, WireServer, sse, wire_server
 
 LONG = "We spoke of the heron on the chimney. " * (WORTH_ASKING // 30)
@@ -33,7 +33,7 @@ def script(path: Path, *turns: dict[str, Any]) -> str:
 
 async def talked(folder: Path, text: str, *turns: dict[str, Any]) -> Session:
     """A session of one turn, ended."""
-    async with house(folder) as app:
+    async with application(folder) as app:
         model = script(folder / "model.jsonl", *turns)
         talk = await open_conversation(app, model_name=model)
         await talk.turn(text)
@@ -69,7 +69,7 @@ async def test_a_model_that_fails_leaves_the_sentences(
 
 @pytest.mark.contract("R51")
 async def test_a_session_that_grows_has_a_summary_before_it_ends(tmp_path: Path) -> None:
-    async with house(tmp_path) as app:
+    async with application(tmp_path) as app:
         memory = app.memory
         session = await memory.sessions.create(tmp_path, "m")
         for n in range(GROWTH // 2 - 1):
@@ -104,7 +104,7 @@ async def long_talk(
     """A conversation over a real wire that needs one more turn to have grown."""
     async with (
         wire_server() as server,
-        house(folder, openai_api_key="sk-test", openai_base_url=f"{server.url}/v1") as app,
+        application(folder, openai_api_key="sk-test", openai_base_url=f"{server.url}/v1") as app,
     ):
         talk = await open_conversation(app, model_name="openai:gpt-4.1-nano")
         for n in range(GROWTH // 2 - 1):
@@ -208,7 +208,7 @@ async def test_nobody_waits_for_it_and_one_that_fails_leaves_the_sentences(
 
 @pytest.mark.contract("R51")
 async def test_what_is_asked_in_the_background_takes_no_turn_of_a_script(tmp_path: Path) -> None:
-    async with house(tmp_path) as app:
+    async with application(tmp_path) as app:
         turns = [{"text": f"Answer {n}. {LONG[:400]}"} for n in range(GROWTH // 2 + 2)]
         talk = await open_conversation(app, model_name=script(tmp_path / "m.jsonl", *turns))
         for n in range(GROWTH // 2 + 1):
@@ -239,7 +239,7 @@ async def test_a_house_that_closes_waits_for_no_summary(
 @pytest.mark.contract("R51")
 async def test_nothing_new_is_no_reason_to_ask_again(tmp_path: Path) -> None:
     first = await talked(tmp_path, LONG, {"text": "I see."}, ASKED)
-    async with house(tmp_path) as app:
+    async with application(tmp_path) as app:
         unwilling = script(tmp_path / "model.jsonl", {"when": "never", "text": "no"})
         talk = await open_conversation(app, resume=first.id, model_name=unwilling)
         await talk.end()

@@ -12,6 +12,7 @@ from typing import Any
 from evercontext.agent import plan as plans
 from evercontext.agent.plan import TaskPlan
 from evercontext.agent.system_prompt import Surroundings, brief
+from evercontext.context.conversation_window import Window, fit
 from evercontext.domain.message import Message, assistant, user
 from evercontext.domain.model import Hear, Model, Request, Usage, complete, unheard
 from evercontext.domain.tool import Caller
@@ -97,6 +98,8 @@ class Planner:
     clean: Clean = unchanged
     user: str | None = None
     """Whose plans these are: what the user alone remembers may be in them."""
+    window: Window | None = None
+    """The size that a request must fit into; without a window it is sent as it is."""
 
     async def plan(
         self,
@@ -130,11 +133,14 @@ class Planner:
         messages = [brief(surroundings, "planner"), *evidence, user(request_text)]
         usage = Usage()
         for replies, last_try in ((1, False), (2, True)):
+            sent = fit(messages, (), self.window) if self.window else messages
             request = Request(
-                messages, temperature=0.0, seed=0, response_schema=SCHEMA, hints={"role": "planner"}
+                sent, temperature=0.0, seed=0, response_schema=SCHEMA, hints={"role": "planner"}
             )
             reply = await complete(self.model, request, hear)
             usage += reply.usage
+            if self.window:
+                self.window.learn(sent, (), reply.usage.input_tokens)
             try:
                 return Planned(
                     plans.parse(reply.text), self.model.info.name, usage, replies=replies

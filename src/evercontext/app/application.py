@@ -36,6 +36,7 @@ from evercontext.app.models import (
 from evercontext.app.tools import git_status, open_tools, plugin_tools, settle_commands
 from evercontext.catalog.discovery_tools import Catalog
 from evercontext.catalog.server_table import ServerConfig
+from evercontext.context.context_request import ContextConfig
 from evercontext.context.memory_service import MemoryService
 from evercontext.context.token_calibration import Calibrations
 from evercontext.domain.message import Image
@@ -101,7 +102,8 @@ class EverContext:
             history = EvaluationHistory(store, settings.home, secrets.masked, settings.user)
             interrupted = await settle_commands(settings)
             workspace, tools, background = open_tools(settings, stack, events, history)
-            memory = MemoryService.of(store, settings.root, secrets.masked, events)
+            config = ContextConfig.of(settings)
+            memory = MemoryService.of(store, settings.root, secrets.masked, events, config)
             stack.push_async_callback(memory.settle)
             await memory.catch_up()
             catalog = open_catalog(settings, store, events, secrets.learn, servers)
@@ -263,8 +265,11 @@ class EverContext:
         """Open a planner: the model of that name with the index, the memory and the cache."""
         only = replace(self.settings, fallback_models=())
         model, who = await open_model(only, name), self.settings.user
-        planner = Planner(model, self.store, self.memory.clean, who)
+        calibrations = Calibrations(self.store)
+        window = await calibrations.window(model.info)
+        planner = Planner(model, self.store, self.memory.clean, who, window)
         stack.push_async_callback(planner.model.aclose)
+        stack.push_async_callback(calibrations.keep, model.info, window)
         return Planning(
             planner=planner,
             surroundings=surroundings,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from evercontext import settings as sources
 from evercontext.context.context_check import ContextValidator
@@ -18,16 +17,15 @@ from evercontext.context.context_request import (
     ContextMetadata,
     MemoryLayer,
 )
-from evercontext.context.latency_warning import LatencyWatch
+from evercontext.context.conversation_window import Window
+from evercontext.context.engine import LAYER_SECONDS, ContextEngine
 from evercontext.context.layer_messages import MessageBuilder, conversation
 from evercontext.context.packing import Selection, pack
 from evercontext.context.token_estimate import PER_REPLY, TokenEstimator
-from evercontext.domain.event import ContextAssembled, ModelReply, Notice
-from evercontext.domain.memory import Retrieval, RetrievalOptions
+from evercontext.domain.event import ContextAssembled, ModelReply
+from evercontext.domain.memory import Retrieval
+from evercontext.domain.message import Message, Role
 from evercontext.events.log import EventLog
-
-LAYER_SECONDS = 3.0
-"""How long a layer may take; the answer goes on without one that takes longer."""
 
 
 class MessageSource(Protocol):
@@ -51,7 +49,7 @@ class _Layers:
     working: Sequence[Any] = ()
     semantic: Sequence[Any] = ()
     summary: str = ""
-    degraded: dict[str, str] = field(default_factory=dict)
+    degraded: Mapping[str, str] = field(default_factory=dict)
 
 
 class ContextAssemblerService:
@@ -69,16 +67,14 @@ class ContextAssemblerService:
         trace_id: str = "context",
         layer_seconds: float = LAYER_SECONDS,
     ) -> None:
-        self._retrieval = retrieval_orchestrator
         self._messages = message_repository
         self._sessions = session_repository
         self._config = config or ContextConfig.of(sources.load())
-        self._estimator = estimator or TokenEstimator()
+        self._window = self._config.window(estimator or TokenEstimator())
         self._builder = MessageBuilder(self._config)
         self._validator = ContextValidator(self._config)
+        self._engine = ContextEngine(retrieval_orchestrator, self._config, events, layer_seconds)
         self._events, self._trace_id = events, trace_id
-        self._watch = LatencyWatch()
-        self._layer_seconds = layer_seconds
 
     async def assemble_context(
         self,
@@ -93,7 +89,7 @@ class ContextAssemblerService:
             raise ValueError("user_message must not be empty")
         layers = await self._fetch(user_message, user_id, session_id, options or AssemblyOptions())
         complete = Selection(bool(layers.summary), len(layers.semantic), len(layers.working))
-        cost = _Cost(self, layers, user_message)
+        cost = _Cost(self._window, lambda selection: self._build(layers, selection, user_message))
         chosen = pack(complete, cost, self._config.token_limit)
         messages = self._build(layers, chosen, user_message)
         tokens = cost.of(messages)
@@ -114,37 +110,17 @@ class ContextAssemblerService:
     async def _fetch(
         self, user_message: str, user_id: str, session_id: object | None, options: AssemblyOptions
     ) -> _Layers:
-        layers = _Layers()
-        fetches: dict[str, Coroutine[Any, Any, Any]] = {
-            "working": self._working(user_message, user_id, options),
-            "semantic": self._semantic(user_message, user_id, options),
-            "session_summary": self._summary(user_id, session_id, options),
-        }
-        tasks = {name: asyncio.create_task(fetch) for name, fetch in fetches.items()}
-        try:
-            await asyncio.wait(tasks.values(), timeout=self._layer_seconds)
-            for name, task in tasks.items():
-                if problem := self._problem_of(task):
-                    layers.degraded[name] = problem
-        finally:
-            # One that does not even end when it is told to keeps nobody waiting.
-            for task in tasks.values():
-                task.cancel()
-        working, semantic, summary = (
-            None if name in layers.degraded else task.result() for name, task in tasks.items()
+        fetched = await self._engine.fetch(
+            {
+                "working": self._working(user_message, user_id, options),
+                "semantic": self._semantic(user_message, user_id, options),
+                "session_summary": self._summary(user_id, session_id, options),
+            }
         )
-        layers.working, layers.semantic = working or (), semantic or ()
-        layers.summary = summary or ""
-        return layers
-
-    def _problem_of(self, task: asyncio.Task[Any]) -> str | None:
-        """Say why a layer is left out: it failed, or it did not answer in time."""
-        if not task.done():
-            return f"no answer within {self._layer_seconds:g} s"
-        if task.cancelled():
-            return "cancelled"
-        problem = task.exception()
-        return None if problem is None else f"{type(problem).__name__}: {problem}"
+        working, semantic, summary = (
+            fetched.results.get(name) for name in ("working", "semantic", "session_summary")
+        )
+        return _Layers(working or (), semantic or (), summary or "", fetched.degraded)
 
     async def _working(
         self, user_message: str, user_id: str, options: AssemblyOptions
@@ -162,17 +138,10 @@ class ContextAssemblerService:
     async def _semantic(
         self, user_message: str, user_id: str, options: AssemblyOptions
     ) -> list[Any]:
-        limit = _chosen(options.semantic_memory_limit, self._config.semantic_memory_limit)
-        if self._retrieval is None or not options.include_semantic_memory or not limit:
+        if not options.include_semantic_memory:
             return []
-        retrieval_options = RetrievalOptions(
-            limit=limit, user_id=user_id, log_metrics=False, hurried=True
-        )
-        response = await self._retrieval.retrieve(query=user_message, options=retrieval_options)
-        # Sources are foreign code: some answer with a response, some with the memories themselves.
-        results: Sequence[Any] = getattr(response, "results", response)
-        ranked = sorted(results, key=lambda memory: -float(memory.similarity))
-        return [memory for memory in ranked if memory.content.strip()][:limit]
+        limit = options.semantic_memory_limit
+        return await self._engine.related(user_message, user_id, limit=limit)
 
     async def _summary(
         self, user_id: str, session_id: object | None, options: AssemblyOptions
@@ -196,8 +165,6 @@ class ContextAssemblerService:
         return self._builder._build_messages(taken, user_message)
 
     def _report(self, metadata: ContextMetadata) -> None:
-        if self._events is None:
-            return
         body = ContextAssembled(
             context_assembly_latency_ms=metadata.assembly_latency_ms,
             context_token_count=metadata.total_tokens,
@@ -210,16 +177,13 @@ class ContextAssemblerService:
             compression_applied=metadata.compression_applied,
             degraded=dict(metadata.degraded),
         )
-        self._events.emit(body, trace_id=self._trace_id)
-        if warning := self._watch.observe(metadata.assembly_latency_ms):
-            self._events.emit(Notice(level="warning", text=warning), trace_id=self._trace_id)
+        self._engine.report(body, self._trace_id)
 
     def learn(self, messages: Sequence[ChatMessage], real_tokens: int, model: str) -> None:
         """Correct the estimate by what the provider counted, and log how far it was off."""
-        before = self._estimator.estimate(messages)
         if real_tokens <= 0:
             return
-        self._estimator.learn(messages, real_tokens)
+        before = self._window.learn([_as_message(message) for message in messages], (), real_tokens)
         if self._events is not None:
             # What was said is in the conversation; here only the numbers count.
             body = ModelReply(
@@ -231,14 +195,12 @@ class ContextAssemblerService:
 class _Cost:
     """Tokens of a selection. Each distinct message is counted once, however often it is tried."""
 
-    def __init__(
-        self, service: ContextAssemblerService, layers: _Layers, user_message: str
-    ) -> None:
-        self._service, self._layers, self._user_message = service, layers, user_message
+    def __init__(self, window: Window, build: Callable[[Selection], list[ChatMessage]]) -> None:
+        self._window, self._build = window, build
         self._known: dict[str, int] = {}
 
     def __call__(self, chosen: Selection) -> int:
-        return self.of(self._service._build(self._layers, chosen, self._user_message))
+        return self.of(self._build(chosen))
 
     def of(self, messages: Sequence[ChatMessage]) -> int:
         """Tokens of a whole request."""
@@ -247,8 +209,12 @@ class _Cost:
     def _tokens(self, message: ChatMessage) -> int:
         text = message["content"]
         if text not in self._known:
-            self._known[text] = self._service._estimator.message(message)
+            self._known[text] = self._window.cost(_as_message(message))
         return self._known[text]
+
+
+def _as_message(message: ChatMessage) -> Message:
+    return Message(cast("Role", message["role"]), message["content"])
 
 
 def _chosen(requested: int | None, configured: int) -> int:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from evercontext.context.conversation_window import Window
+from evercontext.context.token_estimate import TokenEstimator
 from evercontext.settings import Settings
 
 ChatMessage = dict[str, str]
@@ -88,6 +90,10 @@ class ContextConfig(Record):
     def token_limit(self) -> int:
         """What a context may hold: the window less its safety margin."""
         return int(self.max_tokens * self.token_safety_margin)
+
+    def window(self, estimator: TokenEstimator) -> Window:
+        """Return the window that contexts must fit into; the safety margin is its reserve."""
+        return Window(self.max_tokens, self.max_tokens - self.token_limit, estimator)
 
 
 @dataclass(frozen=True, slots=True)

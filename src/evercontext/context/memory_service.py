@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evercontext.access.router_projects import Projects
+from evercontext.context.context_request import ContextConfig
 from evercontext.context.conversation_window import Window, fit
-from evercontext.context.latency_warning import LatencyWatch
+from evercontext.context.engine import ContextEngine, FetchedLayers
 from evercontext.context.token_calibration import Calibrations
 from evercontext.context.token_estimate import count
 from evercontext.domain.event import ContextAssembled, Final, Notice
-from evercontext.domain.memory import MemoryType, RetrievalOptions, RetrievedMemory, SourceType
+from evercontext.domain.memory import MemoryType, RetrievedMemory, SourceType
 from evercontext.domain.message import Message, user
 from evercontext.domain.model import Model, Reply
 from evercontext.domain.tool import Caller, Mode, Tool
@@ -37,9 +38,10 @@ from evercontext.workspace.checkpoints import Undone, taken_back
 
 OnReply = Callable[[Reply], Awaitable[None]]
 """Receives a model's reply that is no turn, to account for its cost."""
-MOST = 5
 NEAR_ENOUGH = 0.2
 """Similarity below which a memory would only distract."""
+TASK_SECONDS = 90.0
+"""A task waits for its memories as long as the store may: the first load of many takes a while."""
 AWAY = "database unreachable"
 QUEUED_HERE = "what you say is kept here and delivered when it is back"
 MISSING = "past sessions, memories and outside servers"
@@ -70,14 +72,24 @@ class MemoryService:
     store: Store
     clean: Clean = unchanged
     events: EventLog | None = None
-    """Where the time that recalling takes is logged."""
-    watch: LatencyWatch = field(default_factory=LatencyWatch)
+    config: ContextConfig = field(default_factory=ContextConfig)
     growing: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """Sessions whose summaries are being written."""
+    _engine: ContextEngine = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._engine = ContextEngine(
+            self.retrieval, self.config, self.events, layer_seconds=TASK_SECONDS
+        )
 
     @classmethod
     def of(
-        cls, store: Store, root: Path, clean: Clean = unchanged, events: EventLog | None = None
+        cls,
+        store: Store,
+        root: Path,
+        clean: Clean = unchanged,
+        events: EventLog | None = None,
+        config: ContextConfig | None = None,
     ) -> MemoryService:
         """Open the memory of the project at ``root``; ``clean`` removes secrets before storing."""
         return cls(
@@ -90,6 +102,7 @@ class MemoryService:
             store,
             clean,
             events,
+            config or ContextConfig(),
         )
 
     def tools(self) -> list[Tool]:
@@ -97,39 +110,30 @@ class MemoryService:
         return memory_tools(self.memories, self.retrieval, self.here)
 
     async def related(self, text: str, caller: Caller) -> list[RetrievedMemory]:
-        """Return the memories near a task; a failing store costs them, not the task."""
-        user_id = caller.principal.user
-        options = RetrievalOptions(
-            MOST, user_id, await self.here(), min_similarity=NEAR_ENOUGH, hurried=True
-        )
-        try:
-            return list(await self.retrieval.retrieve(text, options))
-        except StoreProblem:
-            return []
+        """Return the memories near a task; a failing or slow store costs them, not the task."""
+        return _memories(await self._recall(text, caller))
 
     async def remind(self, text: str, caller: Caller) -> Message | None:
         """Return the related memories as one labelled message, or nothing."""
         started = time.perf_counter()
-        memories = await self.related(text, caller)
+        fetched = await self._recall(text, caller)
+        memories = _memories(fetched)
         reminder = user(block(memories)) if memories else None
-        self._report(reminder, len(memories), (time.perf_counter() - started) * 1000, caller)
-        return reminder
-
-    def _report(
-        self, reminder: Message | None, recalled: int, milliseconds: float, caller: Caller
-    ) -> None:
-        if self.events is None:
-            return
         body = ContextAssembled(
-            context_assembly_latency_ms=milliseconds,
+            context_assembly_latency_ms=(time.perf_counter() - started) * 1000,
             context_token_count=count(reminder.content) if reminder else 0,
-            memory_layer_usage={"semantic": recalled},
+            memory_layer_usage={"semantic": len(memories)},
             token_limit=0,
             compression_applied=False,
+            degraded=dict(fetched.degraded),
         )
-        self.events.emit(body, trace_id=caller.trace_id)
-        if warning := self.watch.observe(milliseconds):
-            self.events.emit(Notice(level="warning", text=warning), trace_id=caller.trace_id)
+        self._engine.report(body, caller.trace_id)
+        return reminder
+
+    async def _recall(self, text: str, caller: Caller) -> FetchedLayers:
+        user_id, project = caller.principal.user, await self.here()
+        recall = self._engine.related(text, user_id, project=project, min_similarity=NEAR_ENOUGH)
+        return await self._engine.fetch({"semantic": recall})
 
     async def keep(self, text: str, final: Final, caller: Caller) -> None:
         """Store what a task did, in a sentence or two, without asking a model."""
@@ -307,6 +311,10 @@ def _once(job: Callable[[], Awaitable[None]]) -> Callable[[bool], Awaitable[None
             left.clear()
 
     return run_when_back
+
+
+def _memories(fetched: FetchedLayers) -> list[RetrievedMemory]:
+    return list(fetched.results.get("semantic", ()))
 
 
 def block(memories: list[RetrievedMemory]) -> str:

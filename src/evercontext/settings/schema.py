@@ -510,21 +510,21 @@ class Settings:
     working_memory_limit: int = _setting(
         "EC_WORKING_MEMORY_LIMIT",
         10,
-        "Messages recalled (1-50)",
+        "Messages that the assembler recalls (1-50)",
         _between(1, 50, _integer),
         project=fewer,
     )
     semantic_memory_limit: int = _setting(
         "EC_SEMANTIC_MEMORY_LIMIT",
         5,
-        "Memories recalled (1-20)",
+        "Memories recalled for a task, a plan or a context (1-20)",
         _between(1, 20, _integer),
         project=fewer,
     )
     context_max_tokens: int = _setting(
         "EC_CONTEXT_MAX_TOKENS",
         100_000,
-        "Largest context (1000+)",
+        "Largest context of the assembler (1000+); tasks have their model's window",
         _between(1000, math.inf, _integer),
         project=fewer,
     )
