@@ -32,7 +32,7 @@ from pathlib import Path
 
 from websockets.asyncio.client import connect
 
-from evercontext.evaluation.document import Document
+from evercontext.evaluation.document_parser import Document
 from evercontext.evaluation.local_judge import judge
 from evercontext.evaluation.rubric import Rubric
 

@@ -25,7 +25,7 @@ from training.measure import hits, reciprocal_rank, tool_text
 from evercontext.retrieval import static_vectors
 from evercontext.retrieval.bm25f import Field, FieldIndex
 from evercontext.retrieval.fusion import standardise
-from evercontext.retrieval.japanese import expand
+from evercontext.retrieval.japanese_dictionary import expand
 from evercontext.retrieval.static_vectors import root_counts
 from evercontext.retrieval.terms import count_terms, fold, query_terms, split_identifier
 from evercontext.retrieval.vectors import normalise

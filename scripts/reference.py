@@ -16,7 +16,7 @@ import click
 from evercontext.cli.main import command
 from evercontext.domain.outcome import Outcome
 from evercontext.settings import Settings, rows
-from evercontext.settings.project_file_limits import Project
+from evercontext.settings.untrusted_settings import Project
 
 PAGES = Path(__file__).parent.parent / "docs" / "reference"
 NOTE = "<!-- Made by scripts/reference.py; do not edit. -->"

@@ -31,3 +31,16 @@ def test_every_row_leads_from_a_name_that_is_free_to_a_module_that_is_there() ->
     for former, present in renamed.RENAMED.items():
         assert find_spec(present) is not None, present
         assert present not in renamed.RENAMED, f"{former} leads to another former name"
+
+
+@pytest.mark.parametrize(
+    "former",
+    ["evercontext.settings.keys", "evercontext.context.window", "evercontext.app.house"],
+)
+def test_a_module_that_was_renamed_is_imported_by_its_former_name(former: str) -> None:
+    sys.modules.pop(former, None)
+    present = renamed.RENAMED[former]
+    with pytest.warns(DeprecationWarning, match=present.replace(".", r"\.")):
+        importlib.import_module(former)
+    assert sys.modules[former] is sys.modules[present]
+    del sys.modules[former]

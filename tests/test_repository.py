@@ -24,21 +24,21 @@ LONG_FILES = {
 }
 LONG_FUNCTIONS: dict[str, str] = {}
 TESTED_THROUGH = {
-    "settings/project_file_limits.py": "settings/test_sources.py",
+    "settings/untrusted_settings.py": "settings/test_sources.py",
     "__main__.py": "cli/test_main.py",
     "access/router_projects.py": "cli/test_servers.py",
-    "access/launching_programs.py": "access/test_rules.py",
-    "access/shell_parser.py": "access/test_rules.py",
+    "access/launching_programs.py": "access/test_approval_rules.py",
+    "access/shell_parser.py": "access/test_approval_rules.py",
     "access/access_tokens.py": "server/router/test_http.py",
     "agent/compaction.py": "agent/test_conversation.py",
     "agent/judgement.py": "agent/test_task.py",
     "agent/loop.py": "agent/test_task.py",
     "agent/repetition.py": "agent/test_task.py",
     "agent/plan_only.py": "agent/test_plan_sources.py",
-    "agent/project.py": "app/test_application.py",
+    "agent/open_project.py": "app/test_application.py",
     "context/token_calibration.py": "app/test_application.py",
     "app/tools.py": "app/test_application.py",
-    "settings/file_policies.py": "journeys/test_file_policy.py",
+    "settings/build_file_policy.py": "journeys/test_file_policy.py",
     "app/evaluation.py": "cli/test_evaluate.py",
     "app/models.py": "app/test_application.py",
     "app/catalog.py": "server/router/test_http.py",
@@ -160,7 +160,7 @@ OPENERS = {
         agent/system_prompt.py agent/compaction.py agent/repair/repair_prompt.py catalog/synonyms.py
         cli/chat/slash_commands.py context/token_estimate.py domain/translation.py
         evaluation/writer.py index/languages.py index/ranking.py models/embedders/wordpiece.py
-        retrieval/japanese.py server/console/assets.py storage/migrate.py
+        retrieval/japanese_dictionary.py server/console/assets.py storage/migrate.py
         storage/postgres_memory_search.py
     """,
     "our own files, in the user's home folder": """
@@ -173,7 +173,7 @@ OPENERS = {
     """,
     "the record of how we were installed": "settings/installation.py",
     "directories only, by descriptor; and a list in the quarantine": "workspace/planted_files.py",
-    "directories only, of a command's own temporary directory": "process/scratch.py",
+    "directories only, of a command's own temporary directory": "process/temporary_directory.py",
     "our own index folder, which index/location.py has looked at": """
         index/remote_ingest.py index/worker_pool.py index/lease.py index/corpus_snapshot.py
     """,
@@ -439,7 +439,7 @@ def test_file_policies_are_made_in_one_place() -> None:
         if isinstance(node, ast.Name | ast.alias)
         and (node.id if isinstance(node, ast.Name) else node.name) in makers
     }
-    assert making == {"settings/file_policies.py", "files/policy.py"}
+    assert making == {"settings/build_file_policy.py", "files/policy.py"}
 
 
 def test_only_the_package_files_opens_the_users_tree() -> None:

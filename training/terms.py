@@ -19,7 +19,7 @@ import re
 
 import numpy as np
 
-from evercontext.retrieval.japanese import units
+from evercontext.retrieval.japanese_dictionary import units
 from evercontext.retrieval.terms import STOP_WORDS, fold, runs, split_identifier, stem
 
 PERMISSIVE = re.compile(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from evercontext.access.approval_rules import granted_access, parse, rules_for
 from evercontext.access.permissions import Permissions
-from evercontext.access.rules import granted_access, parse, rules_for
 from evercontext.domain.tool import CommandAccess, Effect, Tool, ToolResult
 
 SANDBOX, NETWORK, OUTSIDE = CommandAccess

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from evercontext.access.approval_rules import parse
 from evercontext.access.permissions import StoredRules, open_permissions
-from evercontext.access.rules import parse
 from evercontext.domain.tool import CommandAccess, Effect, Tool, ToolResult
 from evercontext.errors import StoreGone
 from evercontext.settings import Settings

@@ -10,8 +10,8 @@ import pytest
 
 from evercontext import testing
 from evercontext.agent.conversation import Conversation
-from evercontext.agent.message_repair import INTERRUPTED, complete_calls, split_for_compaction
 from evercontext.agent.system_prompt import Surroundings
+from evercontext.agent.valid_history import INTERRUPTED, complete_calls, split_for_compaction
 from evercontext.context.conversation_window import Window
 from evercontext.context.token_estimate import TokenEstimator
 from evercontext.domain.event import Compacted, Event, Spent, Task

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from evercontext.evaluation.abbreviations import unexplained
-from evercontext.evaluation.document import Document
+from evercontext.evaluation.document_parser import Document
 
 
 def asked(text: str) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.evaluation.document import Document
+from evercontext.evaluation.document_parser import Document
 from evercontext.evaluation.gibberish import few_words, no_order, said_again
 from evercontext.evaluation.issue import describe
 from evercontext.evaluation.local_judge import judge

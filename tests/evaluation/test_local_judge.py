@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evercontext.evaluation.document import Document
 from evercontext.evaluation.document_checks import examine
+from evercontext.evaluation.document_parser import Document
 from evercontext.evaluation.judge_messages import _PHRASES, phrase
 from evercontext.evaluation.local_judge import judge
 from evercontext.evaluation.rubric import Rubric

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evercontext.evaluation.document import Document
+from evercontext.evaluation.document_parser import Document
 from evercontext.evaluation.restructured_text import is_restructured, to_markdown
 
 PAGE = """Title

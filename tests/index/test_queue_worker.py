@@ -11,8 +11,8 @@ import pytest
 from evercontext.errors import NotFound
 from evercontext.index.code_search import CodeIndex
 from evercontext.index.location import FOLDER
-from evercontext.index.queue import JobQueue
 from evercontext.index.queue_worker import drain, watch
+from evercontext.index.update_queue import JobQueue
 from evercontext.testing import git, tiny_repository
 from tests.index.world import SHOP, fingerprint_of_rebuild, opened, write
 

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from evercontext.access.approval_rules import parse
 from evercontext.access.permissions import StoredRules
-from evercontext.access.rules import parse
 from evercontext.storage.postgres import PostgresStore
 from tests import postgres
 from tests.cli.command import EVERCONTEXT, Ended, evercontext, home

@@ -48,7 +48,7 @@ LOOKING_ON = (
     "evercontext.events.redaction",
 )
 """Modules that read settings to copy, list or mask them: that is no use of a setting."""
-IN_USE = ("evercontext.settings.directories", "evercontext.settings.file_policies")
+IN_USE = ("evercontext.settings.directories", "evercontext.settings.build_file_policy")
 """Of those, the ones that decide by a setting: which folder may be a root, which files are open."""
 
 ASSEMBLE = """

@@ -16,10 +16,10 @@ import psycopg
 import pytest
 
 from evercontext.access.access_tokens import Tokens
+from evercontext.access.approval_rules import parse
 from evercontext.access.pending_approvals import Approvals
 from evercontext.access.permissions import StoredRules
 from evercontext.access.router_projects import Projects, RouterProject
-from evercontext.access.rules import parse
 from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.storage.postgres import PostgresStore
 from tests import postgres

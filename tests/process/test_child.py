@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evercontext.process.child import start
-from evercontext.process.limits import UNLIMITED
+from evercontext.process.resource_limits import UNLIMITED
 from evercontext.process.sandbox import Layer, Sandbox
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from evercontext.errors import NoSandbox, ProgramMissing
 from evercontext.process import seccomp
-from evercontext.process.limits import Limits
+from evercontext.process.resource_limits import Limits
 from evercontext.process.run import Completed, run
 from evercontext.process.sandbox import Layer, available, choose, mounts_refused
 from tests.cli.command import EVERCONTEXT

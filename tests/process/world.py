@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evercontext.process.limits import Limits
+from evercontext.process.resource_limits import Limits
 from evercontext.process.run import Completed, run
 from evercontext.process.sandbox import Layer, Sandbox
 

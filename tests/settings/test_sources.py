@@ -12,7 +12,7 @@ import pytest
 
 from evercontext import settings
 from evercontext.errors import ConfigError, UsageError
-from evercontext.settings.project_file_limits import Project, fewer, higher, lower, off, on
+from evercontext.settings.untrusted_settings import Project, fewer, higher, lower, off, on
 
 TIGHTER = (fewer, lower, higher, off, on)
 VALUES = (

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from evercontext.access.approval_rules import parse
 from evercontext.access.permissions import Permissions
-from evercontext.access.rules import parse
 from evercontext.domain.tool import Caller, Door
 from evercontext.events.log import EventLog
 from evercontext.process.sandbox import available

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from evercontext.access.approval_rules import parse
 from evercontext.access.permissions import Permissions
-from evercontext.access.rules import parse
 from evercontext.domain.event import Approval, Event, Step
 from evercontext.domain.tool import Caller, CommandAccess, Door
 from evercontext.errors import ApprovalDenied, NoSandbox

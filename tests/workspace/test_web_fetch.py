@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from evercontext.access.approval_rules import parse, rules_for
 from evercontext.access.permissions import Permissions
-from evercontext.access.rules import parse, rules_for
 from evercontext.domain.event import Approval, Event
 from evercontext.domain.tool import Caller, Door, Mode, ToolResult
 from evercontext.errors import (

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from evercontext.access.never_auto_approved import reason_to_ask
-from evercontext.access.rules import (
+from evercontext.access.approval_rules import (
     AccessRule,
     Ruling,
     Verdict,
@@ -19,6 +18,7 @@ from evercontext.access.rules import (
     parse,
     requested_access,
 )
+from evercontext.access.never_auto_approved import reason_to_ask
 from evercontext.domain.tool import Arguments, Caller, CommandAccess, Tool
 from evercontext.errors import EverContextError, StoreGone
 from evercontext.settings import Settings

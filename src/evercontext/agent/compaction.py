@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.resources import files
 
-from evercontext.agent.message_repair import split_for_compaction
+from evercontext.agent.valid_history import split_for_compaction
 from evercontext.context.conversation_window import Window, fit
 from evercontext.domain.message import Message, system, user
 from evercontext.domain.model import UNFINISHED, Model, Reply, Request, complete

@@ -12,12 +12,12 @@ from typing import Any
 
 from evercontext.agent import compaction
 from evercontext.agent.loop import Price, no_price
-from evercontext.agent.message_repair import complete_calls
 from evercontext.agent.planner import MakePlan, no_planner
 from evercontext.agent.system_prompt import Surroundings, brief, part_in
 from evercontext.agent.task import TaskRun, new_trace_id
 from evercontext.agent.task_limits import TaskLimits
 from evercontext.agent.task_report import TaskReport
+from evercontext.agent.valid_history import complete_calls
 from evercontext.agent.verification import Repair, Verify, no_checks, no_repair
 from evercontext.context.conversation_window import Window, describe
 from evercontext.context.memory_service import MemoryService, OnReply

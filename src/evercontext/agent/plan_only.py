@@ -6,9 +6,9 @@ import time
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
+from evercontext.agent.open_project import OpenProject
 from evercontext.agent.plan_sources import EditPlan, edited
 from evercontext.agent.planner import Planned
-from evercontext.agent.project import OpenProject
 from evercontext.domain.event import Body, Final, Plan, Task
 from evercontext.domain.outcome import Outcome, outcome_of
 from evercontext.domain.tool import Caller, Door, Mode

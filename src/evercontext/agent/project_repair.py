@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from evercontext.agent.baseline import Baseline, NewFailures
-from evercontext.agent.project import OpenProject
+from evercontext.agent.open_project import OpenProject
 from evercontext.agent.repair.edits import Proposal
 from evercontext.agent.repair.repairer import Repairer
 from evercontext.agent.verification import (
@@ -23,7 +23,7 @@ from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.errors import ConfigError
 from evercontext.events.earlier_tests import EarlierTestCounts
 from evercontext.settings import Settings, process_environment
-from evercontext.settings.file_policies import agent_rules
+from evercontext.settings.build_file_policy import agent_rules
 from evercontext.tools.approval_gate import Gate
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.check_counts import ran

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from evercontext.agent.project import ESSENTIAL_TOOLS, OpenProject
+from evercontext.agent.open_project import ESSENTIAL_TOOLS, OpenProject
 from evercontext.agent.system_prompt import brief, part_in
 from evercontext.agent.task import new_trace_id
 from evercontext.context.conversation_window import Window

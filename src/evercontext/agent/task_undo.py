@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from evercontext.agent.project import OpenProject
+from evercontext.agent.open_project import OpenProject
 from evercontext.agent.task import Rollback
 from evercontext.domain.event import Notice, RolledBack
 from evercontext.domain.tool import Door

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from evercontext.agent.baseline import NewFailures
 from evercontext.agent.conversation import check_sees
+from evercontext.agent.open_project import ESSENTIAL_TOOLS
 from evercontext.agent.plan_only import plan_task
 from evercontext.agent.plan_sources import EditPlan, PlanChoice, Planning
 from evercontext.agent.planner import Planned, Planner
-from evercontext.agent.project import ESSENTIAL_TOOLS
 from evercontext.agent.project_repair import checks_and_repair, project_checks
 from evercontext.agent.request_preview import Preview, preview
 from evercontext.agent.resumption import alone

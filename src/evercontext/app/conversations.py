@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evercontext.agent.conversation import Conversation
-from evercontext.agent.project import ESSENTIAL_TOOLS
+from evercontext.agent.open_project import ESSENTIAL_TOOLS
 from evercontext.agent.task_limits import effort_of, limits_of
 from evercontext.agent.todo import todo_tool
 from evercontext.app.application import EverContext

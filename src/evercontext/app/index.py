@@ -11,8 +11,8 @@ from evercontext.events.log import EventLog, open_log
 from evercontext.events.redaction import redactor
 from evercontext.index.opener import IndexOpener
 from evercontext.settings import Settings
+from evercontext.settings.build_file_policy import agent_rules
 from evercontext.settings.directories import check_root
-from evercontext.settings.file_policies import agent_rules
 
 if TYPE_CHECKING:
     from evercontext.domain.model import Embedder

@@ -22,7 +22,7 @@ from evercontext.events.log import EventLog
 from evercontext.process.child import Launch
 from evercontext.process.sandbox import Sandbox, choose
 from evercontext.settings import Settings, process_environment
-from evercontext.settings.file_policies import agent_rules, gateway_rules
+from evercontext.settings.build_file_policy import agent_rules, gateway_rules
 from evercontext.workspace.background_commands import BackgroundCommands
 from evercontext.workspace.command_marks import settle
 from evercontext.workspace.execution_tools import execution_tools

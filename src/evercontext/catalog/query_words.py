@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from evercontext.catalog.synonyms import japanese_words
-from evercontext.retrieval.japanese import read
+from evercontext.retrieval.japanese_dictionary import read
 from evercontext.retrieval.terms import bigrams, has_cjk, runs, split_identifier, terms_of
 
 

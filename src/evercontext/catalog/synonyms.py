@@ -14,7 +14,7 @@ from functools import lru_cache
 from importlib import resources
 
 from evercontext.domain.japanese import has_kana
-from evercontext.retrieval.japanese import Dictionary, dictionary, expand, plain, read
+from evercontext.retrieval.japanese_dictionary import Dictionary, dictionary, expand, plain, read
 from evercontext.retrieval.terms import fold, has_cjk, stem
 
 _KATAKANA = re.compile(r"[\u30a1-\u30fa\u30fc]+")

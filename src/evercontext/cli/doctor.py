@@ -28,7 +28,7 @@ from evercontext.domain.outcome import Outcome
 from evercontext.errors import EverContextError, StoreGone
 from evercontext.settings import KEY_FILE, STORED, Settings, masked, process_environment
 from evercontext.settings.installation import this_installation
-from evercontext.settings.keys import KEYRING
+from evercontext.settings.provider_keys import KEYRING
 
 State = Literal["ok", "warn", "bad"]
 

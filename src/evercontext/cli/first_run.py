@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from evercontext.cli.progress import DownloadMeter, silent
+from evercontext.cli.download_progress import DownloadMeter, silent
 from evercontext.cli.terminal import Screen, columns_of, one_line
 from evercontext.errors import ConfigError, EverContextError, ModelAuthFailed, ModelProblem
 from evercontext.settings import KEY_FILE, Settings, masked, process_environment

@@ -91,7 +91,7 @@ async def _announce(settings: Settings, url: str) -> int:
     from evercontext.app.index import open_remote_index
     from evercontext.index.remote_ingest import announce
     from evercontext.index.walker import Walker
-    from evercontext.settings.file_policies import agent_rules
+    from evercontext.settings.build_file_policy import agent_rules
 
     walker = Walker(settings.root.resolve(), agent_rules(settings))
     async with open_remote_index(settings, url) as remote:

@@ -104,7 +104,7 @@ class ImprovementJob:
     def of(cls, settings: Settings, file: Path, target: Path) -> ImprovementJob:
         """Read the document, and make sure that the result can be written before any work."""
         from evercontext.agent.task import new_trace_id
-        from evercontext.settings.file_policies import document_rules
+        from evercontext.settings.build_file_policy import document_rules
 
         raw = read_document(file)
         policy = document_rules(settings, 4 * LARGEST)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from evercontext.evaluation.document import Document
+from evercontext.evaluation.document_parser import Document
 from evercontext.evaluation.issue import Issue, describe
 
 _ACRONYM = re.compile(r"(?<![\w./`-])([A-Z]{3,6})(?![\w./`-])")

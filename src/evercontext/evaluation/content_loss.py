@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 
-from evercontext.evaluation.document import Document, Heading
+from evercontext.evaluation.document_parser import Document, Heading
 from evercontext.retrieval.terms import STOP_WORDS, fold, runs, terms_of
 
 MOST = 0.5

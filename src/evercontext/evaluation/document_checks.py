@@ -15,7 +15,7 @@ from threading import Lock
 
 from evercontext.domain.toml import read_toml
 from evercontext.evaluation.abbreviations import unexplained
-from evercontext.evaluation.document import Document, Fence
+from evercontext.evaluation.document_parser import Document, Fence
 from evercontext.evaluation.gibberish import few_words, no_order, said_again
 from evercontext.evaluation.issue import Check, Issue, describe
 from evercontext.evaluation.judge_messages import phrase

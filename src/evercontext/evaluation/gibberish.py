@@ -14,7 +14,7 @@ from math import sqrt
 from pathlib import Path
 
 from evercontext.domain.japanese import japanese_characters
-from evercontext.evaluation.document import WORD, Document
+from evercontext.evaluation.document_parser import WORD, Document
 from evercontext.evaluation.issue import Issue, describe
 from evercontext.evaluation.rubric import DEFAULT_WEIGHTS
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from evercontext.evaluation.document import Document
+from evercontext.evaluation.document_parser import Document
 from evercontext.evaluation.judge_messages import phrase
 
 

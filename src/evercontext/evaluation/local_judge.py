@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from evercontext.evaluation.document import Document
 from evercontext.evaluation.document_checks import SHORT_WORDS, examine, written
+from evercontext.evaluation.document_parser import Document
 from evercontext.evaluation.issue import Issue
 from evercontext.evaluation.judge_messages import phrase
 from evercontext.evaluation.judges import Tell, silent

@@ -87,7 +87,7 @@ class IndexOpener:
 
     async def _seed(self, folder: Path) -> None:
         """Take over what the other index of this tree knows: at home, or in the tree."""
-        from evercontext.index.seeding import seed
+        from evercontext.index.copy_index import seed
 
         real = await asyncio.to_thread(self.root.resolve)
         await seed(folder, real, home_folder(real, self.home))

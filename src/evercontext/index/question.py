@@ -110,7 +110,7 @@ def _translated(text: str) -> dict[str, float]:
     """Return the English terms behind Japanese words; the dictionary is loaded for those alone."""
     if not has_cjk(text):
         return {}
-    from evercontext.retrieval.japanese import expand
+    from evercontext.retrieval.japanese_dictionary import expand
 
     return expand(text)
 

@@ -14,7 +14,7 @@ from evercontext.index.commit_index import CommitIndexer
 from evercontext.index.git_hook import set_marks_aside
 from evercontext.index.ignore_files import NAMES
 from evercontext.index.indexer import IndexReport
-from evercontext.index.queue import WHOLE_TREE, JobQueue, Leased
+from evercontext.index.update_queue import WHOLE_TREE, JobQueue, Leased
 from evercontext.index.walker import Walker
 
 _PATIENCE = 30.0

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from evercontext.index.corpus import Corpus
 from evercontext.index.corpus_rows import PRIORS
 from evercontext.index.definition_features import DefinedNames, Definers
+from evercontext.index.detail_scores import Mentions
 from evercontext.index.filename_features import FilenameMatcher
-from evercontext.index.mentions import Mentions
 from evercontext.index.path_features import PathWords
 from evercontext.index.question import Question
 from evercontext.index.word_scores import QuestionScores

@@ -19,16 +19,16 @@ from evercontext.domain.model import Model, ModelInfo
 from evercontext.errors import ModelMistyped, ModelProblem, ModelUnknown
 from evercontext.models import plugin_models, unknown_models
 from evercontext.models.context_windows import window
-from evercontext.models.fallback import Fallback
 from evercontext.models.json_protocol import JsonProtocol
 from evercontext.models.lazy_model import open_or_defer
+from evercontext.models.model_fallback import Fallback
 from evercontext.models.prices import per_million
 from evercontext.models.provider_errors import Provider
 from evercontext.models.retry import Retrying
 from evercontext.process.environment import filtered
 from evercontext.settings import KEY_FILE, STORED, Settings, process_environment
 from evercontext.settings.installation import this_installation
-from evercontext.settings.keys import KEYRING
+from evercontext.settings.provider_keys import KEYRING
 
 if TYPE_CHECKING:
     from evercontext.models.vendor_cli import Vendor, VendorCli

@@ -25,8 +25,8 @@ from typing import Any
 from evercontext.errors import NoSandbox, ProgramMissing
 from evercontext.process import bubblewrap, landlock, mounts, seccomp, supervisor, system_paths
 from evercontext.process.child import Launch
-from evercontext.process.limits import Limits
-from evercontext.process.scratch import remove_folder
+from evercontext.process.resource_limits import Limits
+from evercontext.process.temporary_directory import remove_folder
 
 PROBE_SECONDS = 10
 NO_NEW_ENTRIES = "nothing can be created in a directory that holds .git or another protected name"

@@ -27,7 +27,7 @@ from evercontext.process.confinement import (
 from evercontext.process.metadata_proxy import Answers
 from evercontext.process.mounts import enclose
 from evercontext.process.process_tree import end_all, excess, killed_for_memory
-from evercontext.process.scratch import remove_folder
+from evercontext.process.temporary_directory import remove_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing costs as much as the interpreter

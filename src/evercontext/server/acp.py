@@ -17,8 +17,8 @@ from acp.interfaces import Client
 from pydantic import ValidationError
 
 from evercontext import __version__
+from evercontext.access.approval_rules import rules_for
 from evercontext.access.permissions import Permissions, StoredRules, open_permissions
-from evercontext.access.rules import rules_for
 from evercontext.agent.conversation import Conversation
 from evercontext.app import EverContext
 from evercontext.app.conversations import open_conversation

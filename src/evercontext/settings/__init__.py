@@ -7,7 +7,14 @@ environment or from where ``evercontext setup`` stored them (``keys``); other fi
 """
 
 from evercontext.settings.hook_config import Hook
-from evercontext.settings.keys import KEY_FILE, STORED, clean_key, masked, remove_key, store_key
+from evercontext.settings.provider_keys import (
+    KEY_FILE,
+    STORED,
+    clean_key,
+    masked,
+    remove_key,
+    store_key,
+)
 from evercontext.settings.schema import Settings, is_secret, rows
 from evercontext.settings.sources import (
     PROJECT_FILE,

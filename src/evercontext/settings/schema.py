@@ -12,7 +12,7 @@ from typing import Any
 
 from evercontext.domain.principal import user_name
 from evercontext.settings.hook_config import Hook, parse_hooks
-from evercontext.settings.project_file_limits import Project, Tighter, fewer, higher, lower, off, on
+from evercontext.settings.untrusted_settings import Project, Tighter, fewer, higher, lower, off, on
 
 Parse = Callable[[Any], Any]
 

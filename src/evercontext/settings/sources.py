@@ -16,9 +16,9 @@ from evercontext.domain.toml import read_toml
 from evercontext.errors import ConfigError, UsageError
 from evercontext.files.json_file import read_json, replace_json
 from evercontext.settings.hook_config import Hook, parse_hooks, unknown_events
-from evercontext.settings.keys import KEY_FILE, STORED, exposed, read_key
-from evercontext.settings.project_file_limits import Project
+from evercontext.settings.provider_keys import KEY_FILE, STORED, exposed, read_key
 from evercontext.settings.schema import Settings, rows
+from evercontext.settings.untrusted_settings import Project
 
 PROJECT_FILE = "evercontext.toml"
 USER_FILE = "config.json"

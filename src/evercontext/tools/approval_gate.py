@@ -90,9 +90,9 @@ def requested_access(tool: Tool, arguments: Arguments) -> CommandAccess:
     """Return what a call asks to open to its command; only a person or a rule grants that."""
     if not arguments.get("access") and tool.name != "web_fetch":
         return CommandAccess.SANDBOX
-    from evercontext.access import rules
+    from evercontext.access import approval_rules
 
-    return rules.requested_access(tool, arguments)
+    return approval_rules.requested_access(tool, arguments)
 
 
 @dataclass(frozen=True, slots=True)

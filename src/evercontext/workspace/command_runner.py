@@ -16,7 +16,7 @@ from evercontext.domain.tool import Caller, CommandAccess, FileChange, Mode
 from evercontext.errors import NoSandbox
 from evercontext.files.policy import FilePolicy
 from evercontext.process.environment import filtered
-from evercontext.process.limits import Limits
+from evercontext.process.resource_limits import Limits
 from evercontext.process.run import Completed, OnOutput, run
 from evercontext.process.sandbox import Layer, Sandbox, choose
 from evercontext.workspace import interpreters

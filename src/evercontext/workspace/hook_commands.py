@@ -10,7 +10,7 @@ from evercontext.events.log import EventLog
 from evercontext.process.environment import filtered
 from evercontext.process.run import run
 from evercontext.settings import Hook, Settings
-from evercontext.settings.file_policies import agent_rules
+from evercontext.settings.build_file_policy import agent_rules
 from evercontext.tools.hook_runner import Hooks, Ran
 from evercontext.workspace.command_runner import CommandRunner, Recorder
 

@@ -10,7 +10,7 @@ import pytest
 from evercontext.models.embedded import file_forms
 from evercontext.models.embedded.file_forms import FORMS, FileForm, form_of, problem_with
 from evercontext.models.embedded.runtime import Runtime
-from evercontext.models.embedded.task import read_task
+from evercontext.models.embedded.task_parser import read_task
 
 TASKS = [
     "Create a that prints Hello World",

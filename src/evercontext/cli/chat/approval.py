@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from evercontext.access.approval_rules import (
+    EDIT,
+    AccessRule,
+    is_edit,
+    reason_for_no_rules,
+    rules_for,
+)
 from evercontext.access.permissions import Permissions, StoredRules
-from evercontext.access.rules import EDIT, AccessRule, is_edit, reason_for_no_rules, rules_for
 from evercontext.cli.approval_pages import show_all
 from evercontext.cli.chat.keyboard import Keyboard
 from evercontext.cli.chat.view import ChatView

@@ -135,8 +135,8 @@ def _settings(options: dict[str, Any]) -> Settings:
 
 
 async def _chat(options: dict[str, Any]) -> Outcome:
+    from evercontext.access.approval_rules import EDIT, AccessRule
     from evercontext.access.permissions import UNREAD, StoredRules, open_permissions
-    from evercontext.access.rules import EDIT, AccessRule
     from evercontext.app import EverContext
     from evercontext.cli.chat.chat_session import ChatSession
     from evercontext.cli.chat.print_mode import answer_once

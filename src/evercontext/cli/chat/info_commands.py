@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evercontext.access.rules import parse
+from evercontext.access.approval_rules import parse
 from evercontext.cli.chat.view import show_diff
 from evercontext.cli.messages import translate
 from evercontext.cli.options import gateway_of

@@ -21,7 +21,7 @@ from evercontext.mcp.client.exchange import (
 )
 from evercontext.mcp.messages import Params, Result, encode
 from evercontext.process.child import Child, start
-from evercontext.process.limits import UNLIMITED
+from evercontext.process.resource_limits import UNLIMITED
 from evercontext.process.sandbox import Layer, Sandbox
 
 _READ = 65_536

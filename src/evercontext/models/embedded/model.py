@@ -31,7 +31,7 @@ from evercontext.models import json_reply
 from evercontext.models.embedded import file_forms, weights
 from evercontext.models.embedded.file_forms import FileForm
 from evercontext.models.embedded.runtime import Runtime
-from evercontext.models.embedded.task import FileTask, read_task
+from evercontext.models.embedded.task_parser import FileTask, read_task
 from evercontext.models.embedded.written_files import WrittenFiles
 from evercontext.models.lenient_json import NotJson
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from evercontext.cli.progress import DownloadMeter, silent
+from evercontext.cli.download_progress import DownloadMeter, silent
 from evercontext.cli.terminal import Screen
 from tests.cli.command import evercontext
 from tests.journeys.person import Person

@@ -2,8 +2,14 @@ from __future__ import annotations
 
 import pytest
 
+from evercontext.access.approval_rules import (
+    AccessRule,
+    judge,
+    parse,
+    reason_for_no_rules,
+    rules_for,
+)
 from evercontext.access.permissions import Permissions, StoredRules
-from evercontext.access.rules import AccessRule, judge, parse, reason_for_no_rules, rules_for
 from evercontext.domain.tool import Arguments, Caller, Door, Effect, FileChange, Tool, ToolResult
 from evercontext.errors import UsageError
 from evercontext.testing import memory_store

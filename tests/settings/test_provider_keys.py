@@ -11,7 +11,7 @@ import pytest
 
 from evercontext import settings
 from evercontext.errors import ConfigError
-from evercontext.settings import keys
+from evercontext.settings import provider_keys as keys
 
 KEY = "sk-proj-canary0123456789abcdef"
 

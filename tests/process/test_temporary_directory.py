@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.process.scratch import remove_folder
+from evercontext.process.temporary_directory import remove_folder
 from tests.files.test_directory_walk import as_ordinary_user, place
 
 place = place

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from evercontext.index.analyse_text import analyse
 from evercontext.index.corpus import Corpus
-from evercontext.index.mentions import Mentions
+from evercontext.index.detail_scores import Mentions
 from evercontext.index.question_details import read_details
 from tests.index.world import SHOP
 

@@ -9,7 +9,7 @@ import pytest
 from evercontext.domain.message import user
 from evercontext.domain.model import Model, NoticeDelta, Request, complete
 from evercontext.errors import ModelAuthFailed, ModelUnavailable, ModelUnknown
-from evercontext.models.fallback import Fallback, Open
+from evercontext.models.model_fallback import Fallback, Open
 from evercontext.models.openai import OpenAIModel
 from evercontext.models.scripted import ScriptedModel
 from tests.models.test_openai import TEXT

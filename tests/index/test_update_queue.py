@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.index.queue import MOST_ATTEMPTS, MOST_PATHS, WHOLE_TREE, JobQueue
+from evercontext.index.update_queue import MOST_ATTEMPTS, MOST_PATHS, WHOLE_TREE, JobQueue
 from evercontext.storage.migrate import load_migrations
 from evercontext.storage.sqlite import SqliteStore
 

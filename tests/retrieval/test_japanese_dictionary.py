@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.retrieval.japanese import dictionary, expand, read, units
+from evercontext.retrieval.japanese_dictionary import dictionary, expand, read, units
 from evercontext.retrieval.terms import stem
 from tests.index.world import SHOP, opened, write
 

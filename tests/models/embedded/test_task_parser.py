@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from evercontext.models.embedded.task import read_task
+from evercontext.models.embedded.task_parser import read_task
 
 
 def path_of(text: str, *tree: str, root: str = "") -> str:
