@@ -95,6 +95,80 @@ CASES = [
     Case("DeepSeek", "single quotes", calls=(("readFile", "{'path': 'calc.py'}"),)),
     Case("DeepSeek", "arguments in a fence", calls=(("readFile", f"```json\n{ARGUMENTS}\n```"),)),
     Case("DeepSeek", "cut before the brace", calls=(("readFile", '{"path": "calc.py"'),)),
+    Case(
+        "DeepSeek",
+        "special tokens",
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>readFile\n```json\n"
+        f"{ARGUMENTS}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+    ),
+    Case("Llama", "a list of Python calls", '[readFile(path="calc.py")]'),
+    Case(
+        "Kimi",
+        "special tokens",
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.readFile:0"
+        f"<|tool_call_argument_begin|>{ARGUMENTS}<|tool_call_end|><|tool_calls_section_end|>",
+    ),
+    Case(
+        "GLM",
+        "arg_key and arg_value",
+        "<tool_call>readFile\n<arg_key>path</arg_key>\n<arg_value>calc.py</arg_value>\n</tool_call>",
+    ),
+    Case("Granite", "tool_call token and a list", f"<|tool_call|>[{CALL}]"),
+    Case("Qwen", "search/replace in a fence", f"calc.py\n```python\n{BLOCK[8:]}\n```", edits=True),
+    Case(
+        "Claude",
+        "Claude Code's Edit",
+        calls=(
+            (
+                "Edit",
+                '{"file_path": "calc.py", "old_string": "a - b", "new_string": "a + b"}',
+            ),
+        ),
+        edits=True,
+    ),
+    Case("Claude", "Claude Code's Read", calls=(("Read", '{"file_path": "calc.py"}'),)),
+    Case(
+        "Claude",
+        "text editor tool",
+        calls=(
+            (
+                "str_replace_based_edit_tool",
+                '{"command": "str_replace", "path": "calc.py", "old_str": "a - b",'
+                ' "new_str": "a + b"}',
+            ),
+        ),
+        edits=True,
+    ),
+    Case(
+        "GPT",
+        "apply_patch as free text",
+        calls=(("apply_patch", PATCH),),
+        edits=True,
+    ),
+    Case(
+        "GPT",
+        "apply_patch through shell",
+        calls=(("shell", json.dumps({"command": ["apply_patch", PATCH]})),),
+        edits=True,
+    ),
+    Case(
+        "Gemini",
+        "Gemini CLI's replace",
+        calls=(
+            (
+                "replace",
+                '{"file_path": "calc.py", "old_string": "a - b", "new_string": "a + b"}',
+            ),
+        ),
+        edits=True,
+    ),
+    Case("Gemini", "absolute_path", calls=(("read_file", '{"absolute_path": "calc.py"}'),)),
+    Case(
+        "Cline",
+        "replace_in_file with a diff",
+        calls=(("replace_in_file", json.dumps({"path": "calc.py", "diff": BLOCK[8:]})),),
+        edits=True,
+    ),
     Case("Gemma", "tool_code", '```tool_code\nreadFile(path="calc.py")\n```'),
 ]
 

@@ -14,6 +14,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from evercontext.agent.foreign_calls import in_our_words
 from evercontext.agent.repetition import FailureStreak, Repetition
 from evercontext.agent.run_progress import Progress
 from evercontext.agent.task_limits import Meter
@@ -200,6 +201,7 @@ class Loop:
                 case NoticeDelta() as notice:
                     self._emit(told_of(notice, self.model.info.name))
         reply = builder.reply()
+        reply = replace(reply, tool_calls=in_our_words(reply.tool_calls, self.toolbox))
         if self.window:
             self._estimated = self.window.learn(fitted.messages, tools, reply.usage.input_tokens)
         return reply

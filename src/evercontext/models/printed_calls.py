@@ -13,15 +13,21 @@ from typing import Any
 
 from evercontext.domain.message import ToolCall
 from evercontext.domain.model import ToolSpec
+from evercontext.models.call_markup import MARKS, READERS, Written, edit_blocks, python_calls
 from evercontext.models.json_reply import new_call_id
 from evercontext.models.lenient_json import NotJson, arguments_of, decode_at
 
-_MARKS = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>", "```json", "```tool_call")
+_MARKS = (
+    *("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>", "```json", "```tool_call"),
+    *MARKS,
+)
 _OPENINGS = ("{", "[", "```")
 _TAGGED = re.compile(r"<tool_call>(.*?)(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
 _FUNCTION = re.compile(r"<function=([^>\s]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
 _PARAMETER = re.compile(r"<parameter=([^>\s]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
-_PREFIX = re.compile(r"\A\s*(?:\[TOOL_CALLS\]|<\|python_tag\|>)")
+_PREFIX = re.compile(r"\A\s*(?:\[TOOL_CALLS\]|<\|python_tag\|>|<\|tool_call\|>)")
+_EDITORS = ("replaceinfile", "edit_file")
+_LONGEST_LINE_BEFORE = 400
 _FENCED = re.compile(r"\A\s*```(?:json|tool_call)?\s*\n(.*)\n\s*```\s*\Z", re.DOTALL)
 
 
@@ -31,6 +37,8 @@ class PrintedCalls:
     def __init__(self, tools: Iterable[ToolSpec]) -> None:
         self._names = {tool.name.lower(): tool.name for tool in tools}
         self._pending = ""
+        self._before = ""
+        """The end of what was passed on: a path may stand there."""
         self._begun = False
         self._held = not self._names
         self._off = not self._names
@@ -65,6 +73,7 @@ class PrintedCalls:
 
     def _release(self, length: int) -> str:
         shown, self._pending = self._pending[:length], self._pending[length:]
+        self._before = (self._before + shown)[-_LONGEST_LINE_BEFORE:]
         self._begun = self._begun or bool(shown.strip())
         return shown
 
@@ -75,6 +84,13 @@ class PrintedCalls:
         return ("", calls) if calls else (rest, ())
 
     def _recover(self, text: str) -> tuple[ToolCall, ...]:
+        editor = next((self._names[name] for name in _EDITORS if name in self._names), None)
+        for read in READERS:
+            if written := read(text):
+                patches = written[0][0] == "apply_patch"
+                return tuple(map(self._written, written)) if editor or not patches else ()
+        if editor and (blocks := edit_blocks(self._before, text)):
+            return tuple(self._written((editor, {"path": p, "diff": d})) for p, d in blocks)
         if "<function=" in text:
             return tuple(self._function(*match) for match in _FUNCTION.findall(text))
         if "<tool_call>" in text:
@@ -83,10 +99,20 @@ class PrintedCalls:
         prefixed = _PREFIX.match(text)
         body = text[prefixed.end() :] if prefixed else text
         fenced = _FENCED.match(body)
+        body = body.split("<|/tool_call|>")[0]
+        if calls := python_calls(body):
+            known = all(name.lower() in self._names for name, _ in calls)
+            return tuple(map(self._written, calls)) if known else ()
         values = _values(fenced.group(1) if fenced else body)
-        calls = [self._from_json(value, any_name=bool(prefixed)) for value in values]
-        named = tuple(call for call in calls if call is not None)
-        return named if len(named) == len(calls) else ()
+        from_json = [self._from_json(value, any_name=bool(prefixed)) for value in values]
+        named = tuple(call for call in from_json if call is not None)
+        return named if len(named) == len(from_json) else ()
+
+    def _written(self, written: Written) -> ToolCall:
+        name, arguments = written
+        if isinstance(arguments, str):
+            return ToolCall(new_call_id(), self._known(name), *arguments_of(arguments))
+        return ToolCall(new_call_id(), self._known(name), arguments)
 
     def _tagged(self, body: str) -> ToolCall:
         values = _values(body)

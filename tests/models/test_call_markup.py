@@ -1,0 +1,83 @@
+"""Calls in the markup of model families, as their public chat templates write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from evercontext.domain.model import ToolSpec
+from evercontext.models.call_markup import edit_blocks, python_calls
+from evercontext.models.printed_calls import PrintedCalls
+
+TOOLS = [ToolSpec("readFile", "", {}), ToolSpec("replaceInFile", "", {})]
+ARGUMENTS = '{"path": "あ.py"}'
+BLOCK = "<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPLACE"
+DEEPSEEK = (
+    f"<｜tool▁call▁begin｜>function<｜tool▁sep｜>readFile\n```json\n{ARGUMENTS}\n```"
+    "<｜tool▁call▁end｜>"
+)
+KIMI = (
+    f"<|tool_call_begin|>functions.readFile:0<|tool_call_argument_begin|>{ARGUMENTS}"
+    "<|tool_call_end|>"
+)
+
+
+def heard(text: str) -> tuple[str, list[tuple[str, dict[str, object]]]]:
+    printed = PrintedCalls(TOOLS)
+    early = "".join(printed.feed(text[at : at + 3]) for at in range(0, len(text), 3))
+    late, calls = printed.finish()
+    return early + late, [(call.name, dict(call.arguments)) for call in calls]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<function_calls>\n<invoke name="readFile">\n<parameter name="path">あ.py</parameter>\n'
+        "</invoke>\n</function_calls>",
+        f"<｜tool▁calls▁begin｜>{DEEPSEEK}<｜tool▁calls▁end｜>",
+        f"<|tool_calls_section_begin|>{KIMI}<|tool_calls_section_end|>",
+        "<tool_call>readFile\n<arg_key>path</arg_key>\n<arg_value>あ.py</arg_value>\n</tool_call>",
+        f'<|tool_call|>[{{"name": "readFile", "arguments": {ARGUMENTS}}}]<|/tool_call|>',
+        '[readFile(path="あ.py")]',
+        '```tool_code\nprint(default_api.readFile(path="あ.py"))\n```',
+    ],
+)
+def test_the_markup_of_families(text: str) -> None:
+    """Claude, DeepSeek, Kimi, GLM, Granite, Llama, Gemma."""
+    assert heard(text) == ("", [("readFile", {"path": "あ.py"})])
+
+
+@pytest.mark.parametrize("fence", ["", "```python\n"])
+def test_a_search_replace_block_edits_the_file_before_it(fence: str) -> None:
+    shown, calls = heard(f"I change it.\n\nsrc/a.py\n{fence}{BLOCK}\n")
+    assert shown == f"I change it.\n\nsrc/a.py\n{fence}"
+    assert calls == [("replaceInFile", {"path": "src/a.py", "diff": BLOCK})]
+
+
+def test_a_patch_is_a_call() -> None:
+    patch = "*** Begin Patch\n*** Delete File: a.py\n*** End Patch"
+    assert heard(f"```\n{patch}\n```") == ("", [("apply_patch", {"input": patch})])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"A block looks like this:\n{BLOCK}\n",
+        "src/a.py\n<<<<<<< SEARCH\nold\n=======\nnever closed",
+        '[deleteEverything(path="/")]',
+        "[1, 2, 3]",
+        "*** Begin Patch\nand no end",
+    ],
+)
+def test_what_is_no_call_stays_text(text: str) -> None:
+    assert heard(text) == (text, [])
+
+
+def test_python_calls_hold_constants_only() -> None:
+    assert python_calls("readFile(path=open('/etc/passwd'))") == []
+    assert python_calls("readFile('a.py')") == []
+    assert python_calls("f(a=1, b=[2])") == [("f", {"a": 1, "b": [2]})]
+
+
+def test_the_form_that_cline_uses() -> None:
+    block = "------- SEARCH\nold\n=======\nnew\n+++++++ REPLACE"
+    assert edit_blocks("a.py\n", block) == [("a.py", BLOCK)]
