@@ -6,6 +6,7 @@ of its own.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -31,6 +32,7 @@ from evercontext.errors import EverContextError, ModelRefused
 from evercontext.events.log import EventLog
 from evercontext.memory.messages import MessageRepository
 from evercontext.memory.sessions import Session, SessionRepository
+from evercontext.process.certificates import certificates
 from evercontext.tools.approval_gate import Gate
 from evercontext.tools.toolbox import Toolbox
 
@@ -94,6 +96,22 @@ class Conversation:
         self._stored = {id(message): number for number, message in numbered}
         note = [Message("user", digest["text"])] if digest else []
         self.history = [*note, *complete_calls([message for _, message in numbered])]
+
+    async def prepare(self) -> None:
+        """Do beforehand what the first turn would wait for; a failure shows when it matters.
+
+        That is a look at the project, the arrays of the memories, the tokenizer and the
+        certificates; each stays ready.
+        """
+        work: list[Awaitable[object]] = [
+            self.look(self.caller(self.session.id)),
+            asyncio.to_thread(self.filled),
+        ]
+        if self.memory and not self.model.info.tiny:
+            work.append(self.memory.prepare(self.caller(self.session.id)))
+        if not self.model.info.local:
+            work.append(certificates())
+        await asyncio.gather(*work, return_exceptions=True)
 
     async def turn(
         self,

@@ -79,6 +79,7 @@ class EverContext:
     notices: tuple[str, ...] = ()
     """Notices for the user: about the settings, a repaired database, interrupted commands."""
     _statuses: dict[str, str] = field(default_factory=dict)
+    _asks_git: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
     @asynccontextmanager
@@ -244,8 +245,10 @@ class EverContext:
     async def _git_status(self, caller: Caller) -> str:
         """Return git's status as the session, or the run, began: a prompt that stays is cached."""
         key = caller.session or caller.trace_id
-        if key not in self._statuses:
-            self._statuses[key] = await git_status(self.settings, self.workspace)
+        # A turn that comes while the chat prepares for it waits for the same look.
+        async with self._asks_git:
+            if key not in self._statuses:
+                self._statuses[key] = await git_status(self.settings, self.workspace)
         return self._statuses[key]
 
     async def _open(self, stack: AsyncExitStack, name: str | None) -> Model:

@@ -113,6 +113,11 @@ class MemoryService:
         """Return the memories near a task; a failing or slow store costs them, not the task."""
         return _memories(await self._recall(text, caller))
 
+    async def prepare(self, caller: Caller) -> None:
+        """Load what the first question would wait for."""
+        await self.retrieval.prepare()
+        await self.related("prepare", caller)
+
     async def remind(self, text: str, caller: Caller) -> Message | None:
         """Return the related memories as one labelled message, or nothing."""
         started = time.perf_counter()

@@ -31,7 +31,7 @@ MEMORY = 0.98
 FARTHEST = 3.0
 """How many times more or fewer tokens than expected a text can have. Thirteen public tokenizers had
 0.34 to 1.9 times as many, in any language; only runs of mere white space lie beyond."""
-_REMEMBERED = 8_192
+_REMEMBERED = 16_384
 _HALVES = re.compile("[\ud800-\udfff]")
 
 _EXACT = (
@@ -55,6 +55,16 @@ def exact_encoding(model: str) -> str | None:
 
 def count(text: str, encoding: str = "o200k_base") -> int:
     """Tokens of a text in a public encoding; half a character counts as the sign for a lost one."""
+    # A conversation is counted again with every request; huge texts are not worth their room.
+    return _recent_count(text, encoding) if len(text) <= _REMEMBERED else _count(text, encoding)
+
+
+@lru_cache(maxsize=2_048)
+def _recent_count(text: str, encoding: str) -> int:
+    return _count(text, encoding)
+
+
+def _count(text: str, encoding: str) -> int:
     try:
         return len(_encoding(encoding).encode_ordinary(text))
     except UnicodeEncodeError:
@@ -66,7 +76,6 @@ Features = tuple[float, ...]
 
 def features(text: str) -> Features:
     """What a text's length depends on: its tokens in public vocabularies, and its shape."""
-    # A conversation is counted again with every request; huge texts are not worth their room.
     return _recent_features(text) if len(text) <= _REMEMBERED else _features(text)
 
 
@@ -76,7 +85,7 @@ def _recent_features(text: str) -> Features:
 
 
 def _features(text: str) -> Features:
-    counted = [float(count(text, name)) for name in REFERENCES]
+    counted = [float(_count(text, name)) for name in REFERENCES]
     return (*counted, *measure(text))
 
 

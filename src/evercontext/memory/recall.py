@@ -61,6 +61,10 @@ class RetrievalOrchestrator:
             for limit in (WORK, PATIENCE, HURRY)
         }
 
+    async def prepare(self) -> None:
+        """Load numpy and the word vectors in a thread: they would hold the event loop."""
+        await asyncio.to_thread(_load_parts)
+
     async def retrieve(
         self, query: str, options: RetrievalOptions | None = None
     ) -> RetrievedMemories:
@@ -255,3 +259,10 @@ def _similarities(ranked: RankedMemories) -> list[float]:
     for place in range(1, len(falling)):
         falling[place] = max(falling[place], falling[place - 1])
     return [float(value) for value in falling[::-1]]
+
+
+def _load_parts() -> None:
+    import evercontext.memory.ranking  # noqa: F401 - loaded for the questions that follow
+    from evercontext.retrieval.static_vectors import load_static_vectors
+
+    load_static_vectors()
