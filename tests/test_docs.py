@@ -127,3 +127,17 @@ def test_the_scripted_example_runs(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "project" / "app" / "main.py").read_text() == "print('hi')\n"
+
+
+def test_what_is_compared_with_other_agents_is_proved() -> None:
+    """A row of the comparison names a test that exists, or a picture that does."""
+    page = HERE / "docs" / "explanation" / "other-agents.md"
+    source = "\n".join(path.read_text("utf-8") for path in (HERE / "tests").rglob("test_*.py"))
+    rows = [row.split("|") for row in page.read_text("utf-8").splitlines() if row.startswith("| ")]
+    rows = [row for row in rows if row[1].strip() != "Feature"]
+    assert len(rows) > 25
+    for row in rows:
+        assert len(row) == 9, row
+        proofs = re.findall(r"`(test_\w+)`", row[3])
+        assert proofs or "picture" in row[3], row
+        assert [name for name in proofs if f"def {name}(" not in source] == []

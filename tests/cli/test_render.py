@@ -6,14 +6,8 @@ import itertools
 import pyte
 import pytest
 
-from evercontext.cli.render import (
-    TextView,
-    describe_final,
-    painted_diff,
-    seconds,
-    subject,
-    verdict,
-)
+from evercontext.cli.event_text import verdict
+from evercontext.cli.render import TextView, painted_diff
 from evercontext.cli.terminal import Screen, columns_of
 from evercontext.domain.event import (
     Body,
@@ -239,25 +233,6 @@ def test_a_plan_of_several_parts_is_shown_with_how_they_ended() -> None:
     assert shown.err.getvalue() == told
 
 
-def test_small_words() -> None:
-    assert [seconds(n) for n in (0, 999, 1000, 61_500)] == ["0 ms", "999 ms", "1.0 s", "1 min 1 s"]
-    assert subject({"content": "x", "path": "a.py"}) == "a.py"
-    assert subject({"command": ["make", "test"]}) == "make test"
-    assert subject({"query": "foo\nbar"}) == "foo bar"
-    assert subject({}) == ""
-    spent = Final(
-        status="done",
-        text="",
-        exit_code=0,
-        turns=1,
-        duration_ms=1200,
-        input_tokens=1200,
-        output_tokens=34,
-        cost_usd=0.00123,
-    )
-    assert describe_final(spent) == "0 files changed, 1 turn, 1,234 tokens, $0.0012, 1.2 s"
-
-
 def command_result(code: int, text: str) -> StepResult:
     return StepResult(tool="run_command", ok=True, text=text, exit_code=code)
 
@@ -279,8 +254,3 @@ def test_what_a_command_did_is_shown() -> None:
     assert output[0] == "    … 23 lines before"
     assert output[-2:] == ["    line 29", "    end \\x1b[2J"]
     assert len(output) == 9
-
-
-def test_an_exit_code_that_is_not_0_is_no_green_word() -> None:
-    assert verdict(command_result(0, "")) == ("exit 0", "green")
-    assert verdict(command_result(3, "")) == ("exit 3", "yellow")

@@ -9,7 +9,7 @@ from evercontext.domain.translation import catalogue, sections
 PLACE = re.compile(r"\{(\w+)\}")
 
 
-@pytest.mark.parametrize("section", ["console", "terminal"])
+@pytest.mark.parametrize("section", ["console", "terminal", "composed"])
 def test_every_translation_has_the_places_of_its_text(section: str) -> None:
     """A10: a place that is missing would lose a number or a name."""
     for text, shown in sections("ja")[section].items():

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 from evercontext.cli.diff_lines import HUNK
-from evercontext.cli.messages import translate
+from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.render import diff_style
 from evercontext.cli.terminal import Screen, clip, wrap
 from evercontext.tools.approval_text import Consent, ShownLine
@@ -27,6 +27,8 @@ Row = tuple[str, tuple[str, ...]]
 _INDENT = "  "
 _ROOM_FOR_ANSWERS = 8
 _FEWEST_ROWS = 6
+_BELOW_CODE = 11
+"""Columns before the code of a numbered line of a diff, its sign included."""
 
 
 async def show_all(screen: Screen, consent: Consent, more: More) -> bool:
@@ -82,7 +84,10 @@ def _translated(line: ShownLine) -> ShownLine:
         return ShownLine(translate("{call} needs your approval", call=call), line.kind)
     if line.kind == "warning" and line.text.startswith("every time, because "):
         reason = line.text.removeprefix("every time, because ")
+        reason = translate_composed(reason)
         return ShownLine(translate("every time, because {reason}", reason=reason), line.kind)
+    if line.kind == "warning":
+        return ShownLine(translate_composed(line.text), line.kind)
     if line.kind == "name" and (change := _CHANGE.fullmatch(line.text)):
         words = translate(f"would be {change[2]}")
         return ShownLine(f"{change[1]} {words} {change[3]}", line.kind)
@@ -118,8 +123,17 @@ def _rows(screen: Screen, line: ShownLine) -> list[Row]:
         return [(text, styles)]
     width = max(shutil.get_terminal_size().columns - 1, 10)
     if line.kind.startswith("diff"):
-        from rich.cells import chop_cells
-
-        return [(row, styles) for row in chop_cells(text, width) or [""]]
+        return [(row, styles) for row in _chopped(text, width)]
     indent = " " * (len(text) - len(text.lstrip()) + 2)
     return [(row, styles) for row in wrap(text, width, indent)]
+
+
+def _chopped(text: str, width: int) -> list[str]:
+    """Cut a line of code wherever it is too long; what follows stands below its beginning."""
+    from rich.cells import chop_cells
+
+    first, *rest = chop_cells(text, width) or [""]
+    if not rest or width <= 2 * _BELOW_CODE:
+        return [first, *rest]
+    below = " " * _BELOW_CODE
+    return [first, *(below + row for row in chop_cells(text[len(first) :], width - _BELOW_CODE))]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 from evercontext.cli.terminal import Screen, visible
+from evercontext.cli.theme import code_theme
 
 HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)")
 _SIGNS = {"+": ("green",), "-": ("red",)}
@@ -68,14 +69,14 @@ def coloured(screen: Screen, text: str, path: str, otherwise: tuple[str, ...] = 
     """Colour one line of code by the language of its file."""
     if not screen.colour or not text.strip():
         return text
-    highlighter = _highlighter(path) if len(text) <= _LONGEST_COLOURED else None
+    highlighter = _highlighter(path, code_theme()) if len(text) <= _LONGEST_COLOURED else None
     if highlighter is None:
         return screen.paint(text, *(style for style in otherwise if style != "dim"))
     return highlighter(text)
 
 
 @lru_cache(maxsize=64)
-def _highlighter(path: str) -> Callable[[str], str] | None:
+def _highlighter(path: str, colours: str) -> Callable[[str], str] | None:
     """Return what colours the code of a file of that name, or nothing for other files."""
     from rich.color import ColorSystem
     from rich.console import Console
@@ -85,7 +86,7 @@ def _highlighter(path: str) -> Callable[[str], str] | None:
     if lexer in ("default", "text"):
         return None
     console = Console(force_terminal=True, color_system="standard")
-    syntax = Syntax("", lexer, theme="ansi_dark")
+    syntax = Syntax("", lexer, theme=colours)
 
     def highlight(text: str) -> str:
         line = syntax.highlight(text)

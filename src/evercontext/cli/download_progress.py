@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from evercontext.cli.messages import translate
 from evercontext.cli.terminal import Screen, clip
 from evercontext.settings import process_environment
 
@@ -51,11 +52,14 @@ class DownloadMeter:
     def _text(self, done: int, expected: int, passed: float) -> str:
         if not expected:
             return f"{self._name}: {done / _MEGABYTE:.0f} MB"
-        size = f"{done / _MEGABYTE:.0f} of {expected / _MEGABYTE:.0f} MB"
+        size = translate(
+            "{done} of {size} MB", done=round(done / _MEGABYTE), size=round(expected / _MEGABYTE)
+        )
         text = f"{self._name}: {size} ({done * 100 // expected} %)"
         if passed < _SETTLING or not 0 < done < expected:
             return text
-        return f"{text}, {_duration((expected - done) * passed / done)} left"
+        rest = _duration((expected - done) * passed / done)
+        return translate("{progress}, {time} left", progress=text, time=rest)
 
     def end(self) -> None:
         """Close the live line."""
@@ -82,6 +86,8 @@ silent = _Silent()
 
 def _duration(seconds: float) -> str:
     if seconds < 90:
-        return f"{max(1, round(seconds))} s"
+        return translate("{count} s", count=max(1, round(seconds)))
     minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes / 60:.1f} h"
+    if minutes < 90:
+        return translate("{count} min", count=minutes)
+    return translate("{count} h", count=f"{minutes / 60:.1f}")

@@ -98,14 +98,19 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 
 def _say(error: errors.EverContextError, outcome: Outcome, arguments: Sequence[str]) -> None:
+    from evercontext.cli.messages import translate, translate_composed
     from evercontext.cli.terminal import Screen, one_line
     from evercontext.events.redaction import redactor as redactor_of
 
     redactor = redactor_of(None)
-    message = one_line(redactor.text(str(error)))
+    message = translate_composed(one_line(redactor.text(str(error))))
     # Whoever presses Ctrl-C knows why it ended: that is no error, and its ^C is in the way.
     over = "\r\x1b[K" if Screen(sys.stderr).colour else ""
-    line = f"{over}{message}" if isinstance(error, errors.Cancelled) else f"error: {message}"
+    line = (
+        f"{over}{message}"
+        if isinstance(error, errors.Cancelled)
+        else f"{translate('error')}: {message}"
+    )
     # People first: the output of a program may be what failed.
     print(line, file=sys.stderr, flush=True)
     if wants_json(arguments):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import termios
-import textwrap
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from evercontext.cli.download_progress import DownloadMeter, silent
-from evercontext.cli.terminal import Screen, columns_of, one_line
+from evercontext.cli.messages import translate, translate_composed
+from evercontext.cli.terminal import Screen, columns_of, one_line, pad, wrap
 from evercontext.errors import ConfigError, EverContextError, ModelAuthFailed, ModelProblem
 from evercontext.settings import KEY_FILE, Settings, masked, process_environment
 from evercontext.settings.installation import this_installation
@@ -52,7 +52,7 @@ async def with_model(load: Load, *, may_ask: bool = True) -> Settings:
     if not (may_ask and can_ask()):
         raise problem
     screen = Screen(sys.stderr, no_color=settings.no_color)
-    screen.line(_sentence(problem.message))
+    screen.line(_sentence(translate_composed(problem.message)))
     if not await ask(load):
         raise problem
     settings = load()
@@ -71,9 +71,9 @@ async def ask(load: Load) -> bool:
     while True:
         state = await setup.read_setup(load())
         _show_menu(screen, state, settings)
-        choice = await screens.choice("Number, or Enter to leave: ", 4, _WORDS)
+        choice = await screens.choice(translate("Number, or Enter to leave: "), 4, _WORDS)
         if choice is None:
-            reply = "Nothing was changed. `evercontext setup` asks again."
+            reply = translate("Nothing was changed. `evercontext setup` asks again.")
             screen.line(screen.wrapped(reply), "dim")
             return False
         steps: list[Callable[[Setup], Awaitable[bool]]] = [
@@ -88,13 +88,15 @@ async def ask(load: Load) -> bool:
 
 def _show_menu(screen: Screen, state: Setup, settings: Settings) -> None:
     screen.line()
-    screen.line("Which model shall EverContext use?", "bold")
+    screen.line(translate("Which model shall EverContext use?"), "bold")
     screen.line()
     rows = [(_NAMES[key.provider], _about_key(key.provider, key.origin)) for key in state.keys]
     rows.append(("Ollama", _about_ollama(state.ollama, settings.ollama_endpoint)))
-    rows.append(("Small model", "no key, 93 MB to fetch: a first try, not a programmer"))
+    small = translate("no key, 93 MB to fetch: a first try, not a programmer")
+    rows.append((translate("Small model"), small))
+    width = max(columns_of(name) for name, _ in rows)
     for number, (name, about) in enumerate(rows, 1):
-        _show_row(screen, f"  {number}  {name:<12}  ", one_line(about))
+        _show_row(screen, f"  {number}  {pad(name, width)}  ", one_line(about))
     screen.line()
 
 
@@ -105,25 +107,25 @@ def _show_row(screen: Screen, start: str, about: str) -> None:
         return
     screen.line(start.rstrip())
     below = " " * 5
-    for part in textwrap.wrap(
-        about, screen.width - len(below), break_long_words=False, break_on_hyphens=False
-    ):
+    for part in wrap(about, screen.width - len(below)):
         screen.line(f"{below}{screen.paint(part, 'dim')}")
 
 
 def _about_key(provider: str, origin: str | None) -> str:
     if origin:
-        return f"has a key ({origin})"
-    return f"paste a key from {_PAGES[provider].removeprefix('https://')}"
+        return translate("has a key ({origin})", origin=origin)
+    page = _PAGES[provider].removeprefix("https://")
+    return translate("paste a key from {page}", page=page)
 
 
 def _about_ollama(models: tuple[str, ...] | None, endpoint: str) -> str:
     if models is None:
-        return f"is not running at {endpoint}"
+        return translate("is not running at {place}", place=endpoint)
     if not models:
-        return "runs here, without a chat model"
-    more = f" and {len(models) - 1} more" if len(models) > 1 else ""
-    return f"runs here: {models[0]}{more}"
+        return translate("runs here, without a chat model")
+    if len(models) == 1:
+        return translate("runs here: {model}", model=models[0])
+    return translate("runs here: {model} and {count} more", model=models[0], count=len(models) - 1)
 
 
 async def fetch_small_model(settings: Settings, screen: Screen, *, quiet: bool = False) -> None:
@@ -131,10 +133,10 @@ async def fetch_small_model(settings: Settings, screen: Screen, *, quiet: bool =
     from evercontext.app.models import pull_model, setup
 
     if not setup.has_runtime():
-        meter = silent if quiet else DownloadMeter(screen, "its runtime")
+        meter = silent if quiet else DownloadMeter(screen, translate("its runtime"))
         await setup.install_runtime(settings, meter)
         meter.end()
-    meter = silent if quiet else DownloadMeter(screen, "the small model")
+    meter = silent if quiet else DownloadMeter(screen, translate("the small model"))
     await pull_model("smollm2", settings, meter)
     meter.end()
     setup.use_small_model(settings)
@@ -154,7 +156,7 @@ class _SetupScreens:
             number = int(answer) if answer.isdecimal() else words.get(answer, 0)
             if 1 <= number <= most:
                 return number
-            hint = f"Type a number from 1 to {most}, or just Enter to leave."
+            hint = translate("Type a number from 1 to {most}, or just Enter to leave.", most=most)
             self._screen.line(self._screen.wrapped(hint), "yellow")
 
     async def key(self, provider: str) -> bool:
@@ -168,23 +170,25 @@ class _SetupScreens:
 
         screen = self._screen
         screen.line()
-        text = f"A key for {_NAMES[provider]} comes from {_PAGES[provider]}"
+        name, page = _NAMES[provider], _PAGES[provider]
+        text = translate("A key for {name} comes from {page}", name=name, page=page)
         screen.line(screen.wrapped(text), "dim")
         while True:
-            pasted = await read_answer("Paste it here, Enter to go back: ", secret=True)
+            pasted = await read_answer(translate("Paste it here, Enter to go back: "), secret=True)
             if not pasted.strip():
                 return False
             try:
                 key = clean_key(pasted)
-                screen.line(f"Asking {_NAMES[provider]} about the key {masked(key)}", "dim")
+                text = translate("Asking {name} about the key {key}", name=name, key=masked(key))
+                screen.line(text, "dim")
                 await setup.check_key(provider, key, self._load())
             except (ConfigError, ModelAuthFailed) as refusal:
-                screen.line(screen.wrapped(_sentence(refusal.message)), "red")
+                screen.line(screen.wrapped(_sentence(translate_composed(refusal.message))), "red")
                 continue
             except ModelProblem as problem:
                 text = problem.message.removeprefix(f"{provider}: ")
-                screen.line(screen.wrapped(f"{one_line(text)}."), "yellow")
-                if not await self._agrees("Store the key without checking it?"):
+                screen.line(screen.wrapped(f"{translate_composed(one_line(text))}."), "yellow")
+                if not await self._agrees(translate("Store the key without checking it?")):
                     return False
             return self._store(provider, key)
 
@@ -195,11 +199,12 @@ class _SetupScreens:
         try:
             where = setup.use_key(settings, provider, key)
         except EverContextError as problem:
-            self._screen.line(one_line(str(problem)), "red")
+            self._screen.line(translate_composed(one_line(str(problem))), "red")
             return False
-        text = f"Stored in the {where}."
+        text = translate("Stored in the {where}.", where=where)
         if where.endswith(KEY_FILE):
-            text = f"Stored in {where}, which only you can read (there is no system keyring here)."
+            own = "Stored in {where}, which only you can read (there is no system keyring here)."
+            text = translate(own, where=where)
         self._screen.line(self._screen.wrapped(text), "green")
         return self._used()
 
@@ -211,8 +216,9 @@ class _SetupScreens:
         if not state.ollama:
             running = state.ollama is not None
             hint = "ollama pull qwen3-coder" if running else "ollama serve"
-            lack = "It has no chat model yet" if running else "It is not running"
-            screen.line(f"{lack}. In another terminal: {hint}", "yellow")
+            lack = "It has no chat model yet." if running else "It is not running."
+            elsewhere = translate("In another terminal: {command}", command=hint)
+            screen.line(screen.wrapped(f"{translate(lack)} {elsewhere}"), "yellow")
             return False
         if len(state.ollama) == 1:
             choice: int | None = 1
@@ -222,7 +228,9 @@ class _SetupScreens:
                 screen.line(f"  {number:>2}  {one_line(name)}")
             screen.line()
             names = {name.lower(): number for number, name in enumerate(state.ollama, 1)}
-            choice = await self.choice("Number, or Enter to go back: ", len(state.ollama), names)
+            choice = await self.choice(
+                translate("Number, or Enter to go back: "), len(state.ollama), names
+            )
         if choice is None:
             return False
         await setup.use_ollama(self._load(), state.ollama[choice - 1])
@@ -233,22 +241,22 @@ class _SetupScreens:
         from evercontext.app.models import setup
 
         screen = self._screen
-        screen.line(
-            screen.wrapped(
-                "It writes hello-world files and tiny functions, offline. It does not program:"
-                " take it for a first try, and another model for work."
-            )
+        text = (
+            "It writes hello-world files and tiny functions, offline. It does not program: take it"
+            " for a first try, and another model for work."
         )
+        screen.line(screen.wrapped(translate(text)))
         if not setup.has_runtime():
             command = this_installation().hint("embedded")
-            screen.line(f"It needs a runtime (about 100 MB): {command}")
-            if not await self._agrees("Install it now?"):
+            needs = translate("It needs a runtime (about 100 MB): {command}", command=command)
+            screen.line(screen.wrapped(needs))
+            if not await self._agrees(translate("Install it now?")):
                 return False
         try:
             await fetch_small_model(self._load(), screen)
         except EverContextError as problem:
             screen.line()
-            screen.line(screen.wrapped(_sentence(str(problem))), "red")
+            screen.line(screen.wrapped(_sentence(translate_composed(str(problem)))), "red")
             return False
         return self._used()
 
@@ -260,8 +268,9 @@ class _SetupScreens:
 
         settings = self._load()
         name = canonical_name(settings.model_name or "")
-        self._screen.line(f"{one_line(name)} is used from now on.", "green")
-        text = "Another one: evercontext model use NAME, or evercontext setup"
+        text = translate("{model} is used from now on.", model=one_line(name))
+        self._screen.line(text, "green")
+        text = translate("Another one: evercontext model use NAME, or evercontext setup")
         self._screen.line(self._screen.wrapped(text), "dim")
         self._screen.line()
         return True
@@ -291,7 +300,9 @@ def _plain(answer: str) -> str:
 
 def _sentence(text: str) -> str:
     line = one_line(text)
-    return line[:1].upper() + line[1:] + ("" if line.endswith((".", "!", "?", ")")) else ".")
+    if line.endswith((".", "!", "?", ")", "。", "）")):
+        return line[:1].upper() + line[1:]
+    return line[:1].upper() + line[1:] + ("." if line[-1:].isascii() else "。")
 
 
 async def read_answer(prompt: str, *, secret: bool = False) -> str:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.messages import translate
 from evercontext.cli.options import json_option, root_option, settings_of, warn
-from evercontext.cli.terminal import Screen, one_line
+from evercontext.cli.terminal import Screen, labelled, one_line
 from evercontext.domain.event import Event, Notice, RepairAttempt, Verification
 from evercontext.domain.outcome import Outcome
 from evercontext.settings import Settings
@@ -86,16 +87,17 @@ def _outcome(done: RepairReport) -> Outcome:
 
 
 def _show(event: Event, moves: list[RepairAttempt], err: Screen) -> None:
-    from evercontext.cli.render import describe_check, describe_repair, repair_style
+    from evercontext.cli.event_text import describe_check, describe_repair, repair_style
 
     match event.body:
         case Verification() as check:
-            err.line(f"check {describe_check(check)}", "dim")
+            err.line(translate("check {what}", what=describe_check(check)), "dim")
         case RepairAttempt() as move:
             moves.append(move)
-            err.line(f"repair {describe_repair(move)}", *repair_style(move))
+            text = translate("repair {what}", what=describe_repair(move))
+            err.line(text, *repair_style(move))
         case Notice(level=level, text=text) if level != "info":
-            err.line(err.wrapped(f"{level}: {one_line(text)}"), "yellow")
+            err.line(err.wrapped(labelled(level, text)), "yellow")
 
 
 async def _tell(done: RepairReport, app: EverContext, dry: bool, settings: Settings) -> None:
@@ -103,15 +105,17 @@ async def _tell(done: RepairReport, app: EverContext, dry: bool, settings: Setti
     if dry:
         await _propose(done, app, out)
     for path in done.changed:
-        out.line(f"fixed  {one_line(path)}", "green")
+        out.line(translate("fixed  {path}", path=one_line(path)), "green")
     left = done.after.failures
     for failure in left[:MOST_SHOWN]:
-        out.line(f"left  {describe_failure(failure)}", "yellow")
+        out.line(translate("left  {what}", what=describe_failure(failure)), "yellow")
     if len(left) > MOST_SHOWN:
-        out.line(f"left  … and {len(left) - MOST_SHOWN} more", "yellow")
+        more = translate("… and {count} more", count=len(left) - MOST_SHOWN)
+        out.line(translate("left  {what}", what=more), "yellow")
     out.line(_summary(done))
     if done.changed:
-        print(f"take it back: evercontext undo {done.trace_id[:8]}", file=sys.stderr)
+        hint = f"evercontext undo {done.trace_id[:8]}"
+        print(translate("take it back: {command}", command=hint), file=sys.stderr)
 
 
 def describe_failure(failure: Failure) -> str:
@@ -143,7 +147,8 @@ async def _propose(done: RepairReport, app: EverContext, out: Screen) -> None:
     from evercontext.errors import EverContextError
 
     for proposal in done.proposed:
-        out.line(f"would try  {proposal.by}: {one_line(proposal.reason)}", "bold")
+        what = f"{proposal.by}: {one_line(proposal.reason)}"
+        out.line(translate("would try  {what}", what=what), "bold")
         for path, new in proposal.files.items():
             try:
                 old = (await app.workspace.read(path, Caller(done.trace_id, Door.RUN))).content

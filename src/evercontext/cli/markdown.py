@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 
 from evercontext.cli.terminal import BREAK, Screen, breakable, visible
+from evercontext.cli.theme import Theme, code_theme, markdown_styles, theme
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _LONGEST_LIVE = 4000
@@ -79,25 +80,27 @@ def rendered(block: str, screen: Screen) -> str:
     safe = visible(block)
     if not screen.can_erase:
         return safe
-    return _laid_out(safe, screen.width, screen.colour)
+    return _laid_out(safe, screen.width, screen.colour, theme())
 
 
 @lru_cache(maxsize=8)
-def _laid_out(safe: str, width: int, colour: bool) -> str:
+def _laid_out(safe: str, width: int, colour: bool, name: Theme) -> str:
     from rich.console import Console
     from rich.markdown import Markdown
+    from rich.theme import Theme as Styles
 
     out = io.StringIO()
     console = Console(
         file=out,
         width=width,
         force_terminal=True,
-        color_system="standard" if colour else None,
+        color_system=None if not colour else "256" if name == "light" else "standard",
+        theme=Styles(markdown_styles()),
         legacy_windows=False,
         highlight=False,
     )
     text = safe if _FENCE.match(safe) else breakable(safe)
     # A link's address is shown, not hidden behind its text.
-    console.print(Markdown(text, hyperlinks=False, code_theme="ansi_dark"))
-    shown = out.getvalue().replace(BREAK, "").strip("\n")
-    return "\n".join(line.rstrip() for line in shown.split("\n"))
+    console.print(Markdown(text, hyperlinks=False, code_theme=code_theme()))
+    lines = [line.rstrip() for line in out.getvalue().replace(BREAK, "").split("\n")]
+    return "\n".join(lines).strip("\n")

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from evercontext.cli.download_progress import DownloadMeter, silent
+from evercontext.cli.event_text import seconds
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import json_option, settings_of
-from evercontext.cli.render import seconds
 from evercontext.cli.terminal import Screen, columns_of, one_line, pad, visible
 from evercontext.cli.value_completion import completing, models
 from evercontext.errors import ModelMistyped

@@ -12,7 +12,9 @@ from urllib.parse import urlsplit
 
 import click
 
-from evercontext.cli.terminal import Screen, one_line
+from evercontext.cli.messages import translate_composed
+from evercontext.cli.terminal import Screen, labelled
+from evercontext.cli.theme import use_theme
 from evercontext.errors import ApprovalDenied, ConfigError, NobodyToAsk
 from evercontext.settings import Settings, load, load_despite_problems
 
@@ -85,8 +87,10 @@ def json_option(function: F) -> F:
 
 
 def settings_of(root: str | None = None, **flags: Any) -> Settings:
-    """Load the settings with these flags on top."""
-    return load({"root": root, **flags})
+    """Load the settings with these flags on top, and draw as they say."""
+    settings = load({"root": root, **flags})
+    use_theme("none" if settings.no_color else settings.theme)
+    return settings
 
 
 def readable_settings(root: str | None = None, **flags: Any) -> tuple[Settings, list[ConfigError]]:
@@ -106,7 +110,7 @@ def confirm(question: str) -> None:
     """Ask the person at the terminal; anything but yes raises."""
     if not sys.stdin.isatty():
         raise NobodyToAsk("there is no terminal to ask at", fix="Look at it, then say --yes")
-    print(f"\n{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"\n{translate_composed(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise ApprovalDenied("not approved", fix="Nothing was changed")
 
@@ -115,14 +119,14 @@ def tell(app: EverContext, screen: Screen | None = None) -> None:
     """Say what the user should know of the settings, the database, and commands cut off."""
     screen = screen or Screen(sys.stderr, no_color=app.settings.no_color)
     for notice in app.notices:
-        screen.line(screen.wrapped(f"warning: {one_line(notice)}"), "yellow")
+        screen.line(screen.wrapped(labelled("warning", notice)), "yellow")
 
 
 def warn(app: EverContext, screen: Screen) -> None:
     """Say once what the user should know before anything runs."""
     tell(app, screen)
     if os.geteuid() == 0 and _first_time(app.settings.home / _ROOT_WARNING):
-        screen.line("warning: running as root; an ordinary user is safer", "yellow")
+        screen.line(labelled("warning", "running as root; an ordinary user is safer"), "yellow")
 
 
 def _first_time(mark: Path) -> bool:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.messages import translate
 from evercontext.cli.options import root_option, settings_of, warn
 from evercontext.cli.plan_file import editing, write_plan
 from evercontext.cli.task_text import whole_task
-from evercontext.cli.terminal import Screen, clip, columns_of, one_line
+from evercontext.cli.terminal import Screen, clip, columns_of, counted, one_line
 from evercontext.domain.outcome import Outcome
 from evercontext.settings import Settings
 
@@ -85,15 +86,15 @@ async def show_plan(text: str, settings: Settings, how: Showing) -> Outcome:
         out.line(_head(planned), "bold")
         for line in tree_lines(plan, out):
             out.line(line)
-    err.line(f"trace {trace_id}", "dim")
+    err.line(translate("trace {id}", id=trace_id), "dim")
     if how.output:
-        err.line(f"      evercontext run --plan {how.output}   do it", "dim")
+        err.line(f"      evercontext run --plan {how.output}   {translate('do it')}", "dim")
     return Outcome.DONE
 
 
 def _head(planned: Planned) -> str:
-    count = len(planned.plan.tasks)
-    return f"plan ({one_line(planned.source)}), {count} task{'' if count == 1 else 's'}"
+    plan = translate("plan ({source})", source=one_line(planned.source))
+    return f"{plan}, {counted(len(planned.plan.tasks), 'task')}"
 
 
 def tree_lines(plan: TaskPlan, screen: Screen) -> list[str]:
@@ -125,9 +126,13 @@ def _task_lines(
     room = max(20, screen.width - columns_of(head) - columns_of(name) - 2)
     lines = [f"{head}{screen.paint(name, 'bold')}  {clip(one_line(task.title), room)}"]
     also = [needed for needed in task.depends_on if needed != parent]
-    facts = [f"files: {', '.join(task.files)}"] if task.files else []
-    facts += [f"also after: {', '.join(also)}"] if also else []
-    facts += [f"checks: {'; '.join(task.checks)}"] if task.checks else []
-    facts += [f"on error: {task.on_error}"] if task.on_error != "stop" else []
+    on_error = task.on_error if task.on_error != "stop" else ""
+    named = {
+        "files: {what}": ", ".join(task.files),
+        "also after: {what}": ", ".join(also),
+        "checks: {what}": "; ".join(task.checks),
+        "on error: {what}": on_error,
+    }
+    facts = [translate(text, what=what) for text, what in named.items() if what]
     room = max(20, screen.width - columns_of(rest) - 3)
     return lines + [f"{rest}   {screen.paint(clip(one_line(f), room), 'dim')}" for f in facts]

@@ -5,15 +5,35 @@ Progress goes to stderr; the answer, and in a dry run the diffs, go to stdout.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import Any
-
 from evercontext.cli.diff_lines import numbered_diff
+from evercontext.cli.event_text import (
+    describe_check,
+    describe_diff,
+    describe_final,
+    describe_repair,
+    error_line,
+    output_lines,
+    plan_part,
+    repair_style,
+    seconds,
+    shown_tool,
+    subject,
+    verdict,
+    without_modes,
+)
 from evercontext.cli.live_region import LiveRegion, live_height
 from evercontext.cli.markdown import MarkdownStream, rendered
-from evercontext.cli.messages import translate
-from evercontext.cli.terminal import Screen, clip, columns_of, counted, one_line, visible
+from evercontext.cli.messages import translate, translate_composed
+from evercontext.cli.terminal import (
+    Screen,
+    clip,
+    columns_of,
+    counted,
+    labelled,
+    one_line,
+    visible,
+    wrap,
+)
 from evercontext.cli.turn_clock import TurnClock
 from evercontext.domain.event import (
     Diff,
@@ -34,12 +54,8 @@ from evercontext.domain.event import (
     Verification,
 )
 from evercontext.domain.tool import Mode
-from evercontext.errors import ApprovalDenied, ModeRefused, PolicyError, by_code
 
 MOST_DIFF_LINES = 200
-MOST_OUTPUT_LINES = 8
-_MODES = re.compile(r"\Aold mode 100(\d+)\nnew mode 100(\d+)\n")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SHORT_ID = 8
 _COLOURS = {
     "done": "green",
@@ -117,7 +133,8 @@ class TextView:
                 self._rolled_back(rollback)
             case RepairAttempt() as attempt:
                 self.pause()
-                self._err.line(f"  repair {describe_repair(attempt)}", *repair_style(attempt))
+                text = translate("repair {what}", what=describe_repair(attempt))
+                self._err.line(f"  {text}", *repair_style(attempt))
             case Notice() | Retry() | Verification() | Plan() | TaskEnded() as remark:
                 self._aside(remark)
 
@@ -139,16 +156,22 @@ class TextView:
         lines: list[str] = []
         if text := self._stream.unfinished(rows):
             lines = rendered(text, self._out).split("\n")[-rows:]
+            if self._blocks and len(lines) < rows:
+                lines.insert(0, "")
         about = " · ".join([f"… {self._label}", *self._clock.parts()])
         return [*lines, self._err.paint(clip(f"  {about}", self._err.width - 1), "dim")]
 
     def _task(self, task: Task) -> None:
         self._dry = task.mode == Mode.DRY_RUN
-        place = f"files behind {self._gateway}" if self._gateway else f"root {task.root}"
+        place = (
+            translate("files behind {gateway}", gateway=self._gateway)
+            if self._gateway
+            else translate("root {root}", root=task.root)
+        )
         if self._brief:
             return
-        what = [f"model {task.model}", place]
-        what += ["dry run: nothing is written"] if self._dry else []
+        what = [translate("model {name}", name=task.model), place]
+        what += [translate("dry run: nothing is written")] if self._dry else []
         for text in what:
             self._err.line(one_line(text), "dim")
 
@@ -198,15 +221,16 @@ class TextView:
         self.pause()
         self._parts[event_id] = one_line(part.id)
         self._beside += 1
-        self._err.line(f"{self._err.paint('now', 'cyan')} {one_line(part.title)}")
+        self._err.line(f"{self._err.paint(translate('now'), 'cyan')} {one_line(part.title)}")
 
     def _rolled_back(self, rollback: RolledBack) -> None:
         self.pause()
         for path in (*rollback.restored, *rollback.removed):
-            self._err.line(f"  rolled back {one_line(path)}", "yellow")
+            text = translate("rolled back {path}", path=one_line(path))
+            self._err.line(f"  {text}", "yellow")
         for unrestored in rollback.kept:
             why = f"{unrestored.get('path')} ({unrestored.get('reason')})"
-            self._err.line(f"  kept {one_line(why)}", "yellow")
+            self._err.line("  " + translate("kept {what}", what=one_line(why)), "yellow")
 
     def _step(self, event: Event, step: Step) -> None:
         self.pause()
@@ -234,12 +258,14 @@ class TextView:
             self._err.write(self._painted_call(step, part))
         self._open = None
         word, colour = verdict(result)
+        took = f"  {seconds(result.duration_ms)}" if result.ok else ""
         if result.ok and self._dry and step and {"write", "execute"} & {*step.effects}:
-            word, colour = "not done", "dim"
-        took = f"  {seconds(result.duration_ms)}" if result.ok and word != "not done" else ""
+            word, colour, took = translate("not done"), "dim", ""
         self._err.line(f"  {self._err.paint(word, colour)}{self._err.paint(took, 'dim')}")
         if not result.ok:
-            self._err.line(f"    {one_line(result.text)}")
+            text = translate_composed(one_line(result.text))
+            for line in wrap(text, self._err.width - 5):
+                self._err.line(f"    {line}")
         for line in output_lines(result, self._err.width - 5):
             self._err.line(f"    {line}", "dim")
 
@@ -264,21 +290,20 @@ class TextView:
         self.pause()
         match remark:
             case Notice(level=level, text=text):
-                mark = "note" if level == "info" else level
-                said_so = self._err.wrapped(f"{mark}: {one_line(text)}")
-                self._err.line(said_so, "yellow" if mark != "note" else "dim")
+                line = self._err.wrapped(labelled(level, text))
+                self._err.line(line, "dim" if level == "info" else "yellow")
             case Retry(reason=reason):
-                self._err.line(self._err.wrapped(f"again: {one_line(reason)}"), "yellow")
+                self._err.line(self._err.wrapped(labelled("again", reason)), "yellow")
             case Verification() as check:
-                self._err.line(f"  check {describe_check(check)}")
+                self._err.line("  " + translate("check {what}", what=describe_check(check)))
             case Plan(tasks=tasks, source=source) if len(tasks) > 1:
-                self._err.line(f"plan ({one_line(source)})", "bold")
+                self._err.line(translate("plan ({source})", source=one_line(source)), "bold")
                 for task in tasks:
                     self._err.line(f"  {one_line(plan_part(task))}")
             case TaskEnded(title=title, status=status):
                 self._beside -= status != "skipped"
                 colour = _COLOURS.get(status, "red")
-                self._err.line(f"{self._err.paint(status, colour)} {one_line(title)}")
+                self._err.line(f"{self._err.paint(translate(status), colour)} {one_line(title)}")
 
     def _final(self, final: Final) -> None:
         answer = final.text.strip()
@@ -294,163 +319,34 @@ class TextView:
             return
         self._err.line()
         if final.error:
-            self._err.line(*error_line(final))
+            text, colour = error_line(final)
+            self._err.line(self._err.wrapped(text), colour)
         if final.note:
-            self._err.line(self._err.wrapped(f"note: {one_line(final.note)}"), "yellow")
+            self._err.line(self._err.wrapped(labelled("info", final.note)), "yellow")
         colour = _COLOURS.get(final.status, "red")
-        word = self._err.paint(final.status, "bold", colour)
-        self._err.line(f"{word}  {describe_final(final, dry=self._dry)}")
+        word = translate(final.status)
+        line = self._err.wrapped(f"{word}  {describe_final(final, dry=self._dry)}")
+        self._err.line(self._err.paint(word, "bold", colour) + line.removeprefix(word))
         if not self._brief:
             self._footer(final)
 
     def _footer(self, final: Final) -> None:
         short = self._trace_id[:_SHORT_ID]
-        hints = [(f"evercontext trace show {short}", "what happened")]
+        hints = [(f"evercontext trace show {short}", translate("what happened"))]
         if final.changed and not self._dry:
-            where = ", where the files are" if self._gateway else ""
-            hints.append((f"evercontext undo {short}", f"take it back{where}"))
+            back = "take it back, where the files are" if self._gateway else "take it back"
+            hints.append((f"evercontext undo {short}", translate(back)))
         if final.tasks_done < final.tasks and not self._dry and not final.rolled_back:
-            hints.append((f"evercontext run --resume {short}", "go on where it stopped"))
+            meaning = translate("go on where it stopped")
+            hints.append((f"evercontext run --resume {short}", meaning))
         width = max(len(command) for command, _ in hints)
-        self._err.line(f"trace {self._trace_id}", "dim")
+        longest = max(columns_of(meaning) for _, meaning in hints)
+        # On a narrow screen the meaning stands below, instead of being broken somewhere.
+        between = "   " if width + longest + 9 < self._err.width else "\n        "
+        self._err.line(translate("trace {id}", id=self._trace_id), "dim")
         for command, meaning in hints:
-            self._err.line(f"      {command.ljust(width)}   {meaning}", "dim")
-
-
-def describe_call(step: Step) -> str:
-    """A call in a few words: the tool and what it is about."""
-    return f"{shown_tool(step.tool)} {subject(step.arguments)}".rstrip()
-
-
-def shown_tool(name: str) -> str:
-    """Return the one name that a tool is shown by, however a model spelt it."""
-    if ":" in name:
-        return one_line(name)
-    return one_line(_CAMEL.sub("_", name.replace("__", ".")).lower())
-
-
-def error_line(final: Final) -> tuple[str, str]:
-    """Return why a task ended badly and its colour; what the user chose is no error."""
-    text = one_line(final.error or "")
-    if final.status in ("cancelled", "denied"):
-        return text, "yellow"
-    return f"error: {text}", "red"
-
-
-def subject(arguments: Mapping[str, Any]) -> str:
-    """The argument that says most: the path, else the first short one."""
-    return one_line(_telling(arguments)[:300])
-
-
-def _telling(arguments: Mapping[str, Any]) -> str:
-    for name in ("path", "directory", "command", "query", "url"):
-        if isinstance(arguments.get(name), str | list | tuple):
-            return _words(arguments[name])
-    return next((_words(v) for v in arguments.values() if isinstance(v, str | int)), "")
-
-
-def _words(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def verdict(result: StepResult) -> tuple[str, str]:
-    """How a call ended, in one word and its colour."""
-    if result.ok and result.exit_code is not None:
-        return f"exit {result.exit_code}", "yellow" if result.exit_code else "green"
-    if result.ok and result.hits is not None:
-        return counted(result.hits, "hit"), "green" if result.hits else "yellow"
-    if result.ok:
-        return "ok", "green"
-    kind = by_code(result.error or "")
-    if issubclass(kind, PolicyError | ModeRefused):
-        return "refused", "red"
-    return ("denied", "yellow") if issubclass(kind, ApprovalDenied) else ("failed", "yellow")
-
-
-def output_lines(result: StepResult, columns: int) -> list[str]:
-    """The end of what a command said, without the command itself; nothing for other tools."""
-    if not result.ok or result.exit_code is None:
-        return []
-    # The ending is in the verdict, unless it says more than the exit code.
-    known = f"[exit code {result.exit_code}]"
-    lines = [line for line in visible(result.text.strip("\n")).split("\n") if line != known]
-    lines = lines[1:] if lines[0].startswith("$ ") else lines
-    hidden = len(lines) - MOST_OUTPUT_LINES
-    before = [f"… {counted(hidden, 'line')} before"] if hidden > 0 else []
-    return [*before, *(clip(line, columns) for line in lines[-MOST_OUTPUT_LINES:])]
-
-
-def describe_diff(diff: Diff) -> str:
-    """A change in a few words."""
-    if not diff.diff and diff.kind == "changed":
-        return f"{one_line(diff.path)} unchanged"
-    kind = diff.kind if diff.applied else f"would be {diff.kind}"
-    modes = _MODES.match(diff.diff)
-    mode = f", mode {modes[1]} → {modes[2]}" if modes else ""
-    return f"{one_line(diff.path)} {kind} +{diff.added} -{diff.removed}{mode}"
-
-
-def without_modes(diff: str) -> str:
-    """A diff without the lines that name changed modes: they are said above it."""
-    return _MODES.sub("", diff, count=1)
-
-
-def plan_part(task: Mapping[str, Any]) -> str:
-    """One task of a plan in a few words."""
-    after = ", ".join(task.get("depends_on") or ())
-    return f"{task.get('id')}: {task.get('title')}{f' (after {after})' if after else ''}"
-
-
-def describe_repair(attempt: RepairAttempt) -> str:
-    """Describe one attempt to fix something in a few words."""
-    before = counted(attempt.failures_before, "failure")
-    ended = "green" if attempt.green else f"{attempt.failures_after} left"
-    words = {
-        "rejected": "rejected, restored",
-        "same": f"{ended}, taken back" if attempt.paths else "nothing changed",
-        "worse": f"{ended}, worse, taken back",
-    }
-    what = f" {', '.join(attempt.paths[:5])}" if attempt.paths else ""
-    return one_line(
-        f"{attempt.number}: {attempt.by}{what} → {before}, {words.get(attempt.step, ended)}"
-    )
-
-
-def repair_style(attempt: RepairAttempt) -> tuple[str, ...]:
-    """The colour of a try: green, or yellow where something is left."""
-    return ("green",) if attempt.green else ("dim",) if attempt.kept else ("yellow",)
-
-
-def describe_check(check: Verification) -> str:
-    """A check of the harness in a few words."""
-    ended = "not run" if check.exit_code is None else f"exit {check.exit_code}"
-    # The trace has the whole path of the program; here its name says enough.
-    program, *rest = check.command or ("",)
-    command = " ".join([program.rpartition("/")[2], *rest])
-    return one_line(f"{check.kind}: {command} → {ended}. {check.summary}")
-
-
-def describe_final(final: Final, *, dry: bool = False) -> str:
-    """The end of a task in a few words."""
-    files = f"{counted(len(final.changed), 'file')} {'would change' if dry else 'changed'}"
-    parts = [files, *([final.verified] if final.verified and not dry else [])]
-    parts += [f"{len(final.rolled_back)} rolled back"] if final.rolled_back else []
-    if final.tasks > 1:
-        parts.insert(0, f"{final.tasks_done} of {final.tasks} tasks done")
-    parts += [counted(final.turns, "turn")]
-    tokens = final.input_tokens + final.output_tokens
-    parts += [counted(tokens, "token")] if tokens else []
-    parts += [f"${final.cost_usd:.4f}"] if final.cost_usd is not None else []
-    return ", ".join([*parts, seconds(final.duration_ms)])
-
-
-def seconds(milliseconds: int) -> str:
-    """A duration as people say it."""
-    if milliseconds < 1000:
-        return f"{milliseconds} ms"
-    if milliseconds < 60_000:
-        return f"{milliseconds / 1000:.1f} s"
-    return f"{milliseconds // 60_000} min {milliseconds // 1000 % 60} s"
+            padded = command.ljust(width) if between == "   " else command
+            self._err.line(f"      {padded}{between}{meaning}", "dim")
 
 
 def painted_diff(screen: Screen, diff: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evercontext.agent.resumption import Interrupted, take_up
 from evercontext.cli import trace_lookup
+from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.terminal import Screen, clip, local_time, one_line
 from evercontext.errors import NotFound, UsageError
 from evercontext.settings import Settings
@@ -30,8 +31,13 @@ def latest(settings: Settings, err: Screen) -> Interrupted:
 def _tell(summary: trace_lookup.Summary, passed: list[str], err: Screen) -> None:
     if passed:
         # Whoever says `last` may mean that one.
-        err.line(f"note: {passed[0]}, so an older one is taken up", "yellow")
-    about = (
-        f"going on with {summary.trace_id[:8]} ({summary.status}, {local_time(summary.started)}): "
+        reason = translate_composed(passed[0])
+        note = translate("note: {reason}, so an older one is taken up", reason=reason)
+        err.line(note, "yellow")
+    about = translate(
+        "going on with {trace} ({status}, {time}): ",
+        trace=summary.trace_id[:8],
+        status=translate(summary.status),
+        time=local_time(summary.started),
     )
     err.line(about + clip(one_line(summary.text), err.width - len(about)), "dim")

@@ -14,10 +14,11 @@ import click
 
 from evercontext.cli.images import read_images
 from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.messages import translate_composed
 from evercontext.cli.options import checks_options, gateway_of, root_option, settings_of, warn
 from evercontext.cli.plan_file import editing, read_plan
 from evercontext.cli.task_text import whole_task
-from evercontext.cli.terminal import Screen, one_line
+from evercontext.cli.terminal import Screen, labelled, one_line
 from evercontext.cli.value_completion import completing, models, traces
 from evercontext.domain.event import Event, Final
 from evercontext.domain.outcome import Outcome, outcome_of
@@ -299,7 +300,7 @@ async def _everywhere(app: EverContext, ask: Ask, err: Screen, view: TaskView) -
 
     def tell(text: str) -> None:
         view.pause()
-        err.line(f"  {one_line(text)}", "bold")
+        err.line(f"  {translate_composed(one_line(text))}", "bold")
 
     return await ask_everywhere(app.asking_place, ask, tell)
 
@@ -311,7 +312,7 @@ async def _permissions(app: EverContext, ask: bool, err: Screen) -> Permissions:
     root = str(app.settings.root.resolve())
     permissions = await open_permissions(StoredRules(app.store, root), app.settings, yes=not ask)
     if permissions.unread:
-        err.line(err.wrapped(f"warning: {UNREAD}"), "yellow")
+        err.line(err.wrapped(labelled("warning", UNREAD)), "yellow")
     return permissions
 
 

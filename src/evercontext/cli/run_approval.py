@@ -12,6 +12,7 @@ from pathlib import Path
 
 from evercontext.access.never_auto_approved import reason_to_ask
 from evercontext.cli.approval_pages import show_all
+from evercontext.cli.messages import translate
 from evercontext.cli.terminal import Screen
 from evercontext.domain.tool import CommandAccess
 from evercontext.tools.approval_gate import (
@@ -71,9 +72,14 @@ class RunApproval:
         if not await show_all(self._screen, consent, self._more):
             return await self._no()
         while True:
-            every = "" if reason or opens else f"2 yes to every {consent.tool} in this run   "
-            wider = "5 with network   6 outside the sandbox   " if question.may_open else ""
-            match await self._more(f"  1 yes   {every}{wider}4 no > "):
+            offers = [("1", translate("yes"))]
+            if every := not (reason or opens):
+                text = translate("yes to every {tool} in this run", tool=consent.tool)
+                offers.append(("2", text))
+            if wider := question.may_open:
+                offers += [(k, translate(access.phrase)) for k, access in OPENING_KEYS.items()]
+            offers.append(("4", translate("no")))
+            match await self._more(f"  {'   '.join(map(' '.join, offers))} > "):
                 case "1" | "y" | "yes":
                     return ApprovalAnswer(True, _BY)
                 case ("5" | "6") as key if wider:
@@ -93,7 +99,8 @@ class RunApproval:
         return await read_line(self._descriptor)
 
     async def _no(self) -> ApprovalAnswer:
-        self._screen.write("  What should it do instead? (empty: just no) > ")
+        asks = translate("What should it do instead? (empty: just no)")
+        self._screen.write(f"  {asks} > ")
         feedback = await read_line(self._descriptor)
         return ApprovalAnswer(False, _BY, feedback or None)
 

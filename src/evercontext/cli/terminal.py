@@ -13,19 +13,11 @@ import unicodedata
 from datetime import UTC, datetime
 from typing import TextIO
 
+from evercontext.cli.messages import language, translate, translate_composed
+from evercontext.cli.theme import codes, theme
 from evercontext.domain.visible_text import visible as visible
 from evercontext.settings import process_environment
 
-_STYLES = {
-    "bold": 1,
-    "dim": 2,
-    "red": 31,
-    "green": 32,
-    "yellow": 33,
-    "blue": 34,
-    "magenta": 35,
-    "cyan": 36,
-}
 BREAK = "\x1c"
 """A mark without width where a line may be broken; whitespace to Python, so wrapping sees it."""
 _NOT_FIRST = frozenset(
@@ -65,7 +57,16 @@ def local_time(at: str) -> str:
 
 def counted(number: int, noun: str, plural: str = "") -> str:
     """A number and what it counts: ``1 file``, ``2 files``."""
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+    several = plural or f"{noun}s"
+    if number == 1 and language() == "en":
+        return f"1 {noun}"
+    return translate(f"{{count}} {several}", count=f"{number:,}")
+
+
+def labelled(level: str, text: str) -> str:
+    """Return a line that says what kind of remark it is: ``error: …``, ``note: …``."""
+    label = translate({"info": "note"}.get(level, level))
+    return f"{label}: {translate_composed(one_line(text))}"
 
 
 def pad(text: str, columns: int) -> str:
@@ -116,7 +117,7 @@ class Screen:
         self.is_terminal = stream.isatty()
         term = process_environment().get("TERM", "")
         self.can_erase = self.is_terminal and term not in ("", "dumb")
-        self.colour = self.can_erase and not no_color
+        self.colour = self.can_erase and not no_color and theme() != "none"
 
     @property
     def width(self) -> int:
@@ -129,8 +130,7 @@ class Screen:
         """Return the text in these styles, where colours are wanted."""
         if not self.colour or not styles or not text:
             return text
-        codes = ";".join(str(_STYLES[style]) for style in styles)
-        return f"\x1b[{codes}m{text}\x1b[0m"
+        return f"\x1b[{codes(styles)}m{text}\x1b[0m"
 
     def wrapped(self, text: str) -> str:
         """Break prose at words where a terminal would break it in the middle of one."""

@@ -6,19 +6,19 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from evercontext.cli.render import (
+from evercontext.cli.event_text import (
     describe_call,
     describe_check,
     describe_diff,
     describe_final,
     describe_repair,
     output_lines,
-    painted_diff,
     plan_part,
     repair_style,
     seconds,
     verdict,
 )
+from evercontext.cli.render import painted_diff
 from evercontext.cli.terminal import Screen, clip, counted, local_time, one_line, visible
 from evercontext.domain.event import (
     Approval,

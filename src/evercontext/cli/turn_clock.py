@@ -38,5 +38,8 @@ class TurnClock:
             return []
         tokens = self._narrow // _LETTERS_PER_TOKEN + self._wide
         seconds = int(self._clock() - self._began)
-        spent = f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
+        spent = translate("{count} s", count=seconds)
+        if seconds >= 60:
+            minutes, rest = divmod(seconds, 60)
+            spent = translate("{minutes} min {seconds} s", minutes=minutes, seconds=rest)
         return [spent, *([translate("~{count} tokens", count=f"{tokens:,}")] if tokens else [])]

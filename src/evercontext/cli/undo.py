@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.options import json_option, root_option, settings_of, tell
 from evercontext.cli.terminal import Screen, counted, one_line
 from evercontext.cli.trace_lookup import only
@@ -67,7 +68,7 @@ async def _list(settings: Settings, as_json: bool) -> Outcome:
     for trace in traces:
         screen.line(_row(trace))
     if not traces:
-        print(f"nothing to undo in {settings.root}", file=sys.stderr)
+        print(translate("nothing to undo in {place}", place=settings.root), file=sys.stderr)
     return Outcome.DONE
 
 
@@ -103,21 +104,24 @@ async def _undo(
 
 
 def _print(done: Undone, dry: bool, screen: Screen) -> None:
-    would = "would be " if dry else ""
     for word, paths in (("restored", done.restored), ("removed", done.removed)):
         for path in paths:
-            partly = " (to somebody else's edit in between)" if path in done.partly else ""
-            screen.line(f"{would}{word}  {one_line(path)}{partly}", "green")
+            partly = translate("to somebody else's edit in between")
+            note = f" ({partly})" if path in done.partly else ""
+            did = translate(f"would be {word}" if dry else word)
+            screen.line(f"{did}  {one_line(path)}{note}", "green")
     for place in done.moved:
-        screen.line(f"moved to  {one_line(place)} (move it back by hand)", "yellow")
+        text = translate("moved to  {place} (move it back by hand)", place=one_line(place))
+        screen.line(text, "yellow")
     for unrestored in done.skipped:
-        screen.line(
-            f"{would}kept  {one_line(unrestored.path)} ({one_line(unrestored.reason)})", "yellow"
-        )
+        reason = translate_composed(one_line(unrestored.reason))
+        did = translate("would be kept" if dry else "kept")
+        screen.line(f"{did}  {one_line(unrestored.path)} ({reason})", "yellow")
     if done.memories:
         memories = counted(done.memories, "memory", "memories")
-        screen.line(f"with it  {memories} of this work", "green")
+        screen.line(translate("with it  {memories} of this work", memories=memories), "green")
     if not dry and done.reversible:
-        print(f"bring it back: evercontext undo {done.trace_id[:8]}", file=sys.stderr)
+        hint = f"evercontext undo {done.trace_id[:8]}"
+        print(translate("bring it back: {command}", command=hint), file=sys.stderr)
     elif not (done.restored or done.removed):
-        print("nothing was taken back", file=sys.stderr)
+        print(translate("nothing was taken back"), file=sys.stderr)

@@ -549,6 +549,13 @@ class Settings:
     no_color: bool = _setting(
         "NO_COLOR", False, "No colours", _any_text_is_on, project=Project.FREE
     )
+    theme: str = _setting(
+        "EC_THEME",
+        "dark",
+        "Colours of the terminal: `dark`, `light` or `none`",
+        _one_of("dark", "light", "none"),
+        project=Project.FREE,
+    )
     debug: bool = _setting(
         "EC_DEBUG",
         False,

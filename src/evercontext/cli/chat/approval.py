@@ -15,7 +15,7 @@ from evercontext.access.permissions import Permissions, StoredRules
 from evercontext.cli.approval_pages import show_all
 from evercontext.cli.chat.keyboard import Keyboard
 from evercontext.cli.chat.view import ChatView
-from evercontext.cli.messages import translate
+from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.run_approval import OPENING_KEYS
 from evercontext.cli.terminal import Screen, one_line, wrap
 from evercontext.domain.tool import CommandAccess
@@ -80,7 +80,11 @@ class ChatApproval:
             self._wrapped("  2  " + translate("yes, and in this session: {rules}", rules=like))
             self._wrapped("  3  " + translate("always in this project: allow {rules}", rules=rules))
         elif why := reason_for_no_rules(question.tool, question.arguments):
-            self._wrapped("     " + translate("only once: {reason}", reason=one_line(why)), "dim")
+            self._wrapped(
+                "     "
+                + translate("only once: {reason}", reason=translate_composed(one_line(why))),
+                "dim",
+            )
         self.screen.line("  4  " + translate("no, and say what to do instead"))
         wider = [
             key

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from evercontext.cli.messages import translate
+from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.terminal import clip, one_line, visible
 
 if TYPE_CHECKING:
     from evercontext.cli.chat.chat_session import ChatSession
+    from evercontext.workspace.background_commands import BackgroundCommand
 
 _MOST_LINES = 40
 _ABOUT_ONE = re.compile(r"(stop )?#?(\d+)")
@@ -28,8 +29,7 @@ async def show_background(chat: ChatSession, argument: str) -> None:
         return chat.say(translate("no command runs in the background; /tasks GOAL plans"), "dim")
     if match is None:
         for command in commands.of(session):
-            line = f"  {command.id}  {command.status()}  {one_line(command.line)}"
-            chat.screen.line(clip(line, chat.screen.width - 1))
+            chat.screen.line(clip(f"  {_about(command)}", chat.screen.width - 1))
         return chat.say(translate("/tasks N shows its output, /tasks stop N ends it"), "dim")
     command = commands.find(match[2], session)
     if match[1]:
@@ -41,4 +41,9 @@ async def show_background(chat: ChatSession, argument: str) -> None:
         command.unread = unread
         for line in lines[-_MOST_LINES:]:
             chat.screen.line(f"  {clip(line, chat.screen.width - 3)}")
-    return chat.say(f"{command.id}  {command.status()}  {one_line(command.line)}", "bold")
+    return chat.screen.line(clip(_about(command), chat.screen.width - 1), "bold")
+
+
+def _about(command: BackgroundCommand) -> str:
+    status = translate_composed(one_line(command.status()))
+    return f"{command.id}  {one_line(command.line)}  ({status})"

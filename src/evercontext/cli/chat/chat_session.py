@@ -15,7 +15,7 @@ from evercontext.cli.chat.notification import PATIENCE
 from evercontext.cli.chat.status_line import LONGEST_MODEL, branch_of, fitting
 from evercontext.cli.chat.view import ChatView
 from evercontext.cli.messages import translate
-from evercontext.cli.terminal import Screen, clip, one_line, visible, wrap
+from evercontext.cli.terminal import Screen, clip, labelled, one_line, visible, wrap
 from evercontext.domain.message import user
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import CommandAccess, Mode
@@ -57,21 +57,38 @@ class ChatSession:
     offered: list[str] = field(default_factory=list)
     """Ids of the sessions that were listed last, so that a number names one."""
     branch: str = ""
-    _filled: float = 0.0
+    _filled: float | None = None
+    """Not known before it was counted."""
     _work: asyncio.Task[Any] | None = None
 
     async def run(self, handle_message: MessageHandler) -> Outcome:
         """Answer until there is nothing more to answer."""
-        self.measure()
         self.handle = handle_message
+        self.branch = branch_of(self.app.settings.root)
+        preparing: asyncio.Task[None] | None = None
         if self.opening:
             self._echo(self.opening)
             await self._guarded(handle_message(self, _clean(self.opening)))
-        while not self.leaving and (text := await self.keyboard.read()) is not None:
-            if not self.keyboard.echoes:
-                self._echo(text)
-            await self._guarded(handle_message(self, _clean(text)))
+        elif self.keyboard.interactive:
+            # While the first message is typed; somebody who pipes it in waits for nothing else.
+            preparing = asyncio.create_task(self._prepare())
+        try:
+            while not self.leaving and (text := await self.keyboard.read()) is not None:
+                if not self.keyboard.echoes:
+                    self._echo(text)
+                await self._guarded(handle_message(self, _clean(text)))
+        finally:
+            if preparing:
+                preparing.cancel()
+                await asyncio.gather(preparing, return_exceptions=True)
         return Outcome.DONE if self.keyboard.interactive else self.outcome
+
+    async def _prepare(self) -> None:
+        """Have everything ready that the first turn needs, and say how full the window is."""
+        await self.talk.prepare()
+        self.measure()
+        if not self.working():
+            self.keyboard.show("")
 
     def _echo(self, text: str) -> None:
         """Write a message where its answer follows, so that turns are told apart."""
@@ -92,7 +109,7 @@ class ChatSession:
         self.outcome = report.outcome
         if report.final.duration_ms > PATIENCE * 1000:
             self.keyboard.notify(
-                translate("{status}: {text}", status=report.final.status, text=text)
+                translate("{status}: {text}", status=translate(report.final.status), text=text)
             )
         if self.talk.mode is Mode.PLAN and report.outcome is Outcome.DONE:
             await self._hand_over()
@@ -102,7 +119,7 @@ class ChatSession:
         if not self.keyboard.interactive or self.keyboard.waiting():
             return
         self.screen.line("  1  " + translate("do it, in agent mode"))
-        self.screen.line("  2  " + translate("go on planning"))
+        self.screen.line("  2  " + translate("go on planning, or type what to change"))
         typed = await self.keyboard.answer("  1/2 > ", "12")
         if typed == "1":
             self.talk.mode = Mode.AGENT
@@ -137,7 +154,8 @@ class ChatSession:
         caller = self.talk.caller(trace_id)
         result = await box.call("run_command", arguments, caller)
         if hint := next((word for word in _OPENED if f"access={word[1:]}" in result.text), None):
-            self.screen.line(f"  If it needs more than the sandbox gives: !{hint} …", "dim")
+            more = translate("If it needs more than the sandbox gives: !{hint} …", hint=hint)
+            self.screen.line(f"  {more}", "dim")
         note = user(f"[I ran a command myself]\n$ {command}\n{result.text}")
         await self.talk.add(note, trace_id)
 
@@ -170,12 +188,11 @@ class ChatSession:
         talk = self.talk
         mode = translate("plan mode") if talk.mode is Mode.PLAN else translate("agent mode")
         hint = translate("Esc interrupts") if self.working() else "/help"
-        left = translate("context {share} left", share=f"{max(0.0, 1 - self._filled):.0%}")
         parts = [
             (1, mode),
             (7, "Shift+Tab"),
             *((2, part) for part in (self.view.clock.parts() if self.working() else [])),
-            (3, left),
+            *((3, left) for left in self._context_left()),
             *([(2, f"${talk.spent_usd:.4f}")] if talk.spent_usd else []),
             *(
                 [(1, translate("{count} queued", count=n))]
@@ -188,6 +205,11 @@ class ChatSession:
         ]
         return fitting(parts, self.screen.width - 1)
 
+    def _context_left(self) -> list[str]:
+        if self._filled is None:
+            return []
+        return [translate("context {share} left", share=f"{max(0.0, 1 - self._filled):.0%}")]
+
     def say(self, text: str, *styles: str) -> None:
         """Write one line of ours."""
         self.screen.line(self.screen.wrapped(one_line(text)), *styles)
@@ -199,7 +221,7 @@ class ChatSession:
             await self._work
         except EverContextError as error:
             self.view.pause()
-            self.screen.line(self.screen.wrapped(f"error: {one_line(str(error))}"), "red")
+            self.screen.line(self.screen.wrapped(labelled("error", str(error))), "red")
         except asyncio.CancelledError:
             mine = asyncio.current_task()
             if mine is not None and mine.cancelling():

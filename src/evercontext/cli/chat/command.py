@@ -14,11 +14,11 @@ import click
 
 from evercontext import __version__
 from evercontext.cli.interrupt import run_until_stopped
-from evercontext.cli.messages import translate
+from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.options import checks_options, gateway_of, root_option, settings_of, warn
 from evercontext.cli.shorthand import is_task
 from evercontext.cli.task_text import whole_task
-from evercontext.cli.terminal import Screen, one_line
+from evercontext.cli.terminal import Screen, labelled, one_line
 from evercontext.cli.value_completion import completing, models, sessions
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import UsageError
@@ -152,13 +152,13 @@ async def _chat(options: dict[str, Any]) -> Outcome:
         talk = await _conversation(app, options)
         warn(app, screen)
         if talk.problem:
-            screen.line(screen.wrapped(f"warning: {one_line(talk.problem)}"), "yellow")
+            screen.line(screen.wrapped(labelled("warning", talk.problem)), "yellow")
         stored = StoredRules(app.store, talk.session.project_path)
         permissions = await open_permissions(stored, app.settings, yes=options["yes"])
         if options["permission_mode"] == "acceptEdits":
             permissions.session.append(AccessRule("allow", EDIT))
         if permissions.unread:
-            screen.line(screen.wrapped(f"warning: {UNREAD}"), "yellow")
+            screen.line(screen.wrapped(labelled("warning", UNREAD)), "yellow")
         chat = ChatSession(app, talk, screen, permissions, stored)
         chat.opening = options["prompt"] or ""
         chat.asks = options["permission_mode"] != "dontAsk"
@@ -236,7 +236,7 @@ async def _talk(chat: ChatSession) -> Outcome:
 
 
 def _print_notice(chat: ChatSession, text: str) -> None:
-    chat.screen.line(f"  {one_line(text)}", "bold")
+    chat.screen.line(f"  {translate_composed(one_line(text))}", "bold")
 
 
 async def _greet(chat: ChatSession) -> None:
@@ -248,10 +248,14 @@ async def _greet(chat: ChatSession) -> None:
         return
     screen.line(f"EverContext {__version__}", "bold")
     gateway = gateway_of(chat.app.settings)
-    place = f"on the files behind {gateway}" if gateway else f"in {talk.root}"
-    screen.line(one_line(f"{talk.model.info.name} {place}"), "dim")
+    name = talk.model.info.name
+    where = translate("{model} in {root}", model=name, root=talk.root)
+    if gateway:
+        where = translate("{model} on the files behind {gateway}", model=name, gateway=gateway)
+    screen.line(one_line(where), "dim")
     if talk.history:
-        screen.line(f"back in: {one_line(talk.session.title or talk.session.id)}", "bold")
+        title = one_line(talk.session.title or talk.session.id)
+        screen.line(translate("back in: {session}", session=title), "bold")
         session_commands.show_end(chat)
     elif await _offered(chat):
         screen.line(

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from evercontext.access.approval_rules import parse
 from evercontext.cli.chat.view import show_diff
+from evercontext.cli.event_text import describe_diff
 from evercontext.cli.messages import translate
 from evercontext.cli.options import gateway_of
-from evercontext.cli.render import describe_diff
-from evercontext.cli.terminal import one_line
+from evercontext.cli.terminal import columns_of, counted, one_line, pad
 from evercontext.domain.event import Diff
 from evercontext.domain.memory import RetrievalOptions
 from evercontext.errors import UsageError
@@ -27,7 +27,7 @@ async def show_models(chat: ChatSession) -> None:
         mark = "*" if model.name == now else " "
         lacks = "" if model.ready else f"  ({one_line(model.note)})"
         chat.screen.line(f"  {mark} {one_line(model.name)}{lacks}")
-    chat.say(f"now: {now}. Another one: /model NAME", "dim")
+    chat.say(translate("now: {model}. Another one: /model NAME", model=now), "dim")
 
 
 async def show_skills(chat: ChatSession, argument: str) -> None:
@@ -39,8 +39,9 @@ async def show_skills(chat: ChatSession, argument: str) -> None:
         for line in skill_lines(skill, chat.screen):
             chat.screen.line(f"  {line}")
     untrusted = any(skill.state == "untrusted" for skill in skills)
-    more = "read and trust one: evercontext skills trust NAME" if untrusted else ""
-    chat.say(more if skills else "no skills", "dim")
+    hint = "read and trust one: evercontext skills trust NAME" if untrusted else ""
+    if text := hint if skills else "no skills":
+        chat.say(translate(text), "dim")
 
 
 async def show_hooks(chat: ChatSession, argument: str) -> None:
@@ -51,7 +52,7 @@ async def show_hooks(chat: ChatSession, argument: str) -> None:
     for hook, state in hooks:
         for line in hook_lines(hook, state, chat.screen):
             chat.screen.line(f"  {line}")
-    chat.say("all of them: evercontext hooks list" if hooks else "no hooks", "dim")
+    chat.say(translate("all of them: evercontext hooks list" if hooks else "no hooks"), "dim")
 
 
 async def show_context(chat: ChatSession, argument: str) -> None:
@@ -60,10 +61,11 @@ async def show_context(chat: ChatSession, argument: str) -> None:
     window = usage["window"]
     for role, tokens in sorted(usage["used"].items(), key=lambda item: -item[1]):
         bar = "#" * round(40 * tokens / max(1, window))
-        chat.screen.line(f"  {role.ljust(10)} {tokens:>9,} tokens  {bar}")
-    chat.screen.line(
-        f"  {'window'.ljust(10)} {window:>9,} tokens, {usage['reserve']:,} kept for the answer"
-    )
+        name, amount = pad(translate(role), 10), counted(tokens, "token").rjust(16)
+        chat.screen.line(f"  {name} {amount}  {bar}")
+    name, amount = pad(translate("window"), 10), counted(window, "token").rjust(16)
+    reserve = translate("{count} kept for the answer", count=f"{usage['reserve']:,}")
+    chat.screen.line(f"  {name} {amount}, {reserve}")
 
 
 async def show_servers(chat: ChatSession, argument: str) -> None:
@@ -72,10 +74,13 @@ async def show_servers(chat: ChatSession, argument: str) -> None:
     servers = await table.all()
     for server in servers:
         held = [name for name, (_, new) in (await table.pins(server.id)).items() if new]
-        state = "on " if server.enabled else "off"
+        state = translate("on") if server.enabled else translate("off")
         reached = " ".join(server.argv) or server.url
-        waits = f"  held until approved: {', '.join(held)}" if held else ""
-        chat.screen.line(f"  {state}  {one_line(server.id)}  {one_line(reached)}{one_line(waits)}")
+        tools = translate("held until approved: {tools}", tools=", ".join(held))
+        waits = f"  {tools}" if held else ""
+        chat.screen.line(
+            f"  {pad(state, 3)}  {one_line(server.id)}  {one_line(reached)}{one_line(waits)}"
+        )
     if not servers:
         chat.say(translate("no server yet; add one: evercontext servers add"), "dim")
 
@@ -114,19 +119,20 @@ async def search_code(chat: ChatSession, argument: str) -> None:
         name = one_line(chunk.get("symbol") or "")
         chat.screen.line(f"  {one_line(place)}  {name}".rstrip())
     if covered := result.data.get("coverage"):
-        chat.say(
-            f"the index holds {covered['indexed']:,} of {covered['files']:,} files so far", "dim"
-        )
+        indexed, files = f"{covered['indexed']:,}", f"{covered['files']:,}"
+        text = "the index holds {indexed} of {files} files so far"
+        chat.say(translate(text, indexed=indexed, files=files), "dim")
 
 
 async def show_usage(chat: ChatSession, argument: str) -> None:
     """Tokens and money since this session was opened."""
     spent = chat.talk.spent_usd
-    money = f"${spent:.4f}" if spent else "no price known, or nothing spent"
+    money = f"${spent:.4f}" if spent else translate("no price known, or nothing spent")
     used = chat.talk.spent
     share = used.cached_tokens / used.input_tokens if used.input_tokens else 0.0
-    cached = f" ({share:.0%} of the input from the provider's cache)" if share else ""
-    chat.say(f"{chat.talk.spent_tokens:,} tokens{cached}, {money}, since this session was opened")
+    cached = translate("{share} of the input from the provider's cache", share=f"{share:.0%}")
+    parts = [counted(chat.talk.spent_tokens, "token") + (f" ({cached})" if share else ""), money]
+    chat.say(translate("{what}, since this session was opened", what=", ".join(parts)))
 
 
 async def show_status(chat: ChatSession, argument: str) -> None:
@@ -137,7 +143,7 @@ async def show_status(chat: ChatSession, argument: str) -> None:
     facts = {
         "session": talk.session.id,
         "root": talk.root,
-        **({"files": f"behind {gateway}"} if gateway else {}),
+        **({"files": translate("behind {gateway}", gateway=gateway)} if gateway else {}),
         "model": talk.model.info.name,
         "mode": str(talk.mode),
         "messages": str(len(talk.history)),
@@ -145,8 +151,9 @@ async def show_status(chat: ChatSession, argument: str) -> None:
         "sandbox": chat.app.settings.sandbox,
         "home": str(chat.app.settings.home),
     }
+    width = max(9, *(columns_of(translate(name)) for name in facts))
     for name, value in facts.items():
-        chat.screen.line(f"  {name.ljust(9)} {one_line(value)}")
+        chat.screen.line(f"  {pad(translate(name), width)} {one_line(value)}")
 
 
 async def show_diffs(chat: ChatSession, argument: str) -> None:
@@ -185,8 +192,13 @@ def _list_rules(chat: ChatSession) -> None:
     known = chat.permissions
     for where, rules in (("this project", known.stored), ("this session", known.session)):
         for rule in rules:
-            chat.screen.line(f"  {rule.verdict.ljust(5)} {one_line(rule.text)}   ({where})")
+            chat.screen.line(
+                f"  {rule.verdict.ljust(5)} {one_line(rule.text)}   ({translate(where)})"
+            )
     base = (
-        "everything is allowed (--yes)" if known.yes else "reading is free, changes are asked for"
+        "otherwise everything is allowed (--yes); destructive commands are always asked for"
+        if known.yes
+        else "otherwise reading is free, changes are asked for; destructive commands are always"
+        " asked for"
     )
-    chat.say(f"otherwise {base}; destructive commands are always asked for", "dim")
+    chat.say(translate(base), "dim")

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
@@ -18,13 +19,14 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.patch_stdout import patch_stdout
-from prompt_toolkit.styles import Style
+from prompt_toolkit.styles import DynamicStyle, Style
 
 from evercontext.cli.chat.keyboard import Interrupt
 from evercontext.cli.chat.notification import notification
 from evercontext.cli.chat.pasted_text import PastedTexts
 from evercontext.cli.messages import translate
 from evercontext.cli.terminal import clip, one_line
+from evercontext.cli.theme import Theme, theme
 from evercontext.events.redaction import Clean
 from evercontext.settings import process_environment
 
@@ -35,12 +37,26 @@ _BETWEEN_DRAWINGS = 0.03
 _MOST_WAITING_SHOWN = 3
 _STYLE = {
     "bottom-toolbar": "noreverse",
-    "plan": "ansiyellow bold",
-    "prompt": "bold",
+    # The whole message has this class, the growing answer included.
+    "prompt": "",
+    "arrow": "bold",
     "live": "",
     "status": "",
     "question": "bold",
 }
+
+
+_THEMED: dict[Theme, dict[str, str]] = {
+    "dark": {"plan": "ansiyellow bold"},
+    "light": {"plan": "#af5f00 bold"},
+    "none": {"plan": "bold"},
+}
+
+
+@cache
+def _style(name: Theme) -> Style:
+    """Return the same object for the same theme: another one is merged and parsed all over."""
+    return Style.from_dict(_STYLE | _THEMED[name])
 
 
 @dataclass(slots=True)
@@ -112,7 +128,7 @@ class Editor:
             key_bindings=self._bindings(),
             prompt_continuation="  ",
             reserve_space_for_menu=_MENU_LINES,
-            style=Style.from_dict(_STYLE),
+            style=DynamicStyle(lambda: _style(theme())),
             color_depth=None if self.colours else ColorDepth.DEPTH_1_BIT,
             erase_when_done=True,
             refresh_interval=0,
@@ -209,7 +225,7 @@ class Editor:
                 line = translate("waits: {text}", text=one_line(text))
                 fragments.append(("class:live", clip(f"  {line}", width) + "\n"))
         planning = self.state.planning()
-        prompt = ("class:plan", "plan> ") if planning else ("class:prompt", "> ")
+        prompt = ("class:plan", "plan> ") if planning else ("class:arrow", "> ")
         return [*fragments, prompt]
 
     def _status(self) -> StyleAndTextTuples:

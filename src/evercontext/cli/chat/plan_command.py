@@ -7,9 +7,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from evercontext.cli.chat.background_tasks import is_about_background, show_background
+from evercontext.cli.messages import translate
 from evercontext.cli.plan import tree_lines
 from evercontext.cli.plan_file import edited_text, read_plan
-from evercontext.cli.terminal import one_line
+from evercontext.cli.terminal import labelled, one_line
 from evercontext.domain.tool import Mode
 from evercontext.errors import InvalidPlan
 
@@ -27,13 +28,16 @@ async def tasks(chat: ChatSession, argument: str) -> None:
         for line in tree_lines(plan, chat.screen):
             chat.screen.line(f"  {line}")
         if chat.talk.mode is Mode.PLAN:
-            return chat.say("plan mode changes nothing: switch with /agent to do it", "dim")
-        chat.screen.line("  1  do it   2  change it in your editor   3  no")
+            return chat.say(
+                translate("plan mode changes nothing: switch with /agent to do it"), "dim"
+            )
+        for number, text in enumerate(("do it", "change it in your editor", "no"), start=1):
+            chat.screen.line(f"  {number}  {translate(text)}")
         typed = await chat.keyboard.answer("  1/2/3 > ", "123")
         if typed == "1":
             return await chat.carry_out(plan.task or argument, plan)
         if typed != "2":
-            return chat.say("nothing was done", "dim")
+            return chat.say(translate("nothing was done"), "dim")
         plan = await _edited(chat, plan)
 
 
@@ -41,10 +45,10 @@ async def _plan(chat: ChatSession, argument: str) -> TaskPlan:
     if argument.endswith(".json"):
         return read_plan(argument)
 
-    chat.keyboard.show("… planning")
+    chat.keyboard.show("… " + translate("planning"))
     model = chat.talk.model.info.name
     planned = await chat.app.plan_task(argument, model_name=model)
-    chat.screen.line(f"plan ({one_line(planned.source)})", "bold")
+    chat.screen.line(translate("plan ({source})", source=one_line(planned.source)), "bold")
     return dataclasses.replace(planned.plan, task=planned.plan.task or argument)
 
 
@@ -56,7 +60,7 @@ async def _edited(chat: ChatSession, plan: TaskPlan) -> TaskPlan:
     try:
         changed = parse(text) if text else plan
     except InvalidPlan as problem:
-        chat.screen.line(f"error: {one_line(str(problem))}", "red")
+        chat.screen.line(chat.screen.wrapped(labelled("error", str(problem))), "red")
         return plan
     return dataclasses.replace(changed, task=changed.task or plan.task)
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evercontext.cli.messages import translate
+from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.terminal import clip, counted, one_line, visible
 from evercontext.domain.tool import Door, Mode
 from evercontext.errors import AlreadyExists, IoFailed, ModeRefused, StoreGone, UsageError
@@ -38,7 +38,7 @@ async def resume(chat: ChatSession, argument: str) -> None:
     if not argument:
         offered, missing = await offer(chat, limit=20), chat.app.memory.missing()
         for line in missing:
-            chat.say(line, "yellow")
+            chat.say(translate_composed(line), "yellow")
         if offered:
             chat.say(translate("Type a number to take one up."), "dim")
         elif not missing:
@@ -54,7 +54,7 @@ async def take_up(chat: ChatSession, prefix: str) -> None:
 
     session = await find_session(chat.app, prefix)
     await _change_to(chat, resume=session.id)
-    chat.say(f"back in: {session.title or session.id}", "bold")
+    chat.say(translate("back in: {session}", session=session.title or session.id), "bold")
     show_end(chat)
 
 
@@ -69,7 +69,7 @@ async def fork(chat: ChatSession, argument: str) -> None:
     if not chat.talk.history:
         raise UsageError("there is nothing to copy yet", fix="Say something first")
     await _change_to(chat, resume=chat.talk.session.id, copy=True)
-    chat.say(f"a copy: {chat.talk.session.id}", "bold")
+    chat.say(translate("a copy: {session}", session=chat.talk.session.id), "bold")
 
 
 async def _change_to(chat: ChatSession, resume: str | None = None, copy: bool = False) -> None:
@@ -152,7 +152,8 @@ async def rewind(chat: ChatSession, argument: str) -> None:
         from evercontext.agent.rewind import forget_from
 
         gone = await forget_from(chat.talk, past[number - 1])
-        chat.say(f"{counted(gone, 'message')} taken back", "bold")
+        messages = counted(gone, "message")
+        chat.say(translate("{messages} taken back", messages=messages), "bold")
 
 
 async def _restore(chat: ChatSession, traces: list[str]) -> None:
@@ -170,14 +171,17 @@ async def _restore(chat: ChatSession, traces: list[str]) -> None:
         done = await undo_task(chat.app, trace_id, door=Door.CHAT)
         for word, paths in (("restored", done.restored), ("removed", done.removed)):
             for path in paths:
-                chat.say(f"  {word}  {path}", "green")
+                chat.say(f"  {translate(word)}  {path}", "green")
         for place in done.moved:
-            chat.say(f"  moved to  {place} (move it back by hand)", "yellow")
+            text = translate("moved to  {place} (move it back by hand)", place=place)
+            chat.say(f"  {text}", "yellow")
         for unrestored in done.skipped:
-            chat.say(f"  kept  {unrestored.path} ({unrestored.reason})", "yellow")
+            why = f"{unrestored.path} ({translate_composed(unrestored.reason)})"
+            chat.say("  " + translate("kept {what}", what=why), "yellow")
         if done.memories:
             memories = counted(done.memories, "memory", "memories")
-            chat.say(f"  with it  {memories} of this work", "green")
+            text = translate("with it  {memories} of this work", memories=memories)
+            chat.say(f"  {text}", "green")
 
 
 async def export(chat: ChatSession, argument: str) -> None:

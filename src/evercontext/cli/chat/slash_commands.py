@@ -93,7 +93,21 @@ async def _effort(chat: ChatSession, argument: str) -> None:
         raise UsageError(f"not an effort: {argument[:40]}", fix=f"Use {', '.join(levels)}")
     if argument:
         await chat.talk.set_effort(levels[argument])
-    chat.say(f"reasoning effort: {chat.talk.effort or 'auto'}", "bold")
+    level = chat.talk.effort or "auto"
+    chat.say(translate("reasoning effort: {level}", level=level), "bold")
+
+
+async def _theme(chat: ChatSession, argument: str) -> None:
+    from evercontext.cli.theme import THEMES, theme, use_theme
+    from evercontext.settings import keep
+
+    if argument and argument not in THEMES:
+        raise UsageError(f"not a theme: {argument[:40]}", fix=f"Use {', '.join(THEMES)}")
+    if argument:
+        keep(chat.app.settings.home, "theme", argument)
+        use_theme(argument)
+        chat.screen.colour = chat.screen.can_erase and argument != "none"
+    chat.say(translate("theme: {name}", name=theme()), "bold")
 
 
 async def _init(chat: ChatSession, argument: str) -> None:
@@ -108,7 +122,7 @@ async def _review(chat: ChatSession, argument: str) -> None:
 
 
 async def _compact(chat: ChatSession, argument: str) -> None:
-    chat.keyboard.show("… compacting")
+    chat.keyboard.show("… " + translate("compacting"))
     before, after = await chat.talk.compact(argument)
     text = translate(
         "compacted from {before} to {after} tokens; the originals are kept",
@@ -126,6 +140,7 @@ SLASH_COMMANDS: dict[str, SlashCommand] = {
     "help": SlashCommand("this list", _help),
     "model": SlashCommand("[NAME] show the models, or go on with another one", _model),
     "effort": SlashCommand("[low|medium|high|auto] how much the model thinks", _effort),
+    "theme": SlashCommand("[dark|light|none] the colours of the terminal", _theme),
     "plan": SlashCommand("[GOAL] plan mode: nothing can be changed", _plan),
     "tasks": SlashCommand(
         "[N] background commands; GOAL or FILE: plan in tasks and do them", tasks

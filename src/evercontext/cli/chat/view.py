@@ -6,10 +6,8 @@ from collections.abc import Callable
 
 from evercontext.agent import todo
 from evercontext.cli.diff_lines import numbered_diff
-from evercontext.cli.live_region import live_height
-from evercontext.cli.markdown import MarkdownStream, rendered
-from evercontext.cli.messages import translate
-from evercontext.cli.render import (
+from evercontext.cli.event_text import (
+    denied,
     describe_call,
     describe_check,
     describe_diff,
@@ -22,7 +20,10 @@ from evercontext.cli.render import (
     verdict,
     without_modes,
 )
-from evercontext.cli.terminal import Screen, clip, counted, one_line, visible, wrap
+from evercontext.cli.live_region import live_height
+from evercontext.cli.markdown import MarkdownStream, rendered
+from evercontext.cli.messages import translate, translate_composed
+from evercontext.cli.terminal import Screen, clip, counted, labelled, one_line, visible, wrap
 from evercontext.cli.turn_clock import TurnClock
 from evercontext.domain.check_verdicts import GREEN
 from evercontext.domain.event import (
@@ -94,11 +95,14 @@ class ChatView:
                 self._final(final)
             case RepairAttempt() as attempt:
                 self.pause()
-                self._screen.line(f"  repair {describe_repair(attempt)}", *repair_style(attempt))
+                text = translate("repair {what}", what=describe_repair(attempt))
+                self._screen.line(f"  {text}", *repair_style(attempt))
             case TaskBegan(title=title) | TaskEnded(title=title, status="skipped"):
                 self.pause()
                 word = "now" if isinstance(event.body, TaskBegan) else "skipped"
-                self._screen.line(f"{self._screen.paint(word, 'cyan')} {one_line(title)}")
+                self._screen.line(
+                    f"{self._screen.paint(translate(word), 'cyan')} {one_line(title)}"
+                )
             case Notice() | Retry() | Verification() as remark:
                 self._aside(remark)
 
@@ -125,7 +129,10 @@ class ChatView:
     def _unfinished(self) -> list[str]:
         """Lay the growing block out; called when the screen is drawn, not for every token."""
         text = self._stream.unfinished(live_height())
-        return rendered(text, self._screen).split("\n")[-live_height() :] if text else []
+        if not text:
+            return []
+        # As it will stand when it is finished: below an empty line.
+        return ["", *rendered(text, self._screen).split("\n")[1 - live_height() :]]
 
     def _block(self, block: str) -> None:
         self._draw(None)
@@ -150,8 +157,9 @@ class ChatView:
         mark = self._screen.paint(word, colour)
         self._screen.line(f"  {call}  {mark}{self._screen.paint(took, 'dim')}")
         if not result.ok:
-            for line in wrap(one_line(result.text), self._screen.width - 5):
-                self._screen.line(f"    {line}", *(("dim",) if word == "denied" else ()))
+            text = translate_composed(one_line(result.text))
+            for line in wrap(text, self._screen.width - 5):
+                self._screen.line(f"    {line}", *(("dim",) if denied(result) else ()))
         elif step and step.tool == todo.NAME:
             for line in todo.lines(step.arguments):
                 self._screen.line(f"    {one_line(line)}")
@@ -163,7 +171,8 @@ class ChatView:
         lines = visible(text.strip("\n")).split("\n")
         hidden = len(lines) - _MOST_OUTPUT_LINES
         if hidden > 0:
-            self._screen.line(f"    … {counted(hidden, 'line')} before", "dim")
+            before = translate("{lines} before", lines=counted(hidden, "line"))
+            self._screen.line(f"    … {before}", "dim")
         for line in lines[-_MOST_OUTPUT_LINES:]:
             self._screen.line(f"    {clip(line, self._screen.width - 5)}", "dim")
 
@@ -178,16 +187,15 @@ class ChatView:
         self.pause()
         match remark:
             case Notice(level=level, text=text):
-                mark = "note" if level == "info" else level
-                style = "dim" if mark == "note" else "yellow"
-                self._screen.line(self._screen.wrapped(f"{mark}: {one_line(text)}"), style)
+                style = "dim" if level == "info" else "yellow"
+                self._screen.line(self._screen.wrapped(labelled(level, text)), style)
             case Retry(reason=reason):
-                self._screen.line(self._screen.wrapped(f"again: {one_line(reason)}"), "yellow")
-                self._show(f"… {one_line(reason)}")
+                self._screen.line(self._screen.wrapped(labelled("again", reason)), "yellow")
+                self._show(f"… {translate_composed(one_line(reason))}")
             case Verification() as check:
                 good = check.verdict in GREEN
-                word = self._screen.paint("check", "green" if good else "yellow")
-                self._screen.line(f"  {word} {describe_check(check)}")
+                text = translate("check {what}", what=describe_check(check))
+                self._screen.line(f"  {text}", "green" if good else "yellow")
 
     def _final(self, final: Final) -> None:
         self.pause()
@@ -198,10 +206,11 @@ class ChatView:
             text, colour = error_line(final)
             self._screen.line(self._screen.wrapped(text), colour)
         if final.note:
-            self._screen.line(self._screen.wrapped(f"note: {one_line(final.note)}"), "yellow")
+            self._screen.line(self._screen.wrapped(labelled("info", final.note)), "yellow")
         colour = _COLOURS.get(final.status, "red")
-        word = self._screen.paint(final.status, colour)
-        self._screen.line(f"{word}{self._screen.paint(f'  {describe_final(final)}', 'dim')}")
+        word = translate(final.status)
+        line = self._screen.wrapped(f"{word}  {describe_final(final)}").removeprefix(word)
+        self._screen.line(self._screen.paint(word, colour) + self._screen.paint(line, "dim"))
 
 
 def show_diff(screen: Screen, diff: Diff, most: int | None = MOST_DIFF_LINES) -> None:
@@ -210,5 +219,6 @@ def show_diff(screen: Screen, diff: Diff, most: int | None = MOST_DIFF_LINES) ->
     for text in lines[:most]:
         screen.line(f"    {text}")
     if most is not None and len(lines) > most:
-        more = f"{one_line(diff.path)}: {counted(len(lines) - most, 'more line')}"
-        screen.line(f"    … {more}, see /diff", "dim")
+        more = counted(len(lines) - most, "more line")
+        rest = translate("{file}: {more}, see /diff", file=one_line(diff.path), more=more)
+        screen.line(f"    … {rest}", "dim")

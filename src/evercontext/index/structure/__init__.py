@@ -1,1 +1,0 @@
-"""Questions about the structure of code: definitions, references, callers, importers, outlines."""
