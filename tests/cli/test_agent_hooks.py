@@ -247,6 +247,7 @@ command = "touch made/from-the-hook; touch ../outside; true"
 
 @pytest.mark.case(66, 67)
 @pytest.mark.skipif(choose("auto") is Layer.NONE, reason="no cage here")
+@pytest.mark.slow
 async def test_hooks_of_a_project_run_only_trusted_and_only_in_the_cage(
     project: Path, tmp_path: Path
 ) -> None:

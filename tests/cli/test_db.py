@@ -3,10 +3,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests import postgres
 from tests.cli.command import evercontext, home
 
 
+@pytest.mark.slow
 def test_a_person_moves_to_a_server_and_back(tmp_path: Path) -> None:
     shared = {"EC_DATABASE_URL": postgres.new_database()}
     assert evercontext("memory", "add", "The heron nests here", cwd=tmp_path).code == 0

@@ -18,6 +18,7 @@ def chosen(**environment: str) -> dict[str, str] | None:
     return found
 
 
+@pytest.mark.slow
 def test_the_choice_is_explained() -> None:
     assert chosen() is None
     keyed = chosen(OPENAI_API_KEY="sk-test-0123456789")
@@ -116,6 +117,7 @@ def test_the_small_model_is_not_used_unasked(tmp_path: Path) -> None:
         slow("cluade-sonnet-5-5", "claude-sonnet-5-5"),
     ],
 )
+@pytest.mark.slow
 def test_a_typo_is_told_with_the_nearest_names(typed: str, near: str, tmp_path: Path) -> None:
     """V9: it was taken for an Ollama model that is away, exit 75."""
     named = evercontext("run", "-t", "x", "-m", typed, cwd=tmp_path, env=NO_OLLAMA)

@@ -83,6 +83,7 @@ def test_evidence_and_memory_go_into_the_plan_and_into_the_trace(
 
 
 @pytest.mark.contract("E48", "E52")
+@pytest.mark.slow
 def test_the_end_of_planning_counts_the_tasks_and_the_replies(
     project: Path, tmp_path: Path
 ) -> None:
@@ -118,6 +119,7 @@ def test_the_same_task_in_the_same_tree_is_planned_once(project: Path, tmp_path:
     assert [body.source for body in bodies if isinstance(body, Plan)].count("cache") == 2
 
 
+@pytest.mark.slow
 def test_a_written_plan_is_one_that_run_carries_out(project: Path, tmp_path: Path) -> None:
     one = {"tasks": [{"id": "a", "title": "only this"}]}
     written = tmp_path / "plan.json"

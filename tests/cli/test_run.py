@@ -128,6 +128,7 @@ def test_the_checks_of_a_task_decide_whether_it_is_done(project: Path, tmp_path:
     assert "red  1 of 2 tasks done" in ended.err
 
 
+@pytest.mark.slow
 def test_what_was_undone_is_not_taken_up(project: Path, tmp_path: Path) -> None:
     plan = plan_file(tmp_path, {"id": "a"}, {"id": "b", "depends_on": ["a"]})
     turns = [*part("a", write("a.txt", "new a\n")), *part("b", BAD)]
@@ -143,6 +144,7 @@ def test_what_was_undone_is_not_taken_up(project: Path, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_was_done_and_undone_is_not_called_done_until_it_is_brought_back(
     project: Path, tmp_path: Path
 ) -> None:
@@ -162,6 +164,7 @@ def test_what_was_done_and_undone_is_not_called_done_until_it_is_brought_back(
     assert f"the task {trace[:8]} is done" in evercontext(*resume, cwd=project).err
 
 
+@pytest.mark.slow
 def test_what_was_undone_in_part_is_not_taken_up(project: Path, tmp_path: Path) -> None:
     plan = plan_file(tmp_path, {"id": "a"}, {"id": "b", "depends_on": ["a"]})
     writes = (write("a.txt", "new a\n"), write("c.txt", "c\n"))

@@ -59,6 +59,7 @@ def test_the_doors_open_and_close(tmp_path: Path) -> None:
 
 
 @pytest.mark.contract("E33")
+@pytest.mark.slow
 def test_run_uses_the_gateway_it_is_told_of(tmp_path: Path) -> None:
     there, here = tmp_path / "there", tmp_path / "here"
     there.mkdir()

@@ -51,6 +51,7 @@ def test_a_server_is_added_tested_used_and_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.contract("T18")
+@pytest.mark.slow
 def test_a_tool_that_is_switched_off_is_unknown(tmp_path: Path) -> None:
     add("one", "good")
     assert evercontext("servers", "disable", "one", "echo").code == 0
@@ -143,6 +144,7 @@ def test_a_changed_tool_is_shown_before_it_is_trusted(tmp_path: Path) -> None:
     assert "held" not in evercontext("servers", "test", "rug").out
 
 
+@pytest.mark.slow
 def test_servers_of_other_clients_are_shown_then_added(tmp_path: Path) -> None:
     given = {
         "mcpServers": {
@@ -165,6 +167,7 @@ def test_servers_of_other_clients_are_shown_then_added(tmp_path: Path) -> None:
     assert [row["id"] for row in rows] == ["far", "files", "old"]
 
 
+@pytest.mark.slow
 def test_a_server_that_takes_the_name_of_another_says_so(tmp_path: Path) -> None:
     assert "added one: first" in evercontext("servers", "add", "one", "--", "first").err
     again = evercontext("servers", "add", "one", "--", "second")
@@ -223,6 +226,7 @@ def test_projects_and_tokens(tmp_path: Path) -> None:
 
 
 @pytest.mark.case(95)
+@pytest.mark.slow
 def test_what_a_server_said_is_shown_without_its_escapes() -> None:
     add("loud", "escapes")
     assert "said nothing yet" in evercontext("servers", "logs", "loud").err
@@ -247,6 +251,7 @@ def test_lines_are_followed_as_they_come() -> None:
             assert following.wait(20) == 130
 
 
+@pytest.mark.slow
 def test_a_server_that_fails_says_when_it_is_tried_again(tmp_path: Path) -> None:
     add("gone", "silent")
     (row,) = outside()

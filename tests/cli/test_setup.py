@@ -84,6 +84,7 @@ def key_of(provider: str, **env: str) -> dict[str, Any]:
     return next(key for key in shown(**env)["keys"] if key["provider"] == provider)
 
 
+@pytest.mark.slow
 def test_a_key_is_checked_stored_and_used(vendor: Vendor) -> None:
     ended = setup("--provider", "openai", "--key-stdin", stdin=f" {KEY}\n", **vendor.env)
     assert ended.code == 0, ended.err

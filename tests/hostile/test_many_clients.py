@@ -145,6 +145,7 @@ def test_a_long_line_after_dots_is_no_placeholder() -> None:
     assert len(text) == 500_005
 
 
+@pytest.mark.slow
 def test_the_server_ends_while_it_searches(tmp_path: Path) -> None:
     """X8: SIGTERM was ignored while somebody's work went on."""
     (tmp_path / "root").mkdir()

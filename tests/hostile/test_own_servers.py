@@ -51,6 +51,7 @@ def refusals(gateway: Gateway) -> str:
     return shown
 
 
+@pytest.mark.slow
 def test_a_run_cannot_use_a_server_of_another_project(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
@@ -95,6 +96,7 @@ def test_a_server_of_another_home_refuses_what_a_model_sends(tmp_path: Path) -> 
         assert [line["status"] for line in gateway.audit()] == [403]
 
 
+@pytest.mark.slow
 def test_a_sandboxed_command_cannot_reach_a_server(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()

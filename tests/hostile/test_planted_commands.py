@@ -79,6 +79,7 @@ def test_nothing_planted_outlives_a_signal(tmp_path: Path, number: signal.Signal
     assert len(list((home() / "quarantine").glob("*/*/tasks.json"))) == 1
 
 
+@pytest.mark.slow
 def test_nothing_planted_outlives_the_time_limit(tmp_path: Path) -> None:
     for seconds in (4, 20, 100):
         with start(tmp_path, "--timeout", str(seconds)) as running:
@@ -96,6 +97,7 @@ def test_nothing_planted_outlives_the_time_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "entrance", [("undo", "--list"), *map(slow, (("doctor",), ("mcp",), ("fix",)))]
 )
+@pytest.mark.slow
 def test_the_next_start_puts_away_what_a_killed_one_left(
     tmp_path: Path, entrance: tuple[str, ...]
 ) -> None:
@@ -124,6 +126,7 @@ def runner(request: pytest.FixtureRequest, tmp_path: Path) -> CommandRunner:
     return CommandRunner(tmp_path / "project", environment, tmp_path / "home", str(request.param))
 
 
+@pytest.mark.slow
 async def test_depth_hides_nothing(runner: CommandRunner) -> None:
     line = "i=0; while [ $i -lt 1500 ]; do mkdir d && cd d || exit 9; i=$((i+1)); done; "
     outcome = await runner.run(("sh", "-c", line + "mkdir .vscode"), CALLER, timeout=60)
@@ -132,6 +135,7 @@ async def test_depth_hides_nothing(runner: CommandRunner) -> None:
     remove_deep(runner.root)
 
 
+@pytest.mark.slow
 async def test_depth_in_the_temporary_directory_of_a_command_is_no_error(
     runner: CommandRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,6 +128,7 @@ def test_no_folder_becomes_a_repository_by_writing(tmp_path: Path, order: tuple[
 
 
 @pytest.mark.parametrize("shape", ["hooks path", slow("separate"), slow("bare")])
+@pytest.mark.slow
 def test_the_next_git_command_runs_nothing_that_the_agent_wrote(tmp_path: Path, shape: str) -> None:
     make, path = CASES[shape]
     root, canary = tmp_path / "root", tmp_path / "canary"
@@ -148,6 +149,7 @@ def test_the_next_git_command_runs_nothing_that_the_agent_wrote(tmp_path: Path, 
     assert not canary.exists()
 
 
+@pytest.mark.slow
 def test_an_unattended_run_says_who_may_change_a_hook(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     told = run_model(tmp_path, (".husky/pre-commit", "echo hi\n"))

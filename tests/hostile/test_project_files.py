@@ -50,6 +50,7 @@ def project(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "make", [make_pipe, make_endless, *map(slow, (make_huge, make_closed, Path.mkdir))]
 )
+@pytest.mark.slow
 def test_a_task_ends_whatever_the_projects_files_are(
     project: Path, tmp_path: Path, make: object
 ) -> None:

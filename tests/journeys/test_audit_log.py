@@ -57,6 +57,7 @@ def model(tmp_path: Path) -> str:
 
 
 @pytest.mark.contract("E25")
+@pytest.mark.slow
 def test_a_run_leaves_the_records_that_a_gateway_leaves(project: Path, tmp_path: Path) -> None:
     evercontext("run", "-t", "x", "-m", model(tmp_path), cwd=project)
     lines = audits()
@@ -94,6 +95,7 @@ def test_files_behind_a_gateway_have_their_records_there_alone(
 
 
 @pytest.mark.contract("E25", "E54")
+@pytest.mark.slow
 def test_what_an_undo_restores_removes_and_leaves_alone_is_recorded(
     project: Path, tmp_path: Path
 ) -> None:

@@ -102,6 +102,7 @@ def test_a_root_that_is_far_too_wide(root: str, answer: str) -> None:
 
 @pytest.mark.case(140)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is warned")
+@pytest.mark.slow
 def test_root_is_warned_once(project: Path, answer: str) -> None:
     first = evercontext("run", "-t", "x", "-m", answer, cwd=project)
     second = evercontext("run", "-t", "x", "-m", answer, cwd=project)
@@ -194,6 +195,7 @@ def test_a_corrupt_project_file_is_named(project: Path, answer: str) -> None:
 
 
 @pytest.mark.case(118)
+@pytest.mark.slow
 def test_a_half_written_database_is_put_aside_and_work_goes_on(
     project: Path, answer: str, tmp_path: Path
 ) -> None:

@@ -127,6 +127,7 @@ def test_a_session_is_offered_restored_and_stays_in_its_project(
 
 
 @pytest.mark.contract("N7", "N9", "N13", "N27")
+@pytest.mark.slow
 def test_plan_mode_writes_nothing_and_the_model_can_be_switched(
     project: Path, tmp_path: Path
 ) -> None:
@@ -165,6 +166,7 @@ def test_plan_mode_writes_nothing_and_the_model_can_be_switched(
 
 
 @pytest.mark.case(136)
+@pytest.mark.slow
 def test_interrupting_queueing_and_what_yes_does_not_cover(project: Path, tmp_path: Path) -> None:
     model = script(
         tmp_path / "s.jsonl",
@@ -209,6 +211,7 @@ def test_terminals_that_can_little(project: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.contract("N20")
+@pytest.mark.slow
 def test_a_pipe_means_no_unless_yes(project: Path, tmp_path: Path) -> None:
     model = script(tmp_path / "s.jsonl", new_file("a.py"), {"text": "Made."})
     done = evercontext("chat", "-m", model, cwd=project, stdin="make a\n")
@@ -221,6 +224,7 @@ def test_a_pipe_means_no_unless_yes(project: Path, tmp_path: Path) -> None:
     assert list(digest(project)) == ["a.py"]
 
 
+@pytest.mark.slow
 def test_both_names_open_the_chat(project: Path, tmp_path: Path) -> None:
     model = script(tmp_path / "s.jsonl", {"text": "Hello."})
     with Person(project, EC_MODEL_NAME=model) as person:

@@ -56,6 +56,7 @@ def test_what_was_red_before_is_told_and_not_blamed(project: Path) -> None:
 
 
 @pytest.mark.contract("E35", "E41")
+@pytest.mark.slow
 def test_what_is_new_is_red_or_repaired(project: Path) -> None:
     ended, told = run(project, write("shop.py", WRONG), SAID, more=("--repair-rounds", "0"))
     assert (ended.code, told["verified"], told["note"]) == (4, "red", "2 failed before, too")
@@ -66,6 +67,7 @@ def test_what_is_new_is_red_or_repaired(project: Path) -> None:
     assert told["verified"] == "red before, too"
 
 
+@pytest.mark.slow
 def test_the_state_before_is_checked_once_and_only_if_something_is_red(project: Path) -> None:
     looks = "before the change: 2 failed"
     ended, _ = run(project, write("new.py", "x = 1\n"), SAID)
@@ -83,6 +85,7 @@ def test_all_of_it_is_judged_where_that_is_asked_for(project: Path) -> None:
 
 
 @pytest.mark.contract("E35")
+@pytest.mark.slow
 def test_what_the_task_asks_to_fix_must_be_fixed(project: Path) -> None:
     """V7: "Fix the failing test" that left it failing was "done", exit 0."""
     asked, rounds = "Fix the failing test test_old", ("--repair-rounds", "0")

@@ -62,6 +62,7 @@ def test_whoever_indexes_first_every_part_agrees(project: Path, first: str) -> N
 
 
 @pytest.mark.parametrize("first", ["command", pytest.param("hook", marks=_SLOW)])
+@pytest.mark.slow
 def test_the_setting_of_today_counts_and_not_that_of_the_day_it_was_indexed(
     project: Path, first: str
 ) -> None:

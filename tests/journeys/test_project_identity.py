@@ -49,6 +49,7 @@ async def execute(router: Routed, tool: str, **arguments: Any) -> dict[str, Any]
     return dict(answer["_meta"]["evercontext/data"])
 
 
+@pytest.mark.slow
 async def test_clones_gateway_and_router_share_what_is_remembered(tmp_path: Path) -> None:
     first = repository(tmp_path / "first", SSH)
     second = repository(tmp_path / "elsewhere" / "second", HTTPS)

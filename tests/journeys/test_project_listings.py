@@ -34,6 +34,7 @@ def local(at: str) -> str:
     return datetime.fromisoformat(at).astimezone(JAPAN).strftime("%Y-%m-%d %H:%M")
 
 
+@pytest.mark.slow
 def test_words_of_people_are_found_before_what_tools_returned(
     here: Path, there: Path, tmp_path: Path
 ) -> None:
@@ -64,6 +65,7 @@ def test_words_of_people_are_found_before_what_tools_returned(
 
 
 @pytest.mark.contract("E48")
+@pytest.mark.slow
 def test_traces_and_figures_are_those_of_this_project(
     here: Path, there: Path, tmp_path: Path
 ) -> None:

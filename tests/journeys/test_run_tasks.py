@@ -246,6 +246,7 @@ def test_the_root_is_what_the_flag_says(project: Path, hello: str, tmp_path: Pat
 
 
 @pytest.mark.contract("E34")
+@pytest.mark.slow
 def test_stdin_joins_the_task(project: Path, tmp_path: Path) -> None:
     model = script(
         tmp_path / "s.jsonl",
@@ -282,6 +283,7 @@ def test_a_limit_exits_6_and_says_which(
 
 
 @pytest.mark.contract("E35", "E40")
+@pytest.mark.slow
 def test_an_outage_is_tried_again_then_another_model_takes_over(
     project: Path, tmp_path: Path, hello: str
 ) -> None:
@@ -332,6 +334,7 @@ def test_a_failed_task_is_an_error_in_json_too(project: Path, tmp_path: Path) ->
 
 
 @pytest.mark.case(135)
+@pytest.mark.slow
 def test_a_secret_reaches_neither_screen_nor_trace(project: Path, tmp_path: Path) -> None:
     canary = "canary-4f1d9a77e2"
     (project / "notes.txt").write_text(f"the password is {canary}\n")
@@ -388,6 +391,7 @@ def test_the_embedded_model_writes_hello_world(project: Path) -> None:
 
 @pytest.mark.embedded
 @pytest.mark.usefixtures("smollm2")
+@pytest.mark.slow
 def test_the_embedded_model_leaves_files_of_others_alone(project: Path) -> None:
     """V2: it replaced a file by ``print("total")`` and said done, and invented answers."""
     cart = "def total(prices):\n    return sum(prices)\n"

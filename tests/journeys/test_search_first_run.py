@@ -53,6 +53,7 @@ def evidence() -> list[Evidence]:
 
 
 @pytest.mark.contract("E1", "E8", "E46", "N7")
+@pytest.mark.slow
 def test_planning_reads_the_index_of_the_tree_and_writes_nothing_there(
     clone: Path, tmp_path: Path
 ) -> None:
@@ -87,6 +88,7 @@ def test_the_first_question_in_a_fresh_clone_is_answered(
 
 
 @pytest.mark.contract("E8")
+@pytest.mark.slow
 def test_the_first_plan_in_a_fresh_clone_has_evidence_and_a_run_after_it_indexes_nothing_twice(
     clone: Path, tmp_path: Path
 ) -> None:

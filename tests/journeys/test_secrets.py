@@ -68,6 +68,7 @@ def test_a_task_leaves_no_secret_in_the_home(project: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.case(135)
+@pytest.mark.slow
 def test_a_conversation_leaves_no_secret_in_the_home(project: Path, tmp_path: Path) -> None:
     said = f"{'x' * 70} {CANARY}\n"
     ended = evercontext(

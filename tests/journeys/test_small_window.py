@@ -154,6 +154,7 @@ def _offset(messages: list[dict[str, Any]]) -> dict[str, int]:
     return {"start_line": int(found[1]), "offset": int(found[2])}
 
 
+@pytest.mark.slow
 def test_overwriting_what_was_read_in_part_is_refused(project: Path) -> None:
     """V5: write_file may replace what was never read (E55), not what is half known."""
     new = {"path": "big.py", "content": "value = 1\n", "mode": "overwrite"}

@@ -76,6 +76,7 @@ async def test_undone_work_is_in_no_later_prompt_until_it_is_brought_back(projec
     assert "Outcome: done" in await asked(project)
 
 
+@pytest.mark.slow
 def test_what_a_taken_back_memory_had_replaced_is_true_again(project: Path) -> None:
     evercontext("memory", "add", "The beacon is in tower.py.", cwd=project)
     listed = json.loads(evercontext("memory", "list", "--json", cwd=project).out)
@@ -112,6 +113,7 @@ def test_the_undo_of_a_chat_takes_its_memories_along(project: Path) -> None:
 @pytest.mark.skipif(
     not any(finding.works for finding in available()), reason="no sandbox works on this machine"
 )
+@pytest.mark.slow
 def test_a_directory_that_was_put_to_use_is_not_taken_back(project: Path) -> None:
     """The memories of the task that made it stay with the undo of another, and go with its own."""
     (project / "src").mkdir()

@@ -59,6 +59,7 @@ NO_TESTS = [
 @needs_sandbox
 @pytest.mark.contract("E35")
 @pytest.mark.parametrize(("words", "code"), NO_TESTS)
+@pytest.mark.slow
 def test_a_wanted_check_that_found_nothing_verifies_nothing(
     project: Path, tmp_path: Path, words: str, code: int
 ) -> None:
@@ -74,6 +75,7 @@ def test_a_wanted_check_that_found_nothing_verifies_nothing(
 
 @needs_sandbox
 @pytest.mark.contract("E35")
+@pytest.mark.slow
 def test_a_wanted_check_that_cannot_start_verifies_nothing(project: Path, tmp_path: Path) -> None:
     """V1: and `fix` is not green."""
     model = turns(tmp_path, write("b.py", "y = 2\n"), SAID)
@@ -99,6 +101,7 @@ def test_pytest_without_a_test_verifies_nothing(project: Path, tmp_path: Path) -
 
 
 @needs_sandbox
+@pytest.mark.slow
 def test_what_a_plan_asks_for_verifies_once_it_passed_after_the_last_change(
     project: Path, tmp_path: Path
 ) -> None:
@@ -142,6 +145,7 @@ OWN = f"{sys.executable} -m pytest -q -p no:cacheprovider test_shop.py"
 
 @needs_sandbox
 @pytest.mark.contract("E41", "E54")
+@pytest.mark.slow
 def test_a_plan_whose_repair_ended_green_is_done_and_kept(tmp_path: Path) -> None:
     """V3: the task's own checks run again, decide, and the tasks that wait for it run."""
     project = tiny_repository(tmp_path / "project", {"test_shop.py": TEST_TOTAL})
@@ -168,6 +172,7 @@ def test_a_plan_whose_repair_ended_green_is_done_and_kept(tmp_path: Path) -> Non
 
 @needs_sandbox
 @pytest.mark.contract("E54")
+@pytest.mark.slow
 def test_a_finished_task_is_not_begun_anew(project: Path, tmp_path: Path) -> None:
     """V3: what ended red and was made right by hand is only checked; red alone is not redone."""
     plan = plan_file(
@@ -188,6 +193,7 @@ def test_a_finished_task_is_not_begun_anew(project: Path, tmp_path: Path) -> Non
 
 
 @needs_sandbox
+@pytest.mark.slow
 def test_a_single_task_that_ended_red_is_checked_and_not_done_again(
     project: Path, tmp_path: Path
 ) -> None:
@@ -247,6 +253,7 @@ def test_what_failed_calls_left_undone_is_not_done(
 
 
 @pytest.mark.contract("E35")
+@pytest.mark.slow
 def test_a_file_that_is_not_there_does_not_fail_a_right_answer(
     project: Path, tmp_path: Path
 ) -> None:
@@ -375,6 +382,7 @@ SHOW = Answer(
         ("ollama", ollama_answer, "length", "stop", "limit"),
     ],
 )
+@pytest.mark.slow
 async def test_an_answer_that_was_cut_or_withheld_is_not_done(
     project: Path, provider: str, answer: Any, word: str, end: str, outcome: str
 ) -> None:

@@ -186,6 +186,7 @@ async def failed_three_times(running: Running, says: dict[str, str]) -> None:
 
 @pytest.mark.contract("L10", "L12", "L14", "L15", "L16", "L19")
 @pytest.mark.case(111)
+@pytest.mark.slow
 async def test_every_way_to_fail_has_its_attempts_waits_and_code(start: Start) -> None:
     async with start(CODEX_MAX_BUFFER="100000", CODEX_ARGS="exec --full-auto") as running:
         says = {

@@ -144,6 +144,7 @@ def test_body_over_the_limit_is_refused(gateway: Gateway) -> None:
 
 
 @pytest.mark.case(53)
+@pytest.mark.slow
 async def test_token_guards_mcp_too(tmp_path: Path) -> None:
     with running(tmp_path / "root", tmp_path / "home", {"EC_TOKEN": "the-right-token"}) as gateway:
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}

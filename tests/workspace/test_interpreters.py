@@ -181,6 +181,7 @@ def test_a_mistake_of_syntax_is_red_and_named(tmp_path: Path, layer: Layer) -> N
     assert entries(root) == {"a.py"}
 
 
+@pytest.mark.slow
 def test_a_refusal_names_the_path_and_the_setting_and_the_setting_cures_it(
     project: Path, tmp_path: Path, layer: Layer
 ) -> None:

@@ -56,6 +56,7 @@ def test_no_and_plan_mode_do_nothing(tmp_path: Path) -> None:
     assert list((tmp_path / "project").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_plan_file_is_done_too(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(json.dumps(PLAN))
     ended = chat(tmp_path, f"/tasks {tmp_path}/plan.json\n1\n")

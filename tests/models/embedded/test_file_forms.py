@@ -39,6 +39,7 @@ def test_every_rule_that_is_used_is_defined(form: FileForm, task: str) -> None:
 
 
 @pytest.mark.embedded
+@pytest.mark.slow
 async def test_the_runtime_reads_every_grammar(smollm2: Path) -> None:
     model = Runtime(smollm2, window=512, verify=lambda path: None)
     try:

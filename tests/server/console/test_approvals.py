@@ -46,6 +46,7 @@ def waiting(visit: Visit) -> dict[str, Any]:
 
 
 @pytest.mark.contract("N20")
+@pytest.mark.slow
 def test_a_run_waits_for_the_console_and_goes_on(
     visit: Visit, served: Served, world: World
 ) -> None:

@@ -126,6 +126,7 @@ def test_a_remote_that_is_added_meanwhile_is_the_project_s_name_at_once(tmp_path
 
 @pytest.mark.contract("T26")
 @pytest.mark.parametrize("bound", [True, slow(False)])
+@pytest.mark.slow
 def test_our_own_tools_are_bound_by_the_scope_of_a_token(tmp_path: Path, bound: bool) -> None:
     """C2, X6: a token for one server or another project read, overwrote and deleted files."""
     (tmp_path / "a.txt").write_text("theirs")
@@ -234,6 +235,7 @@ def test_without_optimisation_every_tool_is_listed(tmp_path: Path) -> None:
 
 
 @pytest.mark.contract("T17")
+@pytest.mark.slow
 def test_the_house_may_be_left_open(tmp_path: Path) -> None:
     add("free")
     with routing(tmp_path, EC_ROUTER_OPEN="1") as url:

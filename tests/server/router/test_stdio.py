@@ -137,6 +137,7 @@ async def test_a_server_asks_its_client_back(tmp_path: Path) -> None:
         assert said[1]["who"]["content"] == {"text": "愛子"}
 
 
+@pytest.mark.slow
 def test_a_project_that_wants_no_search_sees_every_tool(tmp_path: Path) -> None:
     add("free", ODD_SERVER, "good")
     assert evercontext("projects", "create", "web", "--path", ".", cwd=tmp_path).code == 0
