@@ -31,6 +31,7 @@ import pexpect
 GOAL_MS = 50
 TOKENS = 30
 BETWEEN_TOKENS = 0.1
+PAUSE = 0.05
 TYPING = 4.0
 """Seconds that somebody takes to write a first message."""
 _SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -154,8 +155,12 @@ def measure(files: int, messages: int) -> dict[str, object]:
             terminal.child.send(f"question {number}")
             terminal.wait(f"question {number}")
             before = terminal.spent()
+            time.sleep(PAUSE)
+            # pexpect would wait 50 ms before the key, which is none of the chat's time.
+            terminal.child.delaybeforesend = None
             entered.append(time.monotonic())
             terminal.child.send("\r")
+            terminal.child.delaybeforesend = PAUSE
             while len(Model.arrived) <= number:
                 time.sleep(0.001)
             after = terminal.spent()
