@@ -24,14 +24,14 @@ wire_api = "responses"
 request_max_retries = 0
 stream_max_retries = 0
 """
-    _write(".codex/config.toml", config)
+    write_file(".codex/config.toml", config)
     return {**environment(installed), "LOOPBACK_KEY": "k"}
 
 
 def gemini_user(installed: Installed, api: str) -> dict[str, str]:
     """Write ~/.gemini for a key; return the environment."""
     settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
-    _write(".gemini/settings.json", json.dumps(settings))
+    write_file(".gemini/settings.json", json.dumps(settings))
     addresses = {"GEMINI_API_KEY": "k", "GOOGLE_GEMINI_BASE_URL": api}
     return {**environment(installed), **addresses}
 
@@ -57,7 +57,8 @@ def files(folder: str) -> dict[str, bytes]:
     }
 
 
-def _write(name: str, text: str) -> None:
+def write_file(name: str, text: str) -> None:
+    """Write a file of the test's home."""
     path = Path(os.environ["HOME"], name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")

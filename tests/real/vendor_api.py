@@ -3,18 +3,22 @@
 One server speaks OpenAI's Responses and Chat Completions, Anthropic's Messages and Gemini's
 generateContent. A reply is ``{"text": …}``, ``{"call": name, "arguments": {…}}``, a raw item
 ``{"raw": {…}}``, or several in one: ``{"both": [...]}``. The name of a call that begins with ``*``
-stands for the offered tool whose name ends so: clients put their own prefix before ours.
+is a pattern for the tools that are offered: clients put their own prefix before ours.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Reply = dict[str, Any]
+_NUMBERS = itertools.count(1)
+"""Of calls: a client takes two calls of one id for the same."""
 _EVENTS = "text/event-stream"
 _JSON = "application/json"
 
@@ -59,6 +63,19 @@ class VendorApi:
         """Its address."""
         return f"http://127.0.0.1:{self._server.server_port}"
 
+    @property
+    def said(self) -> list[str]:
+        """What was sent to it, with every letter written as itself."""
+        return [json.dumps(_object(body.encode()), ensure_ascii=False) for body in self.bodies]
+
+    @property
+    def pictures(self) -> int:
+        """How many pictures were sent to it as pictures, not as letters inside of a text."""
+        values = (each for body in self.bodies for each in _strings(_object(body.encode())))
+        return sum(
+            each.removeprefix("data:image/png;base64,").startswith("iVBOR") for each in values
+        )
+
     def answer(self, path: str, raw: bytes) -> tuple[int, bytes, str]:
         """Return status, body and content type for one request."""
         with self._lock:
@@ -90,8 +107,8 @@ def _resolved(step: Reply, tools: set[str]) -> Reply:
     name = str(step.get("call", ""))
     if not name.startswith("*"):
         return step
-    full = next((tool for tool in sorted(tools) if tool.endswith(name[1:])), name[1:])
-    return {**step, "call": full}
+    matching = (tool for tool in sorted(tools) if fnmatchcase(tool, name))
+    return {**step, "call": next(matching, name.rpartition("*")[2])}
 
 
 def _handler(api: VendorApi) -> type[BaseHTTPRequestHandler]:
@@ -127,17 +144,29 @@ def _object(raw: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _strings(part)
+
+
 def _tool_names(request: dict[str, Any]) -> Iterator[str]:
-    """Yield the names of the tools that a request offers, in every vendor's shape."""
+    """Yield the names of the tools that a request offers, in every vendor's shape.
+
+    A tool in a namespace, as newer versions of Codex have them, is ``namespace.name``.
+    """
     for tool in request.get("tools") or ():
+        space = f"{tool.get('name')}." if tool.get("type") == "namespace" else ""
         for part in tool.get("functionDeclarations") or tool.get("tools") or [tool]:
             function = part.get("function")
             about = function if isinstance(function, dict) else part
-            yield str(about.get("name") or about.get("type"))
+            yield space + str(about.get("name") or about.get("type"))
 
 
 def _responses(steps: list[Reply], request: dict[str, Any], _: bool) -> tuple[bytes, str]:
-    items = [_codex_item(step, number) for number, step in enumerate(steps)]
+    items = [_codex_item(step) for step in steps]
     counts = {"input_tokens": 10, "output_tokens": 3, "total_tokens": 13}
     usage = {**counts, "input_tokens_details": {"cached_tokens": 4}}
     sent: list[dict[str, Any]] = [{"type": "response.created", "response": {"id": "r"}}]
@@ -146,16 +175,17 @@ def _responses(steps: list[Reply], request: dict[str, Any], _: bool) -> tuple[by
     return _named_events(sent), _EVENTS
 
 
-def _codex_item(step: Reply, number: int) -> dict[str, Any]:
+def _codex_item(step: Reply) -> dict[str, Any]:
     if "raw" in step:
         return dict(step["raw"])
     if "text" in step:
         content = [{"type": "output_text", "text": step["text"]}]
         return {"type": "message", "id": "m", "role": "assistant", "content": content}
-    name = f"c{number}"
+    name = f"c{next(_NUMBERS)}"
     arguments = json.dumps(step["arguments"])
-    item = {"type": "function_call", "id": name, "call_id": name, "name": step["call"]}
-    return {**item, "arguments": arguments}
+    space, _, tool = step["call"].rpartition(".")
+    item = {"type": "function_call", "id": name, "call_id": name, "name": tool}
+    return {**item, **({"namespace": space} if space else {}), "arguments": arguments}
 
 
 def _gemini(steps: list[Reply], request: dict[str, Any], streamed: bool) -> tuple[bytes, str]:
@@ -178,7 +208,7 @@ def _gemini_part(step: Reply) -> dict[str, Any]:
 
 
 def _messages(steps: list[Reply], request: dict[str, Any], _: bool) -> tuple[bytes, str]:
-    blocks = [_claude_block(step, number) for number, step in enumerate(steps)]
+    blocks = [_claude_block(step) for step in steps]
     called = any(block["type"] == "tool_use" for block in blocks)
     start = {
         "id": "msg_1",
@@ -201,12 +231,12 @@ def _messages(steps: list[Reply], request: dict[str, Any], _: bool) -> tuple[byt
     return _named_events([*sent, {"type": "message_stop"}]), _EVENTS
 
 
-def _claude_block(step: Reply, number: int) -> dict[str, Any]:
+def _claude_block(step: Reply) -> dict[str, Any]:
     if "raw" in step:
         return dict(step["raw"])
     if "text" in step:
         return {"type": "text", "text": step["text"]}
-    about = {"id": f"toolu_{number}", "name": step["call"], "input": step["arguments"]}
+    about = {"id": f"toolu_{next(_NUMBERS)}", "name": step["call"], "input": step["arguments"]}
     return {"type": "tool_use", **about}
 
 
@@ -252,7 +282,8 @@ def _chat(steps: list[Reply], request: dict[str, Any], _: bool) -> tuple[bytes, 
 
 def _chat_call(step: Reply, number: int) -> dict[str, Any]:
     function = {"name": step["call"], "arguments": json.dumps(step["arguments"])}
-    return {"index": number, "id": f"call_{number}", "type": "function", "function": function}
+    about = {"index": number, "id": f"call_{next(_NUMBERS)}", "type": "function"}
+    return {**about, "function": function}
 
 
 _PROTOCOLS: dict[str, Callable[[list[Reply], dict[str, Any], bool], tuple[bytes, str]]] = {

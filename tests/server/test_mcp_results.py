@@ -32,3 +32,9 @@ def test_results_and_errors_are_content_with_the_same_in_data() -> None:
     failed = call_result(ToolResult.failed(NotFound("none here")), "t")
     assert (failed["isError"], failed["structuredContent"]["status"]) == (True, 404)
     assert failed["structuredContent"]["trace_id"] == "t"
+
+
+def test_a_file_is_plain_text_once() -> None:
+    """P11: Codex and Claude Code show a model structured content as escaped JSON."""
+    done = call_result(ToolResult("a\n", data={"content": "a\n"}), "t")
+    assert done == {"content": [{"type": "text", "text": "a\n"}], "isError": False}

@@ -45,7 +45,8 @@ def test_requests_wait_for_the_project_and_are_answered_at_the_end_of_input(tmp_
     assert by_id[1]["result"]["serverInfo"]["name"] == "evercontext"
     tool = next(tool for tool in by_id[2]["result"]["tools"] if tool["name"] == "read_file")
     assert tool["annotations"]["readOnlyHint"] is True
-    assert by_id[3]["result"]["structuredContent"]["content"] == "hello\n"
+    assert by_id[3]["result"]["content"] == [{"type": "text", "text": "hello\n"}]
+    assert "structuredContent" not in by_id[3]["result"]
     assert (by_id[4]["result"]["isError"], by_id[4]["result"]["structuredContent"]["status"]) == (
         True,
         404,

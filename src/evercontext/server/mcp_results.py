@@ -31,7 +31,9 @@ def call_result(result: ToolResult, trace_id: str) -> dict[str, Any]:
     if result.error is None:
         data = result.data if isinstance(result.data, dict) else {"result": result.data}
         text = result.text or encode(data).decode()
-        return {"content": [_text(text)], "structuredContent": data, "isError": False}
+        # Some clients show a model structured content instead of the text, as escaped JSON.
+        structured = {} if list(data.values()) == [text] else {"structuredContent": data}
+        return {"content": [_text(text)], **structured, "isError": False}
     problem = {
         "error": {"code": result.error.code, "message": str(result.error)},
         "status": http_status(result.error),
