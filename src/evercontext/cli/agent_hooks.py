@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from evercontext.cli.options import confirm, json_option, root_option, settings_of
-from evercontext.cli.terminal import Screen, one_line, visible
+from evercontext.cli.config import trust_content
+from evercontext.cli.options import json_option, root_option, settings_of
+from evercontext.cli.terminal import Screen, one_line
 from evercontext.errors import ConfigError, NotFound
 from evercontext.settings import (
     PROJECT_FILE,
@@ -19,7 +20,6 @@ from evercontext.settings import (
     is_trusted,
     project_hooks,
     read_project_file,
-    trust,
     untrust,
 )
 from evercontext.settings.hook_config import EVENTS
@@ -104,14 +104,7 @@ def trust_hooks(yes: bool, root: str | None, allow_wide_root: bool | None) -> No
     path = settings.root / PROJECT_FILE
     if not project_hooks(content, settings.root):
         raise NotFound(f"{path} has no hooks", fix="Nothing to trust")
-    if is_trusted(settings.home, content):
-        print(f"{path} is trusted already")
-        return
-    print(visible(content.decode("utf-8", "backslashreplace")).rstrip())
-    if not yes:
-        confirm(f"Trust this content of {path}?")
-    trust(settings.home, content, str(path))
-    print(f"trusted {path}")
+    trust_content(settings.home, path, content, yes=yes)
 
 
 @command.command("untrust")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -128,13 +129,18 @@ def trust_project(yes: bool, root: str | None, allow_wide_root: bool | None) -> 
     content = read_project_file(path)
     if content is None:
         raise NotFound(f"there is no {PROJECT_FILE} in {settings.root}", fix="Nothing to trust")
-    if is_trusted(settings.home, content):
+    trust_content(settings.home, path, content, yes=yes)
+
+
+def trust_content(home: Path, path: Path, content: bytes, *, yes: bool) -> None:
+    """Show a project file, ask unless ``yes``, and trust exactly this content."""
+    if is_trusted(home, content):
         print(f"{path} is trusted already")
         return
     print(visible(content.decode("utf-8", "backslashreplace")).rstrip())
     if not yes:
         confirm(f"Trust this content of {path}?")
-    trust(settings.home, content, str(path))
+    trust(home, content, str(path))
     print(f"trusted {path}")
 
 

@@ -34,7 +34,7 @@ _SHAPES = re.compile(
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
 # One of these is in every text that has such a shape: looking for them is far cheaper.
-_MARKS: tuple[str, ...] = (
+SECRET_MARKS: tuple[str, ...] = (
     "-----BEGIN",
     "sk-",
     "pk-",
@@ -82,7 +82,7 @@ class Redactor:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: frozenset[str] = frozenset()
         self._known: re.Pattern[str] | None = None
-        self._marks = _MARKS
+        self._marks = SECRET_MARKS
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:
@@ -94,7 +94,7 @@ class Redactor:
         # Longest first, or the rest of a longer secret would survive a shorter one inside it.
         known = sorted(more, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, known)))
-        self._marks = (*_MARKS, *(_dumped(secret)[1:-1] for secret in known))
+        self._marks = (*SECRET_MARKS, *(_dumped(secret)[1:-1] for secret in known))
 
     def line(self, value: Mapping[str, Any]) -> str:
         """Return a JSON object as one line without secrets."""

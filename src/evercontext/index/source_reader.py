@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from evercontext.errors import EverContextError, NotUtf8
-from evercontext.events.redaction import MASK, Redactor
+from evercontext.events.redaction import MASK, SECRET_MARKS, Redactor
 from evercontext.files import file_io
 from evercontext.files.contained_paths import Root
 from evercontext.files.os_errors import explained
@@ -19,28 +19,6 @@ LONGEST_LINE = 20_000
 """A longer line is data: parsing it would cost much and tell nothing."""
 # Plain pieces, because looking for each is several times quicker than one pattern for all.
 _BEGIN = "-----BEGIN"
-_MARKS = (
-    _BEGIN,
-    "sk-",
-    "pk-",
-    "rk-",
-    "kk-",
-    "ghp_",
-    "gho_",
-    "ghu_",
-    "ghs_",
-    "ghr_",
-    "github_pat_",
-    "glpat-",
-    "xox",
-    "hf_",
-    "AKIA",
-    "ASIA",
-    "AIza",
-    "npm_",
-    "eyJ",
-    "earer ",
-)
 _ANYWHERE = frozenset({_BEGIN, "earer "})
 """Those that may stand inside a word; a ``task-`` is no ``sk-``."""
 _SECRET_WORDS = ("key", "secret", "token", "passw", "credential")
@@ -157,7 +135,7 @@ def _is_settings(path: str) -> bool:
 def _marked_lines(text: str) -> list[tuple[int, int]]:
     """Return begin and end of the lines that hold what some kind of credential begins with."""
     lines: dict[int, int] = {}
-    for mark in _MARKS:
+    for mark in SECRET_MARKS:
         at = text.find(mark)
         while at >= 0:
             before = text[at - 1 : at]

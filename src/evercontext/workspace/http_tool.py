@@ -133,7 +133,7 @@ def _result(method: str, url: str, response: Any, received: bytes) -> ToolResult
 
 async def _checked(url: str, rules: HttpPolicy) -> Target:
     """Resolve the name once and judge the address that will be connected to."""
-    parts, port = _parsed(url)
+    parts, port = parse_url(url)
     host = parts.hostname or ""
     # a name that is only looked up already tells a stranger what it spells
     known = rules.anywhere or _is_local_name(host)
@@ -153,7 +153,8 @@ async def _checked(url: str, rules: HttpPolicy) -> Target:
     return Target(pinned.geturl(), parts.netloc)
 
 
-def _parsed(url: str) -> tuple[SplitResult, int]:
+def parse_url(url: str) -> tuple[SplitResult, int]:
+    """Return the parts of an HTTP address and its port; refuse a user name in it."""
     try:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)

@@ -16,6 +16,7 @@ from evercontext.errors import InvalidArguments, PolicyError, ToolProblem, ToolT
 from evercontext.process.certificates import certificates
 from evercontext.process.worker_threads import THINKING
 from evercontext.workspace.html_text import html_to_text
+from evercontext.workspace.http_tool import parse_url
 from evercontext.workspace.parameter_schema import parameters, string
 
 NAME = "web_fetch"
@@ -117,14 +118,8 @@ async def _pinned(url: str, rules: FetchPolicy) -> PinnedPage:
     """Look an address up once and refuse it unless all it means is public."""
     if len(url) > _LONGEST_URL or _STRANGE.search(url):
         raise InvalidArguments("a URL has no spaces or backslashes and at most 2000 characters")
-    try:
-        parts = urlsplit(url)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-    except ValueError as error:
-        raise InvalidArguments(f"not a URL: {error}") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
-        raise InvalidArguments("a URL is http:// or https://, a host and a path, without a user")
-    host = parts.hostname
+    parts, port = parse_url(url)
+    host = parts.hostname or ""
     addresses = await _addresses(host, port)
     if not addresses or not all(map(rules.allowed, addresses)):
         raise PolicyError(f"{host} is not an address of the open internet")
