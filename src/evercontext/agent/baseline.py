@@ -1,4 +1,4 @@
-"""Tell new failures of the checks from those that were there before, and from flaky ones."""
+"""Tell new failures of the checks from earlier and from flaky ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Key = tuple[str, ...]
 
 @dataclass(slots=True)
 class NewFailures:
-    """Runs the checks of a task; only what its change made red counts as red.
+    """Runs the checks of a task; only new failures count as red.
 
     What was red before counts, too, where the text of the task asks to fix it.
     The state before is looked at once, and only if something is red after the change. A test that
@@ -51,7 +51,7 @@ class NewFailures:
     checker: Checker
     before: Before
     _looked: dict[str, Findings | None] = field(default_factory=dict)
-    """What was red before, by task."""
+    """Earlier failures, by task."""
     _certain: set[Key] = field(default_factory=set)
     """Failures that were red twice."""
     _flaky: set[Key] = field(default_factory=set)
@@ -67,7 +67,7 @@ class NewFailures:
         return self.checker.events
 
     async def __call__(self, caller: Caller, scope: CheckScope) -> Findings:
-        """Run the checks and say what they found that is new."""
+        """Run the checks and return the new failures."""
         project = await self._project(caller, replace(scope, commands=()))
         if not scope.commands or not scope.toolbox:
             return project

@@ -34,7 +34,7 @@ async def compact(
     focus: str = "",
     on_reply: Callable[[Reply], Awaitable[None]] | None = None,
 ) -> list[Message]:
-    """Return the conversation with its older part as a handover; ``heard`` is told what it cost.
+    """Return the conversation with its older part as a handover; ``on_reply`` counts its cost.
 
     ``LimitReached`` if that would free too little: compacting again and again helps nobody.
     """

@@ -71,7 +71,7 @@ class Conversation:
     principal: Principal = field(default_factory=Principal)
     history: list[Message] = field(default_factory=list)
     view: View = field(default_factory=View)
-    """What of the history the model was really sent."""
+    """The parts of the history that the model was really sent."""
     last_trace: str | None = None
     spent_usd: float = 0.0
     spent_tokens: int = 0
@@ -83,14 +83,14 @@ class Conversation:
     few: tuple[str, ...] = ()
     """The only tools that a tiny model is offered: all of them would fill its window."""
     on_end: Callable[[str], Awaitable[None]] | None = None
-    """Stops what the session left running; called with its id."""
+    """Stops commands that the session left running; called with its id."""
     problem: str | None = None
     """Why it does not go on with the model that was chosen for it."""
     _stored: dict[int, int] = field(default_factory=dict)
     """Row ids of the messages in ``history``, by identity."""
 
     async def load(self) -> None:
-        """Take up what was said before: the handover, if there is one, and all after it."""
+        """Load the earlier messages: the handover, if there is one, and all after it."""
         digest = self.session.metadata.get("compacted") or {}
         numbered = await self.messages.numbered(self.session.id, after=digest.get("after", 0))
         self._stored = {id(message): number for number, message in numbered}
@@ -120,7 +120,7 @@ class Conversation:
         make_plan: MakePlan = no_planner,
         images: tuple[Image, ...] = (),
     ) -> TaskReport:
-        """Answer one message. What is shown is saved first; Ctrl-C leaves a whole history."""
+        """Answer one message. Each is saved before it is shown; Ctrl-C leaves a valid history."""
         check_sees(self.model, images)
         if not self.session.title and not self.history:
             await self.sessions.set_title(self.session.id, text)
@@ -182,7 +182,7 @@ class Conversation:
         return ("resume" if self.history else "startup") if first else None
 
     def caller(self, trace_id: str) -> Caller:
-        """Who calls in this conversation, in its present mode."""
+        """Return the caller of this conversation, in its present mode."""
         return Caller(trace_id, Door.CHAT, self.mode, self.principal, session=self.session.id)
 
     async def switch_model(self, model: Model, window: Window) -> None:
@@ -231,11 +231,11 @@ class Conversation:
         return self.toolbox.only(self.few) if self.model.info.tiny and self.few else self.toolbox
 
     def context(self) -> dict[str, Any]:
-        """What fills the window."""
+        """Return the tokens in the window by role."""
         return describe(self.history, self.tools(), self.window)
 
     async def end(self) -> None:
-        """Record that it ended and what it was about, and let the model go."""
+        """Record its end and its summary, and close the model."""
         if self.on_end:
             await self.on_end(self.session.id)
         if self.toolbox.hooks and self.last_trace:
@@ -259,7 +259,7 @@ class Conversation:
         await self.sessions.set_metadata(self.session.id, "effort", effort)
 
     def _spender(self, purpose: str, trace_id: str) -> OnReply:
-        """Counts what is asked besides the turns with what they cost."""
+        """Return a counter for requests besides the turns."""
         model = self.model.info.bare_name
 
         async def spend(reply: Reply) -> None:

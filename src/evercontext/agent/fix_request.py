@@ -44,7 +44,7 @@ def asks_for_fix(task: str) -> bool:
 
 
 def failures_to_fix(task: str, failures: Collection[Failure]) -> frozenset[tuple[str, ...]]:
-    """Return the keys of failures that the task asks to fix: those it names, else all of a kind.
+    """Return the keys of failures that the task asks to fix: named ones, else all of a kind.
 
     Failures that nobody asked about belong to the state before the task.
     """

@@ -1,4 +1,4 @@
-"""Judge how a task ended by what it did, not by what the model claims."""
+"""Judge the outcome of a task by its actions, not by the model's claims."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def own_refusal(outcome: Outcome, progress: Progress) -> bool:
 
 
 def left_undone(progress: Progress, *, attended: bool = False) -> str | None:
-    """Return what a task left undone, or nothing."""
+    """Return the work that a task left undone, or nothing."""
     if progress.blocked:
         return f"{progress.failure}; the task stayed undone"
     if progress.failed_call:
@@ -53,7 +53,7 @@ def left_undone(progress: Progress, *, attended: bool = False) -> str | None:
 
 
 def shortcomings(progress: Progress) -> str:
-    """Say what failed in a task that counts as done: nobody else would mention it."""
+    """Return the failures in a task that counts as done: no other message names them."""
     parts = [_unwritten(progress)] if progress.unwritten else []
     if progress.failed_command:
         parts.append(f"the last command failed (exit code {progress.failed_command})")
@@ -67,7 +67,7 @@ def _unwritten(progress: Progress) -> str:
 
 
 def unsaid(outcome: Outcome, progress: Progress) -> str | None:
-    """What an outcome means, where no error says it."""
+    """Explain an outcome, where no error says it."""
     if outcome is Outcome.REFUSED:
         return f"refused by policy: {progress.refusals[-1]}"
     if outcome is Outcome.FAILED:

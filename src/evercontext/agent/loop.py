@@ -63,19 +63,19 @@ _UNFINISHED = {
     "filtered": "Your answer was withheld by the provider's filter. Go on with the task without"
     " what was withheld, or say what cannot be done.",
 }
-"""Ways an answer ends that are no end, and what the model is told of them."""
+"""Ways an answer ends too early, and the request to go on for each."""
 
 Price = Callable[[str, Usage], Awaitable[float | None]]
-"""What a model's reply cost, if that is known."""
+"""Returns the cost of a model's reply, if it is known."""
 Remember = Callable[[Message], Awaitable[None]]
 
 
 MayStop = Callable[[str], Awaitable[str | None]]
-"""Asked with the answer before the loop ends; what it returns is said to the model instead."""
+"""Called with the answer before the loop ends; a text it returns goes to the model instead."""
 
 
 async def no_price(model: str, usage: Usage) -> None:
-    """Where nobody counts money."""
+    """Return no price, where costs are not counted."""
 
 
 async def forget(message: Message) -> None:
@@ -83,13 +83,13 @@ async def forget(message: Message) -> None:
 
 
 async def let_stop(text: str) -> str | None:
-    """Where nobody minds, an answer is the end."""
+    """Let every answer end the loop."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What a loop must mind while others run beside it."""
+    """The rules of a loop while others run beside it."""
 
     turnstile: asyncio.Lock
     """Changes are made one at a time, so that each command sees only its own."""
@@ -121,9 +121,9 @@ class Loop:
     effort: Effort | None = None
     price: Price = no_price
     remember: Remember = forget
-    """Called with every message before the loop goes on: what was shown is never lost."""
+    """Called with every message before the loop goes on: a shown message is never lost."""
     window: Window | None = None
-    """What a request must fit into; without one it is sent as it is."""
+    """The size that a request must fit into; without one it is sent as it is."""
     progress: Progress = field(default_factory=Progress)
     may_stop: MayStop = let_stop
     beside: Beside | None = None
@@ -207,7 +207,7 @@ class Loop:
         return reply
 
     def _show(self, sent: list[Sent], tools: list[ToolSpec]) -> None:
-        """Let the tools know what the model sees now, and how much it can be shown at once."""
+        """Tell the tools which output the model sees now, and how much it can be shown at once."""
         view, window = self.caller.view, self.window
         if view is None:
             return
@@ -272,7 +272,7 @@ class Loop:
             return await self.toolbox.call(call.name, call.arguments, self.caller)
 
     def _note(self, call: ToolCall, result: ToolResult) -> None:
-        """Take in what became of a call; one for an unknown tool was to do something, perhaps."""
+        """Record the result of a call; an unknown tool may have been meant to change files."""
         acts, edits = True, False
         with suppress(UnknownTool):
             tool = self.toolbox.find(call.name)
@@ -283,7 +283,7 @@ class Loop:
         self.progress.note(call, result, acts=acts, edits=edits)
 
     def _go_on(self, reply: Reply) -> Message:
-        """Return what the model is told of an answer that did not come whole, once."""
+        """Return the request to go on after an incomplete answer, once."""
         asked_before = bool(self._cut)
         self._cut.append(reply.text)
         if not asked_before:

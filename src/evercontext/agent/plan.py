@@ -1,4 +1,4 @@
-"""Define plans, schema version 1: tasks, dependencies, and what happens on failure.
+"""Define plans, schema version 1: tasks, dependencies, and the reaction to a failure.
 
 ::
 
@@ -58,7 +58,7 @@ class TaskPlan:
 
     tasks: tuple[PlanTask, ...]
     task: str = ""
-    """What the plan is for, where it says so."""
+    """The purpose of the plan, if it names one."""
 
     def to_json(self) -> dict[str, Any]:
         """The plan as the schema has it."""
@@ -77,7 +77,7 @@ class TaskPlan:
 
 
 def implicit(text: str) -> TaskPlan:
-    """The plan of a task for which nobody made one."""
+    """Return the plan of a task without a planner: the task itself."""
     return TaskPlan((PlanTask("task", text),))
 
 

@@ -63,7 +63,7 @@ class PlanExecution:
                 self.parts[task.id] = PlanPart(task, Outcome.DONE, before=True)
 
     async def run(self) -> PlanPart | None:
-        """Do what can be done; return the part that ended the plan early, if one did."""
+        """Do all tasks that can run; return the part that ended the plan early, if one did."""
         stopped: list[PlanPart] = []
         try:
             while True:
@@ -77,7 +77,7 @@ class PlanExecution:
             await self._let_go()
 
     async def go_on(self) -> PlanPart | None:
-        """Do what can be done now that some parts are done after all."""
+        """Do the tasks that can run now that some parts are done after all."""
         self._schedule.recover(id for id, part in self.parts.items() if part.done)
         return await self.run()
 
@@ -122,7 +122,7 @@ class PlanExecution:
 
 
 def part_request(text: str, task: PlanTask, ended: Sequence[PlanPart]) -> str:
-    """Return what the model is asked to do of a plan with several tasks."""
+    """Return the request for one task of a plan with several."""
     lines = [f"The whole task: {text}", "", f"Your part of it now: {task.title}"]
     if task.detail:
         lines.append(task.detail)

@@ -10,14 +10,14 @@ from evercontext.agent.plan import PlanTask, TaskPlan
 
 @dataclass(slots=True)
 class Schedule:
-    """A plan being carried out. What is begun when depends on the plan alone."""
+    """A plan being carried out. The order of its tasks depends on the plan alone."""
 
     plan: TaskPlan
     width: int = 1
     """Tasks that may run at the same time."""
     done: set[str] = field(default_factory=set)
     lost: set[str] = field(default_factory=set)
-    """Tasks that failed, and those that needed them."""
+    """Tasks that failed, and tasks that needed them."""
     running: list[PlanTask] = field(default_factory=list)
     _waiting: list[PlanTask] = field(init=False)
 
@@ -25,7 +25,7 @@ class Schedule:
         self._waiting = [task for task in self.plan.in_order() if task.id not in self.done]
 
     def begin(self) -> PlanTask | None:
-        """Take the next task that may run beside those that do, or nothing."""
+        """Take the next task that may run beside the running ones, or nothing."""
         if len(self.running) >= self.width:
             return None
         passed: list[PlanTask] = []
@@ -44,7 +44,7 @@ class Schedule:
         (self.done if done else self.lost).add(task.id)
 
     def recover(self, done: Iterable[str]) -> None:
-        """Take tasks for done after all, so that those that need them can run."""
+        """Mark tasks as done after all, so that tasks that need them can run."""
         recovered = set(done)
         self.done |= recovered
         self.lost -= recovered
@@ -61,7 +61,7 @@ class Schedule:
         return all(task.disjoint(other) for other in (*self.running, *before))
 
     def _is_lost(self, task: PlanTask) -> bool:
-        """True if it can no longer run; then those that need it cannot either."""
+        """True if it can no longer run; tasks that need it cannot either."""
         if task.id not in self.lost and self.lost & set(task.depends_on):
             self.lost.add(task.id)
         return task.id in self.lost

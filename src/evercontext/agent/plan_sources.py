@@ -103,7 +103,7 @@ class Planning:
         return dataclasses.replace(planned, cost=cost, tree=tree)
 
     async def gather(self, text: str, caller: Caller) -> Sequence[Message]:
-        """What a planner should know: code that was found, and what is remembered."""
+        """Return evidence for a planner: code that was found, and memories."""
         evidence = [await self._search(text, caller), await self._recall(text, caller)]
         return [message for message in evidence if message]
 
@@ -148,7 +148,7 @@ class Planning:
 
 
 async def no_other_plan(text: str, failure: str, caller: Caller) -> Planned:
-    """Where a plan wants another one and nobody makes plans."""
+    """Refuse a second plan, where there is no planner."""
     raise InvalidPlan(
         f"{failure}: the plan asks for another one, and there is no planner",
         fix="Name one with --planner",

@@ -76,7 +76,7 @@ class Planned:
 MakePlan = Callable[[str, str, Caller], Awaitable[Planned]]
 """Given the task, the last failure (or nothing) and for whom, returns a plan."""
 Gather = Callable[[], Awaitable[Sequence[Message]]]
-"""Looks for what a planner should see: search results, memories."""
+"""Fetches evidence for a planner: search results, memories."""
 
 
 async def no_planner(text: str, failure: str, caller: Caller) -> Planned:
@@ -91,13 +91,13 @@ async def nothing() -> Sequence[Message]:
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """A model that makes plans, and a cache of those it made."""
+    """A model that makes plans, and a cache of its plans."""
 
     model: Model
     store: Store | None = None
     clean: Clean = unchanged
     user: str | None = None
-    """Whose plans these are: what the user alone remembers may be in them."""
+    """The owner of these plans: they may contain the user's own memories."""
     window: Window | None = None
     """The size that a request must fit into; without a window it is sent as it is."""
 

@@ -96,13 +96,13 @@ class RepairReport:
     after: Findings
     changed: tuple[str, ...]
     proposed: tuple[Proposal, ...] = ()
-    """In a dry run: what would be tried."""
+    """In a dry run: the edits that would be tried."""
 
 
 async def repair_project(
     project: OpenProject, gate: Gate | None = None, *, trace_id: str, dry: bool = False
 ) -> RepairReport:
-    """Run lint and tests, and repair what needs no model; a change that does not help is undone."""
+    """Run lint and tests, and repair without a model; a change that does not help is undone."""
     local = project.workspace.local
     if local is None:
         raise ConfigError(

@@ -27,7 +27,7 @@ class Repetition:
         self._seen: Counter[str] = Counter()
 
     def note(self, call: ToolCall, result: ToolResult) -> str | None:
-        """Count one call; return what to tell the model, or raise once it is hopeless."""
+        """Count one call; return a warning for the model, or raise once it is hopeless."""
         times = self._count(call, result)
         if times >= STOP_AT or (times >= STOP_FAILURES_AT and not result.ok):
             raise LimitReached(

@@ -1,4 +1,4 @@
-"""Show what would be sent to the model for a task, layer by layer, without sending it."""
+"""Preview the first request of a task, layer by layer, without sending it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resume an interrupted task; what its trace shows as done is not done again."""
+"""Resume an interrupted task; steps that its trace shows as done are not repeated."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Interrupted:
         )
 
     def files(self) -> tuple[str, ...]:
-        """What was really changed so far."""
+        """Return the files that were really changed so far."""
         return tuple(path for path, real in self.changed.items() if real)
 
     def check(self, root: Path, home: Path) -> None:
@@ -80,7 +80,7 @@ class Interrupted:
             raise UsageError(f"the task {short} is done", fix="Give a new one with --task")
 
     def check_stands(self, home: Path) -> None:
-        """Raise where what the task did was taken back, were it only a part."""
+        """Raise if changes of the task were undone, even some of them."""
         taken = find_undo(home, Path(self.task.root).resolve(), self.trace_id)
         forgotten = taken.extent is Extent.UNKNOWN and self.rolled_back is not None
         if taken.extent in (Extent.UNKNOWN, Extent.NOTHING) and not forgotten:

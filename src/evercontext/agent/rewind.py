@@ -11,7 +11,7 @@ _ALL = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one message of the user began."""
+    """The turn that one message of the user began."""
 
     first: int
     """Row id of its first message."""
@@ -31,7 +31,7 @@ async def turns(talk: Conversation) -> list[Turn]:
 
 
 async def forget_from(talk: Conversation, turn: Turn) -> int:
-    """Take back what was said from ``turn`` on; return how many messages that was."""
+    """Remove the messages from ``turn`` on; return how many there were."""
     gone = await talk.messages.forget_after(talk.session.id, turn.first - 1)
     session = await talk.sessions.get_by_id(talk.session.id)
     assert session is not None

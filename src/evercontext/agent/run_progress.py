@@ -1,4 +1,4 @@
-"""Record what a run has done so far, for the judgement of its outcome."""
+"""Record the calls and changes of a run so far, for the judgement of its outcome."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST = 200
 
 @dataclass(slots=True)
 class Progress:
-    """What a run has done so far; kept even when an exception ends it."""
+    """The calls and changes of a run so far; kept even when an exception ends it."""
 
     refusals: list[str] = field(default_factory=list)
     changed: dict[str, bool] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Progress:
     """Files that a call could not change and none changed since, with the tool of that call."""
 
     def add(self, other: Progress) -> None:
-        """Take in what another loop of the same run has done."""
+        """Add the progress of another loop of the same run."""
         self.refusals += other.refusals
         for path, real in other.changed.items():
             self.changed[path] = real or self.changed.get(path, False)
@@ -83,7 +83,7 @@ class Progress:
         self._settle(change.path for change in result.changes)
 
     def _settle(self, changed: Iterable[str]) -> None:
-        """Drop what was changed after all; the first try may have named a wrong directory."""
+        """Drop paths that were written after all; the first try may have erred."""
         names = {PurePosixPath(path).name for path in changed}
         for path in [path for path in self.unwritten if PurePosixPath(path).name in names]:
             del self.unwritten[path]
@@ -95,5 +95,5 @@ class Progress:
 
 
 def _name(call: ToolCall) -> str:
-    """What a call is called on the screen: the model may ask for a tool by any name, or by none."""
+    """Return the name of a call for the screen: the model may use any name, or none."""
     return escaped_line(call.name, 80) or "a call"

@@ -1,4 +1,4 @@
-"""Read a skill: a folder with a SKILL.md that says when it helps and what to do."""
+"""Read a skill: a folder with a SKILL.md that says when it helps and how to proceed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEY = re.compile(r"([A-Za-z][\w-]*):(?:\s+(.*))?")
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """What is known of one skill; ``problem`` says why it cannot be used."""
+    """The description of one skill; ``problem`` says why it cannot be used."""
 
     name: str
     description: str
@@ -43,7 +43,7 @@ class Skill:
         return self.trusted and not self.problem
 
     def manifest(self) -> bytes:
-        """What trust is about: the names and contents of all its files."""
+        """Return the names and contents of all its files, which trust is given to."""
         return manifest(self.files)
 
 
@@ -58,7 +58,7 @@ def hashed(content: bytes) -> str:
 
 
 def parse(text: str, folder: str) -> tuple[str, str, str, str]:
-    """Return name, description, body and what is wrong with a SKILL.md."""
+    """Return name, description, body and the problem of a SKILL.md."""
     front, body, problem = _split(text)
     facts = _facts(front)
     name = _name(facts.get("name", "")) or _name(folder)
@@ -80,7 +80,7 @@ def _split(text: str) -> tuple[str, str, str]:
 
 
 def _facts(front: str) -> dict[str, str]:
-    """The plain keys of front matter: a small part of YAML that nobody can hide anything in."""
+    """Parse the plain keys of front matter: a small part of YAML in which nothing can be hidden."""
     facts: dict[str, str] = {}
     key = ""
     for line in front.split("\n"):

@@ -48,7 +48,7 @@ class Skills:
 
     root: Path
     home: Path
-    """EverContext's own folder: it knows what is trusted, and may hold skills."""
+    """EverContext's own folder: it holds the list of trusted content, and perhaps skills."""
     user: Path
     """The user's home directory."""
 
@@ -71,7 +71,7 @@ class Skills:
         raise NotFound(f"there is no skill {name[:64]!r}", fix=fix)
 
     def load(self, name: str, file: str | None = None) -> str:
-        """What a model is given of a skill, read and checked anew each time."""
+        """Return the text of a skill for the model, read and checked anew each time."""
         skill = self.find(name)
         if not skill.usable:
             fix = f"The user can read and trust it: evercontext skills trust {skill.name}"
@@ -89,7 +89,7 @@ class Skills:
         return file_io.decode(content)
 
     def trust(self, skill: Skill) -> None:
-        """Trust what this skill holds now."""
+        """Trust the present content of this skill."""
         trust(self.home, skill.manifest(), f"skill {skill.place}")
 
     def untrust(self, skill: Skill) -> bool:
@@ -124,7 +124,7 @@ class Skills:
 
 
 def read_skill(place: Path, origin: str) -> Skill:
-    """Read one folder; what cannot be read becomes a skill with a problem."""
+    """Read one folder; an unreadable one becomes a skill with a problem."""
     real = str(place.resolve())
     try:
         with Root.open(place) as root:

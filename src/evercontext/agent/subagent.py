@@ -27,7 +27,7 @@ from evercontext.tools.toolbox import Toolbox
 NAME = "task"
 MOST_TURNS = 25
 SHARE = 0.5
-"""Of what is left to the task: what a sub-agent may spend of it."""
+"""Share of the task's remaining budget that a sub-agent may spend."""
 _LONGEST_REPORT = 20_000
 _ORDER = (
     "You are a sub-agent: another agent gave you this part of its work, and reads nothing but your"
@@ -38,14 +38,14 @@ _ORDER = (
 
 @dataclass(frozen=True, slots=True)
 class Delegation:
-    """What a running task lends to its sub-agents."""
+    """The parts that a running task lends to its sub-agents."""
 
     model: Model
     events: EventLog
     surroundings: Surroundings
     meter: Meter
     progress: Progress
-    """Takes in what they change, so that the task's checks cover it."""
+    """Receives their changes, so that the task's checks cover them."""
     price: Price
     window: Window | None = None
     effort: Effort | None = None

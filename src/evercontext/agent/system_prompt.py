@@ -29,14 +29,14 @@ _FROM_NOTHING = {
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the agent is told of the place it works in."""
+    """The description of the project for the agent."""
 
     root_name: str
     tree: Sequence[str] = ()
     instructions: str = ""
     """The project's own AGENTS.md."""
     skills: str = ""
-    """What can be loaded, one line each."""
+    """Skills that can be loaded, one line each."""
     git_status: str = ""
     """Branch and changed files, as they were when the work began."""
     attended: bool = False

@@ -67,7 +67,7 @@ MOST_REPLANS = 2
 T = TypeVar("T")
 
 Rollback = Callable[[], Awaitable[RolledBack]]
-"""Takes back what the task changed, and says what came of it."""
+"""Reverts the changes of the task, and reports the result."""
 
 
 def new_trace_id() -> str:
@@ -92,9 +92,9 @@ class TaskRun:
     make_plan: MakePlan = no_planner
     window: Window | None = None
     conversation: list[Message] | None = None
-    """What was said before this task and, afterwards, in it; ``None``: each part begins afresh."""
+    """The messages before this task and, afterwards, in it; ``None``: each part begins afresh."""
     view: View = field(default_factory=View)
-    """What the model has been shown of the conversation."""
+    """The parts of the conversation that the model has been shown."""
     images: tuple[Image, ...] = ()
     """Pictures that go with the task."""
     remember: Remember = forget
@@ -103,7 +103,7 @@ class TaskRun:
     verify: Verify = no_checks
     """Runs the project's checks once files were changed; the model has no say in it."""
     repair: Repair = no_repair
-    """Repairs what made the checks red, or takes back whatever did not help."""
+    """Repairs the causes of red checks, or reverts changes that did not help."""
     width: int = 1
     """Tasks of a plan that may run beside each other, where they touch different files."""
     rollback: Rollback | None = None
@@ -111,11 +111,11 @@ class TaskRun:
     session: str | None = None
     """How the session began that this is the first task of: ``startup``, ``resume``."""
     changed_before: tuple[str, ...] = ()
-    """What an earlier run of the same trace had changed."""
+    """Files that an earlier run of the same trace had changed."""
     _findings: Findings = NOTHING_WANTED
-    """What the checks found last."""
+    """The latest result of the checks."""
     _own: dict[str, tuple[int, Findings]] = field(default_factory=dict)
-    """What the plan's own checks found, and how many changes there had been."""
+    """The results of the plan's own checks, and how many changes there had been."""
     _meter: Meter = field(init=False)
     _mended: Progress = field(default_factory=Progress)
     _earlier_parts: list[PlanPart] = field(default_factory=list)
@@ -124,11 +124,11 @@ class TaskRun:
     _turnstile: asyncio.Lock = field(default_factory=asyncio.Lock)
     _hooked: HookedTask = field(init=False)
     _advice: Message | None = None
-    """What hooks want the model to know."""
+    """Messages from hooks to the model."""
 
     @property
     def usage(self) -> Usage:
-        """Return what the model was sent and answered so far."""
+        """Return the tokens that the model was sent and answered so far."""
         return self._meter.usage
 
     def __post_init__(self) -> None:
@@ -181,7 +181,7 @@ class TaskRun:
         self._findings = together([await self._check(text, began, stale), *fresh])
 
     async def _check(self, text: str, began: str, commands: tuple[str, ...]) -> Findings:
-        """Run the checks of the project and these of the plan; repair what is red."""
+        """Run the checks of the project and these of the plan; repair the red ones."""
         caller = dataclasses.replace(self.caller, parent=began)
         scope = CheckScope(self._changed(), commands, self.toolbox, text)
         try:
@@ -269,7 +269,7 @@ class TaskRun:
         return failed
 
     async def _repaired(self, text: str, following: PlanExecution, began: str) -> bool:
-        """Repair what made tasks red; their own checks, run again, decide which are done now."""
+        """Repair red tasks; their own checks, run again, decide which are done now."""
         red = [part for part in following.in_order() if part.outcome is Outcome.RED]
         if not red or not self._changed() or self.repair is no_repair:
             return False
@@ -322,7 +322,7 @@ class TaskRun:
         return together(findings)
 
     async def _in_time(self, work: Awaitable[T]) -> T:
-        """Wait for work that the clock of the task ends, whoever does it."""
+        """Wait for work within the time limit of the task."""
         try:
             async with asyncio.timeout(self._meter.seconds_left):
                 return await work
@@ -339,7 +339,7 @@ class TaskRun:
         task: str | None = None,
         part: PlanPart | None = None,
     ) -> str:
-        """Let the model work on what is asked until it answers; the conversation keeps it."""
+        """Let the model work on the request until it answers; the conversation keeps it."""
         hints = {
             "role": role,
             "task": task or request,
@@ -450,7 +450,7 @@ class TaskRun:
         return TaskReport(self.caller.trace_id, outcome, answer, error, final)
 
     def _note(self, outcome: Outcome, progress: Progress, *, checked: bool) -> str | None:
-        """Return what the outcome alone does not say."""
+        """Return the details that the outcome alone does not say."""
         parts = [self._findings.reason] if checked else []
         if outcome is Outcome.DONE and self.caller.door is not Door.CHAT:
             parts.append(shortcomings(progress))
@@ -459,7 +459,7 @@ class TaskRun:
     async def _rolled_back(
         self, outcome: Outcome, began: str
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The files that stay changed, and those that were taken back."""
+        """The files that stay changed, and the files that were reverted."""
         changed = self._changed()
         if outcome is Outcome.DONE or self.rollback is None or not changed:
             return changed, ()
@@ -477,7 +477,7 @@ class TaskRun:
         return [*self._earlier_parts, *(self._following.in_order() if self._following else ())]
 
     def _progress(self) -> Progress:
-        """What all parts did, in the order of the plan."""
+        """The progress of all parts, in the order of the plan."""
         total = Progress()
         for part in self._parts():
             total.add(part.progress)

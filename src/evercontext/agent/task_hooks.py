@@ -1,4 +1,4 @@
-"""What hooks have to say about a task: before it begins, and before it ends."""
+"""Run hooks around a task: before it begins, and before it ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class HookedTask:
     _stops: int = 0
 
     def hear(self, event: Event) -> None:
-        """Take in what the log says of hooks: they run inside calls too, unseen by the task."""
+        """Read events of hooks from the log: they run inside calls too, unseen by the task."""
         if event.trace_id != self.caller.trace_id:
             return
         match event.body:
@@ -37,7 +37,7 @@ class HookedTask:
                 self.changed[path] = real or self.changed.get(path, False)
 
     async def begin(self, text: str, session: str | None) -> Message | None:
-        """Return what hooks want the model to know; raise if one does not want the task."""
+        """Return the hooks' messages for the model; raise if a hook refuses the task."""
         if self.hooks is None:
             return None
         verdicts = []

@@ -16,12 +16,12 @@ _FIX = {
     "tokens": "EC_MAX_TOKENS",
     "money": "--max-budget-usd or EC_MAX_BUDGET_USD",
 }
-"""What raises a limit: the flag is one of ``run``, the variable counts wherever a task runs."""
+"""How to raise a limit: the flag is one of ``run``, the variable counts wherever a task runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskLimits:
-    """What one task may use; 0 means no limit."""
+    """The limits of one task; 0 means no limit."""
 
     turns: int = 50
     seconds: float = 1800.0
@@ -67,7 +67,7 @@ class Meter:
         self._started = time.monotonic()
         self.turns = 0
         self.answered = 0
-        """Those of the turns that the model answered."""
+        """The turns that the model answered."""
         self.usage = Usage()
         self.cost: float | None = None
 
@@ -104,7 +104,7 @@ class Meter:
         return LimitHit(Limit(kind="time", allowed=self._limits.seconds, used=self.seconds))
 
     def add(self, usage: Usage, cost: float | None) -> None:
-        """Count what one reply cost."""
+        """Count the cost of one reply."""
         self.usage += usage
         if cost is not None:
             self.cost = (self.cost or 0.0) + cost
@@ -116,7 +116,7 @@ class Meter:
         return self._reached() is not None
 
     def share(self, turns: int, part: float) -> Meter:
-        """Return a meter for a part of what is left; what it counts is counted here, too."""
+        """Return a meter for a share of the remaining budget; its counts are added here, too."""
         allowed = self._limits
         left_tokens = max(1, allowed.tokens - self._spent_tokens()) if allowed.tokens else 0
         left_usd = max(1e-9, allowed.usd - (self.cost or 0.0)) if allowed.usd else 0.0

@@ -1,4 +1,4 @@
-"""Undo a task: its file changes, and what is remembered of it."""
+"""Undo a task: its file changes, and the memories of it."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ INTERRUPTED = json.dumps({"ok": False, "result": None, "error": "interrupted bef
 
 
 def complete_calls(messages: Sequence[Message]) -> list[Message]:
-    """Give every call a result and drop results without a call: what a crash or Ctrl-C leaves."""
+    """Give every call a result, and drop results without a call (after a crash or Ctrl-C)."""
     completed: list[Message] = []
     for index, message in enumerate(messages):
         if message.role == "tool":

@@ -27,7 +27,7 @@ _RUNNERS = ("unittest", "pytest", "_pytest", "doctest")
 _LONGEST = 200
 
 Earlier = Callable[[tuple[str, ...], Caller], Awaitable[int]]
-"""How many tests a command ran before, here; 0 where nobody knows."""
+"""How many tests a command ran before, here; 0 where that is unknown."""
 
 
 async def never(command: tuple[str, ...], caller: Caller) -> int:
@@ -37,18 +37,18 @@ async def never(command: tuple[str, ...], caller: Caller) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What checks found, all together."""
+    """The result of all checks together."""
 
     verdict: Verdict
     failures: tuple[Failure, ...] = ()
     passed: int = 0
     """Tests that passed, as far as they were counted."""
     output: str = ""
-    """The end of what the red ones said."""
+    """The end of the red checks' output."""
     reason: str = ""
     """Why the verdict is not ``verified``, in a few words."""
     before: tuple[Failure, ...] = ()
-    """What was red before the change, too."""
+    """Failures that were there before the change, too."""
     required: bool = True
     """False where no check was named or found."""
 
@@ -58,7 +58,7 @@ _NOT_LOOKED_FOR = "no check was looked for: --auto-test or EC_AUTO_TEST=1 runs t
 
 
 def together(findings: Sequence[Findings]) -> Findings:
-    """Join what several checks found; the worst of them decides."""
+    """Join the results of several checks; the worst decides."""
     every = [result for result in findings if result.required]
     if not every:
         return next(iter(findings), NOTHING_WANTED)
@@ -84,7 +84,7 @@ class ProjectCheck:
 
 @dataclass(frozen=True, slots=True)
 class CheckScope:
-    """What is to be checked of a task."""
+    """The parts of a task that are checked."""
 
     changed: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class CheckScope:
     toolbox: Toolbox | None = None
     """Runs these commands: behind the gate of the task."""
     task: str = ""
-    """What was asked for: failures that it asks to fix are its own, however old they are."""
+    """The text of the task: failures that it asks to fix are its own, however old they are."""
 
 
 Verify = Callable[[Caller, CheckScope], Awaitable[Findings]]
@@ -100,12 +100,12 @@ Verify = Callable[[Caller, CheckScope], Awaitable[Findings]]
 
 @dataclass(frozen=True, slots=True)
 class Repairing:
-    """What a repair is given of the task whose checks are red."""
+    """The task whose checks are red, as a repair needs it."""
 
     task: str
     caller: Caller
     toolbox: Toolbox
-    """Behind the gate of the task: what would be asked for is asked for here too."""
+    """Behind the gate of the task: the same calls need approval here."""
     changed: tuple[str, ...]
     model: str
     ask: Callable[[str, Toolbox], Awaitable[None]]
@@ -115,16 +115,16 @@ class Repairing:
 
 
 Repair = Callable[[Repairing, Findings], Awaitable[tuple[Findings, tuple[str, ...]]]]
-"""Given what is red, returns how the checks end, and the files that the repair left changed."""
+"""Takes the red checks; returns how they end, and the files that the repair left changed."""
 
 
 async def no_repair(task: Repairing, red: Findings) -> tuple[Findings, tuple[str, ...]]:
-    """Where nobody asked for repairs, red stays red."""
+    """Repair nothing: red stays red."""
     return red, ()
 
 
 async def no_checks(caller: Caller, scope: CheckScope) -> Findings:
-    """Where nobody asked for checks, nothing is verified."""
+    """Check nothing: the result is not verified."""
     return NOTHING_WANTED
 
 
@@ -146,10 +146,10 @@ class Checker:
     quiet: bool = False
     """Nothing is written down: these checks say nothing of the task itself."""
     detects: bool = True
-    """False where the project's tests are not looked for: then nobody knows whether it has any."""
+    """False where the project's tests are not looked for: whether it has any is then unknown."""
 
     async def __call__(self, caller: Caller, scope: CheckScope) -> Findings:
-        """Run them all and say what they found."""
+        """Run all checks and return their result."""
         # Looks at the project's files.
         checks = await asyncio.to_thread(self.kinds, scope.changed)
         findings = [candidate for check in checks for candidate in await self._run(check, caller)]
@@ -194,7 +194,7 @@ class Checker:
     async def _measured(
         self, findings: Findings, run: Mapping[str, Any], summary: str, caller: Caller
     ) -> tuple[Findings, str]:
-        """Green tests are measured by how many ran before, and by what ran them."""
+        """Compare green tests with how many ran before, and with the command that ran them."""
         if impostor := self._impostor():
             reason = f"{impostor} stands in the place of the test runner"
             return replace(findings, verdict="not verified", reason=reason), reason

@@ -1,1 +1,1 @@
-"""What a model is shown: layers of memory packed into a window that is never exceeded."""
+"""Context of a model: layers of memory packed into a window that is never exceeded."""

@@ -1,4 +1,4 @@
-"""Assemble a context: fetch the layers, pack them, check them, report what was sent."""
+"""Assemble a context: fetch the layers, pack them, check them, report them."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class ContextAssemblerService:
         self._engine.report(body, self._trace_id)
 
     def learn(self, messages: Sequence[ChatMessage], real_tokens: int, model: str) -> None:
-        """Correct the estimate by what the provider counted, and log how far it was off."""
+        """Correct the estimate by the provider's count, and log how far it was off."""
         if real_tokens <= 0:
             return
         before = self._window.learn([_as_message(message) for message in messages], (), real_tokens)

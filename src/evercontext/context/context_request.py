@@ -41,7 +41,7 @@ class Record:
     __slots__ = ()
 
     def model_dump(self) -> dict[str, Any]:
-        """Return the fields by name, those of records inside them too."""
+        """Return the fields by name, of nested records too."""
         return {name: _plain(getattr(self, name)) for name in self.__dataclass_fields__}  # type: ignore[attr-defined]
 
     def dict(self) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class ContextConfig(Record):
 
     @property
     def token_limit(self) -> int:
-        """What a context may hold: the window less its safety margin."""
+        """Return how many tokens a context may hold: the window less its safety margin."""
         return int(self.max_tokens * self.token_safety_margin)
 
     def window(self, estimator: TokenEstimator) -> Window:
@@ -98,7 +98,7 @@ class ContextConfig(Record):
 
 @dataclass(frozen=True, slots=True)
 class AssemblyOptions(Record):
-    """What one request wants otherwise than the configuration."""
+    """Options of one request that override the configuration."""
 
     working_memory_limit: int | None = None
     semantic_memory_limit: int | None = None
@@ -108,7 +108,7 @@ class AssemblyOptions(Record):
 
 @dataclass(frozen=True, slots=True)
 class ContextMetadata(Record):
-    """What was really sent, and what it took."""
+    """The layers that were sent, and the time it took."""
 
     working_memory_count: int
     semantic_memory_count: int

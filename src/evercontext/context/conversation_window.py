@@ -24,12 +24,12 @@ _SMALL = 200
 _CUT = "… [{missing} characters left out to fit the window; read it again if you need them] …"
 
 PER_IMAGE = 1_600
-"""Tokens of a picture, about what providers charge for a large one."""
+"""Tokens of a picture, about as many as providers charge for a large one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How many tokens a request may have, and who counts them."""
+    """How many tokens a request may have, and the estimator that counts them."""
 
     tokens: int
     reserve: int
@@ -43,7 +43,7 @@ class Window:
     def learn(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], real_tokens: int
     ) -> int:
-        """Correct the estimate by what the provider counted; return what it was before."""
+        """Correct the estimate by the provider's count; return the estimate before."""
         texts = [_text(message) for message in messages] + [_schema(tool) for tool in tools]
         estimated = self.estimator.estimate(texts)
         if real_tokens > 0:
@@ -71,7 +71,7 @@ def _schema(tool: ToolSpec) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """Messages as they are sent, and what that leaves of each there was."""
+    """Messages as they are sent, and the part of each original that is sent."""
 
     messages: list[Message]
     sent: list[Sent]
@@ -85,7 +85,7 @@ def fit(messages: Sequence[Message], tools: Sequence[ToolSpec], window: Window) 
 def fit_and_tell(
     messages: Sequence[Message], tools: Sequence[ToolSpec], window: Window | None
 ) -> Fitted:
-    """Return the messages as they may be sent, and what of them that is."""
+    """Return the messages as they may be sent, and the part of each that is sent."""
     if window is None:
         return Fitted(
             list(messages), [Sent(message, _all(message.content)) for message in messages]
@@ -250,7 +250,7 @@ def _middle_out(text: str) -> str:
 def describe(
     messages: Sequence[Message], tools: Sequence[ToolSpec], window: Window
 ) -> dict[str, Any]:
-    """What fills the window, for people."""
+    """Return the tokens in the window by role, for people."""
     used = window.tokens - window.reserve - window.room(tools)
     by_role: dict[str, int] = {"tools": used}
     for message in messages:

@@ -1,7 +1,7 @@
-"""Fetch and report what a model is sent beside its task, for every request of every entrance.
+"""Fetch and report the context of a task, for every request of every entrance.
 
 The agent, the planner, the preview, the bridge and the library recall memories here: with the same
-settings, the same limit on the time, the same event. What fits is counted by a ``Window``.
+settings, the same limit on the time, the same event. A ``Window`` counts the tokens.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LAYER_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class FetchedLayers:
-    """The layers that arrived, and the reasons for those that are missing."""
+    """The layers that arrived, and the reasons for missing ones."""
 
     results: Mapping[str, Any]
     degraded: Mapping[str, str] = field(default_factory=dict)

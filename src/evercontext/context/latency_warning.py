@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 SLOW_MS = 100.0
-"""What 95 of 100 assemblies should stay under (R6)."""
+"""The latency that 95 of 100 assemblies should stay under (R6)."""
 FEWEST = 20
 _NEWEST = 100
 

@@ -1,4 +1,4 @@
-"""Recall memories before a task, and store what came of it afterwards."""
+"""Recall memories before a task, and store its result afterwards."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ class MemoryService:
     sessions: SessionRepository
     messages: MessageRepository
     path: str
-    """The directory: what is allowed, asked and shown belongs to it."""
+    """The directory: permissions, approvals and listings belong to it."""
     project: str
-    """The project's one name: what is remembered belongs to it, wherever the project lies.
+    """The project's one name: memories belong to it, wherever the project lies.
 
     As it was last seen; ``here`` looks again, since a remote may be added while we run.
     """
@@ -141,7 +141,7 @@ class MemoryService:
         return await self._engine.fetch({"semantic": recall})
 
     async def keep(self, text: str, final: Final, caller: Caller) -> None:
-        """Store what a task did, in a sentence or two, without asking a model."""
+        """Store a task's changes in a sentence or two, without asking a model."""
         if caller.mode is not Mode.AGENT or not final.changed:
             return
         try:
@@ -161,7 +161,7 @@ class MemoryService:
             self.events.emit(Notice(level="warning", text=text), trace_id=caller.trace_id)
 
     async def follow_undo(self, journal: Journal, trace_id: str, done: Undone) -> int:
-        """Let what is remembered follow what was taken or brought back; return how many did.
+        """Update memories after an undo or redo; return how many changed.
 
         ``trace_id``: the task that the undo ``done`` was asked to take back.
         """
@@ -184,7 +184,7 @@ class MemoryService:
         return changed
 
     async def here(self) -> str:
-        """Return the project's present name; what is remembered follows it."""
+        """Return the project's present name; its memories follow it."""
         name = await asyncio.to_thread(identity_of, Path(self.path))
         if name != self.project:
             self.project = name
@@ -192,7 +192,7 @@ class MemoryService:
         return name
 
     async def catch_up(self) -> list[str]:
-        """Deliver what waited for the server, now or whenever it is back.
+        """Deliver queued entries to the server, now or whenever it is back.
 
         Return warnings about memories that could not be renamed.
         """
@@ -204,7 +204,7 @@ class MemoryService:
         return []
 
     async def carry_over(self) -> list[str]:
-        """Rename the project of memories under earlier names; return those that failed."""
+        """Rename the project of memories under earlier names; return the failures."""
         warnings: list[str] = []
 
         def failed(name: str, problem: EverContextError) -> None:
@@ -289,7 +289,7 @@ class MemoryService:
 
     @property
     def summaries(self) -> Summaries:
-        """Return what writes the summaries of sessions."""
+        """Return the writer of session summaries."""
         return Summaries(self.sessions, self.messages)
 
 

@@ -1,4 +1,4 @@
-"""Choose what to leave out when a context does not fit; a pure function.
+"""Choose the parts to leave out when a context does not fit; a pure function.
 
 In order: the summary; memories from the least similar, down to one; conversation from the oldest,
 down to two; the last memory; the rest of the conversation. Never the system prompt, never the

@@ -87,7 +87,7 @@ MEASURES: dict[str, tuple[str, tuple[bytes, ...]]] = {
     "accented": ("shape", (b"L",)),
     "foreign": ("shape", (b"F",)),
 }
-"""Name → where to count, and what: in the UTF-8 bytes, in the shape, or in one kind of it."""
+"""Name → where to count, and which patterns: in the bytes, the shape, or one kind of it."""
 
 
 def measure(text: str) -> list[float]:

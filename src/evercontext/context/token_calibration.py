@@ -32,7 +32,7 @@ class Calibrations:
         return Window(info.window, reserve, TokenEstimator(info.bare_name, calibration))
 
     async def keep(self, info: ModelInfo, window: Window) -> None:
-        """Keep what this run taught; losing it costs a little accuracy, nothing else."""
+        """Store the calibration of this run; losing it costs a little accuracy, nothing else."""
         if window.estimator.exact or not window.estimator.calibration.seen:
             return
         value = json.dumps(window.estimator.calibration.to_json())

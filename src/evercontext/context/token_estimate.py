@@ -27,7 +27,7 @@ SIZE = len(REFERENCES) + len(MEASURES)
 NOISE = 0.007**2
 """How far, squared and relatively, one text is off even with the right weights."""
 MEMORY = 0.98
-"""What a reply still counts after the next one: a provider may change its tokenizer."""
+"""Weight of a reply after the next one: a provider may change its tokenizer."""
 FARTHEST = 3.0
 """How many times more or fewer tokens than expected a text can have. Thirteen public tokenizers had
 0.34 to 1.9 times as many, in any language; only runs of mere white space lie beyond."""
@@ -75,7 +75,7 @@ Features = tuple[float, ...]
 
 
 def features(text: str) -> Features:
-    """What a text's length depends on: its tokens in public vocabularies, and its shape."""
+    """Return the features of a text's length: its tokens in public vocabularies, and its shape."""
     return _recent_features(text) if len(text) <= _REMEMBERED else _features(text)
 
 
@@ -91,7 +91,7 @@ def _features(text: str) -> Features:
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """What is expected of a tokenizer nobody has seen: mean weights, and how sure they are."""
+    """The expectation for an unknown tokenizer: mean weights, and how sure they are."""
 
     mean: tuple[float, ...]
     precision: tuple[tuple[float, ...], ...]
@@ -107,7 +107,7 @@ def load_prior() -> Prior:
 
 @dataclass(slots=True)
 class Calibration:
-    """Bayesian regression kept as its sums, so that it grows no larger with what it learns."""
+    """Bayesian regression kept as its sums, so that it does not grow with its data."""
 
     gram: list[list[float]] = field(default_factory=lambda: [[0.0] * SIZE for _ in range(SIZE)])
     moment: list[float] = field(default_factory=lambda: [0.0] * SIZE)
@@ -135,7 +135,7 @@ class Calibration:
         self.weights = self._solve()
 
     def estimate(self, features: Features) -> float:
-        """Tokens of a text with these features; whatever was learnt, near what is expected."""
+        """Return the tokens of a text with these features, never far from the expectation."""
         expected = self._expected(features)
         tokens: float = sum(map(mul, self.weights, features))
         return min(max(tokens, expected / FARTHEST), expected * FARTHEST)
@@ -146,7 +146,7 @@ class Calibration:
         return max(tokens, features[0] / 8)
 
     def to_json(self) -> dict[str, Any]:
-        """What the store keeps."""
+        """Return the sums as JSON, for the store."""
         return {"gram": self.gram, "moment": self.moment, "seen": self.seen}
 
     @classmethod
@@ -208,7 +208,7 @@ class TokenEstimator:
         return math.ceil(self.calibration.estimate(features(text)))
 
     def estimate(self, messages: Sequence[Any]) -> int:
-        """Tokens of a whole request's messages, with what their frames cost."""
+        """Return the tokens of a request's messages, with their frames."""
         total = sum(self.message(message) for message in messages)
         return total + PER_REPLY if messages else 0
 

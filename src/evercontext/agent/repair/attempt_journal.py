@@ -1,4 +1,4 @@
-"""Read from the journal what an attempt changed, and undo it."""
+"""Read the changes of an attempt from the journal, and undo them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class AttemptJournal:
         return await checkpoint(self.journal, f"repair {self.trace_id}")
 
     async def touched(self, since: Checkpoint) -> tuple[ChangedFile, ...]:
-        """Return the files that are not what they were at ``since``."""
+        """Return the files that differ from their state at ``since``."""
         return await asyncio.to_thread(lambda: tuple(self._touched(since.at)))
 
     async def created(self) -> frozenset[str]:
@@ -54,7 +54,7 @@ class AttemptJournal:
         return frozenset(path for path, entry in first.items() if entry.before is None)
 
     async def take_back(self, since: Checkpoint, *, everything: bool = False) -> None:
-        """Undo what was done since ``since``; also what may have been a check's, or the user's."""
+        """Undo all changes since ``since``, even a check's or the user's."""
         await asyncio.to_thread(
             journal_undo.undo,
             self.journal,
@@ -65,7 +65,7 @@ class AttemptJournal:
         )
 
     async def trespasses(self, since: Checkpoint, covered: Covers) -> tuple[str, ...]:
-        """Return what was changed since ``since`` that no repair may change."""
+        """Return the files changed since ``since`` that no repair may change."""
         problems = []
         for change in await self.touched(since):
             # What a test run leaves beside the tests is no test, unless it is named like one.

@@ -19,11 +19,11 @@ class Proposal:
     """Or the tool that does it: ``run.format``, or ``run.lint`` with a command."""
     arguments: Mapping[str, object] = field(default_factory=dict)
     touches: tuple[str, ...] = ()
-    """What the tool would change, as far as that is known."""
+    """The files that the tool would change, as far as they are known."""
 
     @property
     def identity(self) -> str:
-        """What makes two proposals the same."""
+        """The key by which two proposals are the same."""
         return repr((sorted(self.files.items()), self.tool, sorted(self.arguments.items())))
 
 
@@ -48,7 +48,7 @@ def splices(old: str, new: str) -> list[Splice]:
 
 
 def merge(old: str, versions: Iterable[str]) -> str:
-    """Put several new versions of one text together; what gets in another's way is left out."""
+    """Merge several new versions of one text; conflicting edits are left out."""
     taken: list[Splice] = []
     for version in versions:
         fresh = [splice for splice in splices(old, version) if splice not in taken]

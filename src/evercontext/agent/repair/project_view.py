@@ -50,7 +50,7 @@ class ProjectView:
         return self._texts[path]
 
     async def files(self) -> tuple[str, ...]:
-        """Return every file, without what was generated or installed."""
+        """Return every file that was not generated or installed."""
         if self._files is None:
             listing = await self.workspace.list(
                 ".", self.caller, recursive=True, max_items=MOST_FILES
@@ -59,7 +59,7 @@ class ProjectView:
         return self._files
 
     async def mentions(self, word: str, *suffixes: str) -> tuple[str, ...]:
-        """Return files with this word in them: those the code index names first, then others."""
+        """Return files with this word in them: hits of the code index first, then others."""
         if word not in self._definitions_by_name:
             self._definitions_by_name[word] = tuple(dict.fromkeys(await self._look_for(word)))
         paths = self._definitions_by_name[word]

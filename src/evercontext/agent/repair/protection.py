@@ -46,7 +46,7 @@ _FRAMEWORKS = re.compile(
     r"|[\"'](?:node:test|vitest|@jest/[\w-]+|mocha)[\"']",
     re.MULTILINE,
 )
-"""What a program has no use for, and what changes how its tests are judged."""
+"""Code that a program does not need and that changes how its tests are judged."""
 _RUNNERS = frozenset(
     (
         "pytest",
@@ -69,7 +69,7 @@ REASON = "tests and the settings of checks stay as they are during a repair; fix
 
 
 def is_protected(path: str) -> bool:
-    """True for tests, what they compare with, and what configures a check."""
+    """True for tests, their expected data, and the configuration of a check."""
     folders = PurePosixPath(path).parts[:-1]
     return decides(path) or bool(_FOLDERS & set(folders)) or ".github" in folders
 
@@ -81,7 +81,7 @@ def decides(path: str) -> bool:
 
 
 def _hides(path: str) -> bool:
-    """True for a file that makes linters leave out what git ignores.
+    """True for a file that makes linters skip the files that git ignores.
 
     Caches and environments bring one of their own, and hold nothing that a linter looks at.
     """
@@ -114,11 +114,11 @@ def _takes_a_place(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A gate that lets nobody change a protected file; all else is as it was."""
+    """Return a gate that refuses changes of protected files and is otherwise the same."""
 
     inner: Gate
     own: Collection[str] = ()
-    """Tests that the task itself made: they are its work, not what judges it."""
+    """Tests that the task itself made: they are its work, not its judge."""
 
     @property
     def gate(self) -> Gate:

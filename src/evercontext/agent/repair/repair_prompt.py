@@ -68,7 +68,7 @@ async def _excerpt(place: CodeLine, project: ProjectView) -> str:
 
 
 async def _evidence(failures: Sequence[Failure], project: ProjectView) -> str:
-    """What the code index has on the first failure; it goes into the trace as evidence."""
+    """Return the hits of the code index for the first failure; the trace keeps them as evidence."""
     if not failures:
         return ""
     query = " ".join(failures[0].message.split())[:300] or "error"

@@ -1,4 +1,4 @@
-"""Repair what checks report: try, run the checks, keep what is better, take back the rest.
+"""Repair reported failures: try, run the checks, keep improvements, revert the rest.
 
 First the fixers, which need no model; then the model, through the ordinary tools. Every attempt is
 judged by the same checks and leaves an event. At the end the checks are better than before, or
@@ -39,7 +39,7 @@ _STYLE = ("lint", "format")
 
 @dataclass(slots=True)
 class Repairer:
-    """Run the checks of a task, and repair what they report."""
+    """Run the checks of a task, and repair the failures."""
 
     checker: Checker | NewFailures
     workspace: LocalWorkspace
@@ -50,16 +50,16 @@ class Repairer:
     everywhere: bool = False
     """Lint and layout of the whole project, not only of files that the task changed."""
     scope: CheckScope = field(default_factory=CheckScope)
-    """What the last run of the checks was about: each attempt is judged by the same."""
+    """The subject of the last run of the checks: each attempt is judged by the same."""
     _checked: float = 0.0
 
     async def check(self, caller: Caller, scope: CheckScope) -> Findings:
-        """Run the checks and remember what they were about."""
+        """Run the checks and remember their subject."""
         self._checked, self.scope = time.time(), scope
         return await self.checker(caller, scope)
 
     async def __call__(self, task: Repairing, red: Findings) -> tuple[Findings, tuple[str, ...]]:
-        """Repair what the last run of the checks found, as far as it goes."""
+        """Repair the failures of the last run of the checks, as far as possible."""
         if not red.failures:
             return red, ()
         repair = Attempts(self, task, red, self._checked)
@@ -67,7 +67,7 @@ class Repairer:
         return repair.best, tuple(sorted(repair.changed))
 
     async def proposals(self, task: Repairing, red: Findings) -> list[Proposal]:
-        """What the fixers would try first, without trying it, and without an index in the tree."""
+        """Return the fixers' first proposals, untried, without an index in the tree."""
         looking = replace(task.caller, mode=Mode.DRY_RUN)
         task = replace(task, caller=looking)
         repair = Attempts(self, task, red, self._checked)
@@ -81,7 +81,7 @@ class Attempts:
     repairer: Repairer
     task: Repairing
     best: Findings
-    """The best state so far; what comes after it is on trial."""
+    """The best state so far; later changes are on trial."""
     checked: float
     now: Findings = field(init=False)
     changed: set[str] = field(default_factory=set)
@@ -137,7 +137,7 @@ class Attempts:
             )
 
     async def ways(self) -> list[list[Proposal]]:
-        """What the fixers propose now: allowed, in scope, and not tried before."""
+        """Return the fixers' proposals: allowed, in scope, and not tried before."""
         self._view.forget()
         in_scope = [f for f in self.now.failures if self._in_scope(f.kind, f.file)]
         proposed = await propose(in_scope, self._view)
@@ -177,7 +177,7 @@ class Attempts:
                 return
 
     async def _one_by_one(self, ways: Sequence[Sequence[Proposal]], *, alone: bool) -> bool:
-        """What did not help together may help alone, or in another way."""
+        """Try alone, or in another way, the edits that did not help together."""
         for proposals in ways:
             for proposal in proposals[1:] if alone else proposals:
                 if self._stuck():

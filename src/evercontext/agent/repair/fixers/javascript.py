@@ -137,7 +137,7 @@ async def _renamed(old: str, new: str, reason: str, project: ProjectView) -> lis
 
 
 async def wrong_export(failure: Failure, project: ProjectView) -> list[Proposal]:
-    """Propose to export what is defined, or the name that is exported."""
+    """Propose to export a definition, or to import the exported name."""
     match, path = _NO_EXPORT.search(failure.message), failure.file
     if match is None or not path:
         return []
@@ -217,7 +217,7 @@ async def open_bracket(failure: Failure, project: ProjectView) -> list[Proposal]
 
 
 def _closings(lines: list[str], number: int) -> Iterator[tuple[int, str]]:
-    """Lines with the bracket that is still open at their end, before what may follow it."""
+    """Lines with the bracket that is still open at their end."""
     for at in (number, number - 1):
         line = lines[at - 1] if at else ""
         bare = _BLANKED.sub(lambda m: "_" * len(m[0]), line).rstrip()

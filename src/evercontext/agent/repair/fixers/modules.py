@@ -173,7 +173,7 @@ def _moved_inside(text: str, tree: ast.Module, node: ast.ImportFrom) -> str | No
 
 
 def _functions(tree: ast.Module) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Functions and methods, without those inside others."""
+    """Functions and methods, without nested ones."""
     functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

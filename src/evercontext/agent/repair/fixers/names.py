@@ -64,7 +64,7 @@ _ALIASES = {
 
 
 def undefined(failure: Failure) -> str | None:
-    """The name that a failure says nobody defined."""
+    """Return the name that a failure reports as undefined."""
     match = _UNDEFINED.search(failure.message)
     return next((group for group in match.groups() if group), None) if match else None
 

@@ -29,7 +29,7 @@ def module_of(path: str) -> str:
 
 
 def top_level(tree: ast.Module) -> set[str]:
-    """Return the names that a module defines itself, not those it imports."""
+    """Return the names that a module defines itself, without its imports."""
     names: set[str] = set()
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

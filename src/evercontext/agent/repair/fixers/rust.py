@@ -1,4 +1,4 @@
-"""Apply what rustc itself proposes."""
+"""Apply the proposals of rustc."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ALIKE = 0.6
 
 
 async def compiler_hint(failure: Failure, project: ProjectView) -> list[Proposal]:
-    """Propose what rustc proposes, where the line is the one it speaks of."""
+    """Propose an edit of rustc, if the line is still the one it names."""
     path = failure.file
     text = await project.read(path) if path and failure.hints else None
     if path is None or text is None or is_protected(path):

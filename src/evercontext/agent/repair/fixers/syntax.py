@@ -62,7 +62,7 @@ def _error(text: str) -> SyntaxError | None:
 
 
 def _tries(text: str, error: SyntaxError) -> Iterator[str]:
-    """What the parser's words suggest, then what is often forgotten."""
+    """Yield fixes that the parser's message suggests, then frequent omissions."""
     lines = text.splitlines(keepends=True)
     number, message = error.lineno or 0, error.msg or ""
     if not 1 <= number <= len(lines):
@@ -182,7 +182,7 @@ def _closed(lines: list[str], number: int, message: str) -> Iterator[str]:
 
 
 def _often(line: str) -> Iterator[str]:
-    """What is often forgotten or mistyped, whatever the parser says."""
+    """Yield frequent omissions and typing errors, for any message of the parser."""
     word = re.match(r"\s*(\w+)", line)
     if word and not keyword.iskeyword(word[1]):
         keywords = ranked_nearest(word[1], [k for k in keyword.kwlist if len(k) > 2])
