@@ -73,17 +73,27 @@ async def open_remote_index(settings: Settings, url: str) -> AsyncIterator[Remot
         await remote.aclose()
 
 
+def count_tokens(text: str) -> int:
+    """Return the tokens of a text by a public vocabulary, near enough for a budget of any model."""
+    from evercontext.context.token_estimate import count
+
+    return count(text)
+
+
 def open_index_tools(settings: Settings, stack: AsyncExitStack, events: EventLog) -> list[Tool]:
     """Return the tools of the code index, here or behind ``EC_RAG_URL``."""
+    from evercontext.index.structure.tools import structure_tools
     from evercontext.index.tools import index_tools
 
     index = index_of(settings, events)
     stack.push_async_callback(index.close)
     tools = index_tools(index, events)
+    structure = structure_tools(index, count_tokens)
     if not settings.rag_url:
-        return tools
+        return [*tools, *structure]
     from evercontext.index.remote_search import RemoteIndex
 
     remote = RemoteIndex(settings.rag_url, settings.token, events)
     stack.push_async_callback(remote.aclose)
-    return remote.adopt(tools)
+    # The server has no such routes: structure is read from the files here.
+    return [*remote.adopt(tools), *structure]

@@ -42,6 +42,9 @@ COMMANDS = {
     "search": CommandEntry(
         "Work", "search", "Find code by what it does, by its name, or by an issue's text."
     ),
+    "code": CommandEntry(
+        "Work", "code", "Ask who defines, calls, imports or implements a name; a map."
+    ),
     "index": CommandEntry("Work", "index", "Bring the code index up to date; --watch keeps it so."),
     "evaluate": CommandEntry("Work", "evaluate", "Judge documents by a rubric."),
     "improve": CommandEntry("Work", "improve", "Rewrite a document until it passes."),

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -264,6 +265,17 @@ class CodeIndex:
             ranked = await think(work, rank, corpus, question, vector, most, path_prefix)
         hits = await asyncio.to_thread(self._show, corpus, ranked, explain)
         return self._answer(hits)
+
+    @asynccontextmanager
+    async def corpus(self) -> AsyncIterator[Corpus]:
+        """Hold the corpus as the tree is now, for questions that are no search."""
+        async with self._busy:
+            await self._freshen()
+            yield await self._current.get()
+
+    def coverage(self) -> Answer:
+        """Return an answer without hits, which says how complete the index is."""
+        return self._answer(())
 
     def _answer(self, hits: Sequence[Hit]) -> Answer:
         note = self._note or (self._embedder_vectors.note if self._embedder_vectors else None)

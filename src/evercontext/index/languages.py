@@ -12,7 +12,7 @@ from importlib import import_module, resources
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tree_sitter import Parser, Query
+    from tree_sitter import Language, Parser, Query
 
 _EXTENSIONS = {
     "python": "py pyi pyx pxd",
@@ -91,9 +91,17 @@ def grammar_of(language: str) -> tuple[Parser, Query] | None:
     source = resources.files(__package__).joinpath("queries", f"{language}.scm")
     if not source.is_file():
         return None
-    from tree_sitter import Language, Parser, Query
+    from tree_sitter import Parser, Query
+
+    grammar = language_grammar(language)
+    return Parser(grammar), Query(grammar, source.read_text("utf-8"))
+
+
+@lru_cache(maxsize=64)
+def language_grammar(language: str) -> Language:
+    """Return the grammar of a language that has one."""
+    from tree_sitter import Language
 
     package, function = _GRAMMARS.get(language, (language, "language"))
     module = import_module(f"tree_sitter_{package}")
-    grammar = Language(getattr(module, function)())
-    return Parser(grammar), Query(grammar, source.read_text("utf-8"))
+    return Language(getattr(module, function)())

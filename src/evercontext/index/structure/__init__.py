@@ -1,0 +1,1 @@
+"""Questions about the structure of code: definitions, references, callers, importers, outlines."""

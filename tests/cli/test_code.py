@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from evercontext.cli.code import command
+from tests.index.structure.world import PYTHON
+from tests.index.world import write
+
+
+def _run(root: Path, *arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(command, [*arguments, "--root", str(root)], standalone_mode=False)
+    assert done.exception is None, done.output
+    return int(done.return_value), done.output
+
+
+def test_each_question_has_a_command_with_text_and_json(tmp_path: Path) -> None:
+    write(tmp_path, PYTHON)
+    code, text = _run(tmp_path, "callers", "Cart.add")
+    assert code == 0
+    assert "shop/checkout.py:14 [type] in pay | cart.add(cost(1))" in text
+    code, text = _run(tmp_path, "definition", "Cart", "--json")
+    assert json.loads(text)["definitions"][0]["signature"] == "class Cart(Base)"
+    code, text = _run(tmp_path, "outline", "shop/cart.py")
+    assert "class Cart(Base)" in text
+    code, text = _run(tmp_path, "map", "--budget", "100", "--json")
+    assert json.loads(text)["tokens"] <= 100
+
+
+def test_nothing_found_is_exit_code_1(tmp_path: Path) -> None:
+    write(tmp_path, PYTHON)
+    code, text = _run(tmp_path, "references", "warehouse")
+    assert code == 1
+    assert "references of warehouse: 0" in text
+
+
+@pytest.mark.parametrize("name", sorted(command.commands))
+def test_every_command_teaches_its_use(name: str) -> None:
+    done = CliRunner().invoke(command, [name, "--help"])
+    assert done.exit_code == 0
+    assert "--json" in done.output
