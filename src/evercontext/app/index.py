@@ -87,7 +87,7 @@ def open_index_tools(settings: Settings, stack: AsyncExitStack, events: EventLog
 
     index = index_of(settings, events)
     stack.push_async_callback(index.close)
-    tools = index_tools(index, events)
+    tools = index_tools(index, events, count_tokens)
     structure = structure_tools(index, count_tokens)
     if not settings.rag_url:
         return [*tools, *structure]

@@ -43,6 +43,12 @@ _WEAKEST_SHOWN = 0.01
     help="One query per line, a JSON string where it has several; one JSON line for each.",
 )
 @click.option("--committed", is_flag=True, help="Search the last commit, not the files.")
+@click.option(
+    "--budget",
+    type=click.IntRange(50, 100_000),
+    metavar="TOKENS",
+    help="Fit the results into so many tokens: signatures first, then whole pieces.",
+)
 @click.option("--explain", is_flag=True, help="Show what each signal added.")
 @json_option
 @root_option
@@ -52,6 +58,7 @@ def command(
     path_prefix: str | None,
     many: bool,
     committed: bool,
+    budget: int | None,
     explain: bool,
     as_json: bool,
     root: str | None,
@@ -70,7 +77,7 @@ def command(
     settings = settings_of(root, allow_wide_root=allow_wide_root)
     if committed and settings.rag_url:
         raise UsageError("--committed is not offered by EC_RAG_URL", fix="Unset it")
-    search = _Search(settings, top_k, path_prefix, explain, committed)
+    search = _Search(settings, top_k, path_prefix, explain, committed, budget)
     if many:
         return run_until_stopped(search.answer_stdin())
     return run_until_stopped(search.answer_question(_text_of(query or ""), as_json))
@@ -100,12 +107,14 @@ class _Search:
         path_prefix: str | None,
         explain: bool,
         committed: bool,
+        budget: int | None = None,
     ) -> None:
         self._settings = settings
         self._top_k = top_k
         self._prefix = path_prefix
         self._explain = explain
         self._committed = committed
+        self._budget = budget
 
     async def answer_question(self, query: str, as_json: bool) -> int:
         """Answer one question; 1 if nothing was found."""
@@ -151,12 +160,19 @@ class _Search:
         arguments: dict[str, Any] = {"query": query, "top_k": self._top_k}
         if self._prefix:
             arguments["filters"] = {"path_prefix": self._prefix}
+        if self._budget:
+            arguments["budget"] = self._budget
         return {"chunks": [], **await remote.ask("search_code", arguments, str(uuid.uuid4()))}
 
     async def _search_here(self, index: CodeIndex, query: str) -> dict[str, Any]:
         from evercontext.index.answer_json import as_data, incomplete
 
         answer = await self._answer(index, query)
+        if self._budget:
+            from evercontext.app.index import count_tokens
+            from evercontext.index.token_budget import fit
+
+            answer = fit(answer, self._budget, count_tokens)
         data = as_data(answer)
         if (lacks := incomplete(answer).strip()) and not self._committed:
             data["note"] = " ".join(filter(None, [data.get("note"), lacks]))
@@ -193,7 +209,7 @@ class _Search:
         screen.line(f"{place}  {shown_score(float(chunk.get('score', 0)))}  {why}", "cyan")
         lines = str(chunk.get("text", "")).split("\n")
         for number, line in enumerate(lines[:_SHOWN_LINES], first):
-            screen.line(f"{number:6d}  {line}")
+            screen.line(f"     ~  {line}" if chunk.get("shortened") else f"{number:6d}  {line}")
         if len(lines) > _SHOWN_LINES:
             screen.line(f"        … {len(lines) - _SHOWN_LINES} more lines")
         for signal, value in list(chunk.get("signals", {}).items())[:_SIGNALS]:

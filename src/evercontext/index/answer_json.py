@@ -22,6 +22,7 @@ def as_data(answer: Answer) -> dict[str, Any]:
                 "symbol": hit.symbol,
                 "reasons": list(hit.reasons),
                 **({"signals": dict(hit.signals)} if hit.signals else {}),
+                **({"shortened": True} if hit.is_shortened else {}),
             }
             for hit in answer.hits
         ],

@@ -73,6 +73,8 @@ class Hit:
     reasons: tuple[str, ...]
     signals: tuple[tuple[str, float], ...] = ()
     """What each signal added, strongest first; only when asked for."""
+    is_shortened: bool = False
+    """True if ``text`` is the signature alone, to fit a budget."""
 
     @property
     def span(self) -> str:

@@ -6,6 +6,7 @@ Each tool's ``data`` is what REST answers: ``search_code`` is ``POST /search``, 
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,6 +19,7 @@ from evercontext.events.log import EventLog
 from evercontext.files.path_names import parse
 from evercontext.index.answer_json import as_data, incomplete
 from evercontext.index.location import LONGEST_KEPT, MOST_RESULTS, TOP_K
+from evercontext.index.token_budget import LEAST_BUDGET, MOST_BUDGET, CountTokens, fit
 
 if TYPE_CHECKING:
     from evercontext.files.policy import FilePolicy
@@ -54,6 +56,12 @@ _SEARCH = _schema(
         },
         "top_k": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS, "default": TOP_K},
         "filters": _schema({"path_prefix": {"type": "string", "maxLength": 4096}}),
+        "budget": {
+            "type": "integer",
+            "minimum": LEAST_BUDGET,
+            "maximum": MOST_BUDGET,
+            "description": "Tokens that the results may take: signatures first, then whole pieces",
+        },
     },
     ["query"],
 )
@@ -73,9 +81,16 @@ _INGEST = _schema(
 )
 
 
-def index_tools(open_index: OpenIndex, events: EventLog | None = None) -> list[Tool]:
-    """Return the tools over an index that is opened when it is first needed."""
-    tools = _IndexTools(open_index, events)
+def index_tools(
+    open_index: OpenIndex,
+    events: EventLog | None = None,
+    count_tokens: CountTokens | None = None,
+) -> list[Tool]:
+    """Return the tools over an index that is opened when it is first needed.
+
+    Without ``count_tokens`` no search can be given a budget.
+    """
+    tools = _IndexTools(open_index, events, count_tokens)
     return [
         Tool(
             "search_code",
@@ -109,9 +124,12 @@ def index_tools(open_index: OpenIndex, events: EventLog | None = None) -> list[T
 
 
 class _IndexTools:
-    def __init__(self, open_index: OpenIndex, events: EventLog | None) -> None:
+    def __init__(
+        self, open_index: OpenIndex, events: EventLog | None, count_tokens: CountTokens | None
+    ) -> None:
         self._open = open_index
         self._events = events
+        self._count_tokens = count_tokens
 
     async def search(self, arguments: Arguments, caller: Caller) -> ToolResult:
         """Answer a question."""
@@ -128,6 +146,10 @@ class _IndexTools:
             prefix,
             progress=self._progress(caller),
         )
+        if (budget := arguments.get("budget")) is not None:
+            if self._count_tokens is None:
+                raise InvalidArguments("budget: tokens are not counted here")
+            answer = await asyncio.to_thread(fit, answer, budget, self._count_tokens)
         if self._events:
             self._events.emit(
                 Evidence(

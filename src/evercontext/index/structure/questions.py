@@ -32,7 +32,7 @@ from evercontext.index.structure.source_tree import MOST_FILES, SourceTree
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_NAME_PARTS = re.compile(r"\.|::|#")
+_NAME_PARTS = re.compile(r"\.|::|(?<=\w)#")
 _MOST_LIKELY = 3
 """A name that has more definitions than this says nothing about which is called."""
 _DEEPEST = 6
