@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime
@@ -13,6 +17,11 @@ from evercontext.storage.row_checksum import CHECKED, row_is_whole
 from evercontext.storage.sqlite_connection import as_dict, connect
 
 _HEADER = b"SQLite format 3\x00"
+_LARGEST = 1 << 40
+"""A length in a damaged header that is no length: nothing is padded to it."""
+_ROW = "\x01row"
+_MOST_MISSING = 2_000
+"""Numbers without a readable row after which nothing more is expected: a page has fewer."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -66,7 +75,10 @@ def put_aside(path: Path) -> Path:
 def salvage(damaged: Path, fresh: sqlite3.Connection) -> int:
     """Copy every row that is readable and whole into the fresh database; return how many."""
     saved = 0
-    with closing(sqlite3.connect(damaged)) as source:
+    with (
+        tempfile.TemporaryDirectory(dir=damaged.parent, prefix=".salvage-") as scratch,
+        closing(sqlite3.connect(_readable_copy(damaged, Path(scratch)))) as source,
+    ):
         source.row_factory = as_dict
         source.text_factory = _lenient
         fresh.execute("PRAGMA foreign_keys = OFF")
@@ -87,11 +99,63 @@ def _tables(connection: sqlite3.Connection) -> list[str]:
     return [row["name"] for row in rows if not row["name"].startswith(skipped)]
 
 
+def _readable_copy(damaged: Path, scratch: Path) -> Path:
+    """Copy the database and repair what keeps SQLite from reading the rest; it stays as it is."""
+    copy = scratch / damaged.name
+    for suffix in ("", "-wal"):
+        with suppress(FileNotFoundError):
+            shutil.copyfile(damaged.with_name(damaged.name + suffix), f"{copy}{suffix}")
+    with copy.open("r+b") as file:
+        header = file.read(100)
+        file.seek(0)
+        file.write(_HEADER)
+        # A file that is shorter than its header says is refused whole.
+        page_size, pages = int.from_bytes(header[16:18]), int.from_bytes(header[28:32])
+        length = (65_536 if page_size == 1 else page_size) * pages
+        if copy.stat().st_size < length < _LARGEST:
+            file.truncate(length)
+    return copy
+
+
 def _readable(source: sqlite3.Connection, table: str) -> Iterator[dict[str, Any]]:
-    """Yield rows from both ends: a broken page stops a scan, and stops the other one too."""
+    """Yield the rows from both ends, and those between by their numbers.
+
+    A broken page stops a scan from either side; a row that is looked for by its number is read
+    through other pages.
+    """
+    numbered = f'SELECT rowid AS "{_ROW}", * FROM {_quoted(table)}'  # noqa: S608 the name comes from our own schema
+    ends, broken = dict[str, int](), False
     for order in ("ASC", "DESC"):
+        try:
+            for row in source.execute(f"{numbered} ORDER BY rowid {order}"):
+                ends[order] = row.pop(_ROW)
+                if row_is_whole(table, row):
+                    yield row
+        except (sqlite3.Error, UnicodeDecodeError):
+            broken = True
+        if not broken:
+            return
+    yield from _probed(source, table, f"{numbered} WHERE rowid = ?", ends)
+
+
+def _probed(
+    source: sqlite3.Connection, table: str, statement: str, ends: dict[str, int]
+) -> Iterator[dict[str, Any]]:
+    """Yield rows between the ends of what scans could read, until too many are missing."""
+    try:
+        source.execute(f"{_select(table)} LIMIT 0")
+    except (sqlite3.Error, UnicodeDecodeError):
+        # Nobody can ask for its rows by any number: its definition is lost.
+        return
+    missing = 0
+    for number in itertools.count(ends.get("ASC", 0) + 1):
+        if missing > _MOST_MISSING or number >= ends.get("DESC", math.inf):
+            return
+        missing += 1
         with suppress(sqlite3.Error, UnicodeDecodeError):
-            for row in source.execute(f"{_select(table)} ORDER BY rowid {order}"):
+            for row in source.execute(statement, (number,)):
+                missing = 0
+                del row[_ROW]
                 if row_is_whole(table, row):
                     yield row
 
