@@ -35,6 +35,7 @@ from evercontext.memory.sessions import Session, SessionRepository
 from evercontext.process.certificates import certificates
 from evercontext.tools.approval_gate import Gate
 from evercontext.tools.toolbox import Toolbox
+from evercontext.workspace.background_commands import BackgroundCommands
 
 Look = Callable[[Caller], Awaitable[Surroundings]]
 
@@ -82,8 +83,8 @@ class Conversation:
     """How much the model thinks; kept with the session."""
     few: tuple[str, ...] = ()
     """The only tools that a tiny model is offered: all of them would fill its window."""
-    on_end: Callable[[str], Awaitable[None]] | None = None
-    """Stops commands that the session left running; called with its id."""
+    background: BackgroundCommands | None = None
+    """Commands that the session may leave running; they end with it."""
     problem: str | None = None
     """Why it does not go on with the model that was chosen for it."""
     _stored: dict[int, int] = field(default_factory=dict)
@@ -151,6 +152,7 @@ class Conversation:
             images=images,
             verify=self.verify,
             repair=self.repair,
+            background=self.background,
         )
         self.last_trace = trace_id
         try:
@@ -236,8 +238,8 @@ class Conversation:
 
     async def end(self) -> None:
         """Record its end and its summary, and close the model."""
-        if self.on_end:
-            await self.on_end(self.session.id)
+        if self.background:
+            await self.background.stop_session(self.session.id)
         if self.toolbox.hooks and self.last_trace:
             facts = {"reason": "exit"}
             await self.toolbox.hooks.fire("SessionEnd", facts, self.caller(self.last_trace))

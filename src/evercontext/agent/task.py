@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -27,10 +27,12 @@ from evercontext.agent.planner import MakePlan, Planned, no_planner
 from evercontext.agent.run_progress import Progress
 from evercontext.agent.subagent import DELEGATION, Delegation
 from evercontext.agent.system_prompt import Surroundings, brief, part_in
+from evercontext.agent.task_background import BackgroundWork
 from evercontext.agent.task_hooks import HookedTask
 from evercontext.agent.task_limits import LimitHit, Meter, TaskLimits
-from evercontext.agent.task_report import TaskReport
+from evercontext.agent.task_report import Rollback, Standing, TaskReport, roll_back
 from evercontext.agent.verification import (
+    CHANGED_SINCE,
     NOTHING_WANTED,
     CheckScope,
     Findings,
@@ -49,7 +51,6 @@ from evercontext.domain.event import (
     Final,
     Notice,
     Plan,
-    RolledBack,
     Task,
     TaskBegan,
     TaskEnded,
@@ -62,12 +63,10 @@ from evercontext.domain.tool import Caller, Door, Mode
 from evercontext.errors import Cancelled, EverContextError, Terminated
 from evercontext.events.log import EventLog
 from evercontext.tools.toolbox import Toolbox
+from evercontext.workspace.background_commands import BackgroundCommands
 
 MOST_REPLANS = 2
 T = TypeVar("T")
-
-Rollback = Callable[[], Awaitable[RolledBack]]
-"""Reverts the changes of the task, and reports the result."""
 
 
 def new_trace_id() -> str:
@@ -112,6 +111,8 @@ class TaskRun:
     """How the session began that this is the first task of: ``startup``, ``resume``."""
     changed_before: tuple[str, ...] = ()
     """Files that an earlier run of the same trace had changed."""
+    background: BackgroundCommands | None = None
+    """Commands that the task may leave running while it works."""
     _findings: Findings = NOTHING_WANTED
     """The latest result of the checks."""
     _own: dict[str, tuple[int, Findings]] = field(default_factory=dict)
@@ -123,6 +124,7 @@ class TaskRun:
     _following: PlanExecution | None = None
     _turnstile: asyncio.Lock = field(default_factory=asyncio.Lock)
     _hooked: HookedTask = field(init=False)
+    _background: BackgroundWork = field(init=False)
     _advice: Message | None = None
     """Messages from hooks to the model."""
 
@@ -137,15 +139,17 @@ class TaskRun:
     async def run(self, text: str) -> TaskReport:
         """Do the task; whatever happens, the trace ends with a ``final`` event."""
         began = self._begin(text)
-        self._hooked = HookedTask(
-            self.toolbox.hooks, dataclasses.replace(self.caller, parent=began)
-        )
+        caller = dataclasses.replace(self.caller, parent=began)
+        self._hooked = HookedTask(self.toolbox.hooks, caller)
+        self._background = BackgroundWork(self.background, self.toolbox, caller, self._mended)
         stop_hearing = self.events.subscribe(self._hooked.hear)
         lent = DELEGATION.set(self._delegation())
         try:
+            await self._background.begin()
             self._advice = await self._hooked.begin(text, self.session)
             await self._carry_out(text, began)
             await self._ask_to_stop(began)
+            await self._background.settle()
             if self.caller.mode is Mode.AGENT and (self._changed() or self._asks_for_fix(text)):
                 await self._check_all(text, began)
             return await self._end(began, None)
@@ -163,6 +167,7 @@ class TaskRun:
         finally:
             DELEGATION.reset(lent)
             stop_hearing()
+            self._background.end()
 
     def _delegation(self) -> Delegation:
         place, spent, done = self.surroundings, self._meter, self._mended
@@ -412,6 +417,8 @@ class TaskRun:
         return began
 
     async def _end(self, began: str, error: EverContextError | None) -> TaskReport:
+        if await self._background.settle() and self._findings is not NOTHING_WANTED:
+            self._findings = CHANGED_SINCE
         parts, progress = self._parts(), self._progress()
         failed = next((part for part in parts if not part.done), None)
         error = error or (failed.error if failed else None)
@@ -452,26 +459,17 @@ class TaskRun:
     def _note(self, outcome: Outcome, progress: Progress, *, checked: bool) -> str | None:
         """Return the details that the outcome alone does not say."""
         parts = [self._findings.reason] if checked else []
+        parts.append(self._background.note)
         if outcome is Outcome.DONE and self.caller.door is not Door.CHAT:
             parts.append(shortcomings(progress))
         return "; ".join(part for part in parts if part) or None
 
-    async def _rolled_back(
-        self, outcome: Outcome, began: str
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    async def _rolled_back(self, outcome: Outcome, began: str) -> Standing:
         """The files that stay changed, and the files that were reverted."""
         changed = self._changed()
         if outcome is Outcome.DONE or self.rollback is None or not changed:
             return changed, ()
-        try:
-            undone = await self.rollback()
-        except EverContextError as problem:
-            text = f"nothing was rolled back: {problem}"
-            self._emit(Notice(level="error", text=text), began)
-            return changed, ()
-        self._emit(undone, began)
-        back = (*undone.restored, *undone.removed)
-        return tuple(path for path in changed if path not in back), back
+        return await roll_back(self.rollback, changed, lambda body: self._emit(body, began))
 
     def _parts(self) -> list[PlanPart]:
         return [*self._earlier_parts, *(self._following.in_order() if self._following else ())]

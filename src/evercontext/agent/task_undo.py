@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evercontext.agent.open_project import OpenProject
-from evercontext.agent.task import Rollback
+from evercontext.agent.task_report import Rollback
 from evercontext.domain.event import Notice, RolledBack
 from evercontext.domain.tool import Door
 from evercontext.errors import ConfigError

@@ -54,6 +54,9 @@ class Findings:
 
 
 NOTHING_WANTED = Findings("not verified", reason="no check is named or found", required=False)
+CHANGED_SINCE = Findings(
+    "not verified", reason="a command in the background changed files after the checks"
+)
 _NOT_LOOKED_FOR = "no check was looked for: --auto-test or EC_AUTO_TEST=1 runs the project's tests"
 
 

@@ -210,6 +210,7 @@ class EverContext:
                 rollback=rollback_of(self, trace_id) if self.settings.rollback_on_failure else None,
                 session="resume" if before else "startup",
                 changed_before=before.files() if before else (),
+                background=self.background,
                 verify=verify,
                 repair=repair,
             )

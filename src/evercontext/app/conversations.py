@@ -115,7 +115,7 @@ async def open_conversation(
         mode=mode,
         principal=app.principal,
         few=ESSENTIAL_TOOLS,
-        on_end=app.background.stop_session if app.background else None,
+        background=app.background,
         problem=problem,
     )
     await conversation.load()

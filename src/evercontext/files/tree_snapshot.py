@@ -19,7 +19,7 @@ from evercontext.files import file_io
 from evercontext.files.clock import journal_clock
 from evercontext.files.contained_paths import Parts, Root, SafePath
 from evercontext.files.generated_directories import BUILD_RESULTS, ENVIRONMENTS, GENERATED
-from evercontext.files.journal import Journal
+from evercontext.files.journal import Journal, parts_of
 from evercontext.files.journal_records import JournalEntry
 from evercontext.files.links_and_directories import Creations, target_of
 from evercontext.files.path_names import TEMPORARY, printable_name
@@ -117,14 +117,36 @@ def take(
     return shot
 
 
+def look_again(root: Root, path: str, shot: Snapshot) -> None:
+    """Bring one file of a snapshot up to date, and the directories that it is in."""
+    *above, name = parts = parts_of(path)
+    shot.files.pop(path, None)
+    with suppress(OSError):
+        fd = root.beneath.open(root.fd, tuple(above), os.O_RDONLY)
+        try:
+            shot.directories.update(_parents(path))
+            status = root.kernel.lstat(name, fd)
+            if stat.S_ISREG(status.st_mode):
+                _keep(shot, SafePath(root, parts, fd, (), False), status, None, SnapshotBounds())
+        finally:
+            root.kernel.close(fd)
+
+
 def record(
-    journal: Journal, before: Snapshot, after: Snapshot, trace_id: str, unsure: str = ""
+    journal: Journal,
+    before: Snapshot,
+    after: Snapshot,
+    trace_id: str,
+    unsure: str = "",
+    *,
+    new_too: bool = False,
 ) -> CommandChanges:
     """Write the differences into the journal, so that they can be undone like any change.
 
     ``unsure`` names a command that is not expected to change files that were there: such a change
-    is kept apart, because an undo must not take back what the user did meanwhile. What the first
-    look did not reach may have been there: nothing counts as new then.
+    is kept apart, because an undo must not take back what the user did meanwhile. With ``new_too``
+    a new file may be the user's, too. What the first look did not reach may have been there:
+    nothing counts as new then.
     """
     entries: list[tuple[JournalEntry, bytes | None]] = []
     lost = _lost_links(before, after)
@@ -139,11 +161,12 @@ def record(
             lost.append(printable_name(path))
             continue
         mine = tuple(name for name in new_directories if path.startswith(name + "/"))
-        doubt = unsure if old else ""
+        doubt = unsure if old or new_too else ""
         entries.append((_entry(path, old, new, mine, trace_id, doubt), old.data if old else None))
-    beside = _creations(
-        before, after, new_directories, [entry.path for entry, _ in entries], trace_id
-    )
+    beside = None
+    if not new_too:
+        paths = [entry.path for entry, _ in entries]
+        beside = _creations(before, after, new_directories, paths, trace_id)
     if entries or beside:
         journal.record(entries, beside)
     changes = [

@@ -302,7 +302,7 @@ class Toolbox:
         self._emit_result(tool.name, result, caller, step, duration, cut)
         if result.changes:
             # The change is made: whoever is cancelled here still leaves a trace that says so.
-            telling = asyncio.ensure_future(self._tell_changes(result.changes, caller, step))
+            telling = asyncio.ensure_future(self.tell_changes(result.changes, caller, step))
             try:
                 await asyncio.shield(telling)
             except asyncio.CancelledError:
@@ -310,9 +310,10 @@ class Toolbox:
                 raise
         return result
 
-    async def _tell_changes(
+    async def tell_changes(
         self, changes: tuple[FileChange, ...], caller: Caller, step: str
     ) -> None:
+        """Log the diffs of changes that a step made."""
         applied = caller.mode is not Mode.DRY_RUN
         for change in changes:
             diff = await _COMPARING.run(describe, change, applied=applied)

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
-from evercontext.domain.tool import Arguments, Caller, Door, Effect, Tool, ToolResult
+from evercontext.domain.tool import (
+    Arguments,
+    Caller,
+    Door,
+    Effect,
+    FileChange,
+    Mode,
+    Tool,
+    ToolResult,
+)
+from evercontext.domain.visible_text import escaped_line
 from evercontext.errors import EverContextError, InvalidArguments, NotFound, PolicyError
 from evercontext.workspace.check_counts import plain
-from evercontext.workspace.command_runner import CommandOutcome, CommandRunner
+from evercontext.workspace.command_runner import (
+    CommandOutcome,
+    CommandRunner,
+    Recorded,
+    Recorder,
+)
 from evercontext.workspace.generated_files import installs
 from evercontext.workspace.parameter_schema import parameters, string
 
@@ -30,7 +46,7 @@ class BackgroundCommand:
 
     id: str
     line: str
-    session: str | None
+    caller: Caller
     work: asyncio.Task[CommandOutcome]
     started: float = field(default_factory=monotonic)
     pieces: deque[bytes] = field(default_factory=deque)
@@ -40,6 +56,11 @@ class BackgroundCommand:
     stopped: bool = False
     ended: float | None = None
 
+    @property
+    def owner(self) -> str:
+        """Return the session that it belongs to, or the task where there is no session."""
+        return _owner(self.caller)
+
     def take(self, _stream: str, data: bytes) -> None:
         """Keep output, and let go of the oldest where it is too much."""
         self.pieces.append(data)
@@ -47,6 +68,13 @@ class BackgroundCommand:
         self.unread += len(data)
         while self.size > MOST_OUTPUT and len(self.pieces) > 1:
             self.size -= len(self.pieces.popleft())
+
+    @property
+    def exit_code(self) -> int | None:
+        """Return how it ended, if it ended by itself."""
+        ended = not (self.running or self.stopped or self.work.cancelled())
+        done = ended and self.work.exception() is None
+        return self.work.result().completed.exit_code if done else None
 
     @property
     def running(self) -> bool:
@@ -76,14 +104,49 @@ class BackgroundCommand:
         return f"{end}; {moved}" if moved else end
 
 
+@dataclass(frozen=True, slots=True)
+class BackgroundReport:
+    """What commands in the background did to files, as far as a task can know."""
+
+    changes: tuple[FileChange, ...] = ()
+    not_undoable: tuple[str, ...] = ()
+    running: tuple[BackgroundCommand, ...] = ()
+    """Those that go on: what they change later is not among it."""
+    stopped: tuple[BackgroundCommand, ...] = ()
+    """Those that were ended because the task is over."""
+    failed: tuple[BackgroundCommand, ...] = ()
+    """Those of the task that ended badly by themselves."""
+
+    @property
+    def note(self) -> str:
+        """Say what is not known, or was ended; nothing where there is nothing to say."""
+        parts = []
+        if names := _named(self.running):
+            parts.append(f"{names} still runs: what it changes from now on is not counted")
+        if names := _named(self.stopped):
+            parts.append(f"{names} was stopped at the end of the task")
+        parts += [f"{_named([command])} {command.status()}" for command in self.failed]
+        if self.not_undoable:
+            paths = ", ".join(self.not_undoable[:20])
+            parts.append(f"changed in the background, and cannot be undone: {paths}")
+        return "; ".join(parts)
+
+
 class BackgroundCommands:
-    """The commands of this process that nobody waits for; they end with their session."""
+    """The commands of this process that nobody waits for; they end with their session.
+
+    What changes in files while one runs is accounted to the task at work in its session. Between
+    tasks it may as well be the user's work: it is journalled apart, and counted for nobody.
+    """
 
     def __init__(self, runner: CommandRunner) -> None:
-        # What others change meanwhile could not be told from what such a command changes. What is
-        # moved away when it is stopped is said at the next start: the screen may be gone by then.
+        # What is moved away when it is stopped is said at the next start: the screen may be gone
+        # by then.
         self._runner, self._tell = replace(runner, recorder=None, tell=None), runner.tell
+        self._recorder = runner.recorder
         self._commands: dict[str, BackgroundCommand] = {}
+        self._at_work: dict[str, Caller] = {}
+        """The task that runs in a session."""
         self._number = 0
 
     def __iter__(self) -> Iterator[BackgroundCommand]:
@@ -100,7 +163,7 @@ class BackgroundCommands:
         self._number += 1
         id = str(self._number)
         work = asyncio.create_task(self._run(id, line, caller))
-        command = self._commands[id] = BackgroundCommand(id, line, caller.session, work)
+        command = self._commands[id] = BackgroundCommand(id, line, caller, work)
         work.add_done_callback(lambda _: setattr(command, "ended", monotonic()))
         await asyncio.wait({work}, timeout=FIRST_LOOK)
         if work.done() and isinstance(problem := work.exception(), EverContextError):
@@ -112,27 +175,88 @@ class BackgroundCommands:
         def take(stream: str, data: bytes) -> None:
             self._commands[id].take(stream, data)
 
-        outcome = await self._runner.run(
-            ("sh", "-c", line),
-            caller,
-            timeout=LONGEST_SECONDS,
-            installs=caller.approved and installs(line),
-            on_output=take,
-        )
+        async with self._watched(line, caller):
+            outcome = await self._runner.run(
+                ("sh", "-c", line),
+                caller,
+                timeout=LONGEST_SECONDS,
+                installs=caller.approved and installs(line),
+                on_output=take,
+            )
         if outcome.put_away.text and self._tell:
             self._tell(f"background command {id}: {outcome.put_away.text}", caller)
         return outcome
 
-    def find(self, id: str, session: str | None) -> BackgroundCommand:
+    @contextlib.asynccontextmanager
+    async def _watched(self, line: str, caller: Caller) -> AsyncIterator[None]:
+        """Account for what changes while a command runs, however it ends."""
+        if self._recorder is None or caller.mode is not Mode.AGENT:
+            yield
+            return
+        await self._recorder.watch()
+        try:
+            yield
+        finally:
+            # Stopped twice, it is accounted for nevertheless.
+            settling = asyncio.ensure_future(self._settle(line, caller, self._recorder))
+            try:
+                await asyncio.shield(settling)
+            except asyncio.CancelledError:
+                await settling
+                raise
+
+    async def _settle(self, line: str, caller: Caller, recorder: Recorder) -> None:
+        at_work = self._at_work.get(_owner(caller))
+        await recorder.account(at_work or caller, doubt="" if at_work else line)
+        await recorder.end_watch()
+
+    async def begin_task(self, caller: Caller) -> None:
+        """Account for what changed since the last task of this session: a new one begins."""
+        waiting = [command for command in self.of(_owner(caller)) if command.running]
+        if waiting and self._recorder:
+            await self._recorder.account(waiting[0].caller, doubt=waiting[0].line)
+        if caller.mode is Mode.AGENT:
+            self._at_work[_owner(caller)] = caller
+
+    async def report(self, caller: Caller) -> BackgroundReport:
+        """Return what changed in the background that the task was not told of."""
+        if self._recorder is None or caller.mode is not Mode.AGENT:
+            return BackgroundReport()
+        await self._recorder.account(caller)
+        recorded = self._recorder.untold(caller)
+        mine = self.of(_owner(caller))
+        running = tuple(command for command in mine if command.running)
+        failed = tuple(c for c in mine if c.exit_code and c.caller.trace_id == caller.trace_id)
+        return BackgroundReport(recorded.changes, recorded.not_undoable, running, failed=failed)
+
+    def untold(self, caller: Caller) -> Recorded | None:
+        """Return what commands that ended since changed, if this task was not told of it."""
+        if self._recorder is None or caller.mode is not Mode.AGENT:
+            return None
+        return self._recorder.untold(caller)
+
+    async def end_task(self, caller: Caller) -> BackgroundReport:
+        """Return what changed in the background; what no session goes on with is ended first."""
+        stopped: tuple[BackgroundCommand, ...] = ()
+        if caller.session is None:
+            stopped = tuple(command for command in self.of(_owner(caller)) if command.running)
+            await asyncio.gather(*map(self.stop, stopped))
+        return replace(await self.report(caller), stopped=stopped)
+
+    def leave_task(self, caller: Caller) -> None:
+        """Take note that the task is over."""
+        self._at_work.pop(_owner(caller), None)
+
+    def find(self, id: str, session: str) -> BackgroundCommand:
         """Return a command of this session; ``NotFound`` if there is none of that name."""
         command = self._commands.get(id.removeprefix("#"))
-        if command is None or command.session != session:
+        if command is None or command.owner != session:
             raise NotFound(f"there is no background command {id[:20]!r}", fix="List them")
         return command
 
-    def of(self, session: str | None) -> list[BackgroundCommand]:
+    def of(self, session: str) -> list[BackgroundCommand]:
         """Return the commands of a session, oldest first."""
-        return [command for command in self if command.session == session]
+        return [command for command in self if command.owner == session]
 
     async def stop(self, command: BackgroundCommand) -> None:
         """End a command and everything it started."""
@@ -140,7 +264,7 @@ class BackgroundCommands:
         command.work.cancel()
         await asyncio.wait({command.work})
 
-    async def stop_session(self, session: str | None) -> None:
+    async def stop_session(self, session: str) -> None:
         """End what a session started; it is over."""
         await asyncio.gather(*(self.stop(command) for command in self.of(session)))
         for command in self.of(session):
@@ -151,29 +275,53 @@ class BackgroundCommands:
         await asyncio.gather(*(self.stop(command) for command in self))
 
 
+def _owner(caller: Caller) -> str:
+    return caller.session or caller.trace_id
+
+
+def _named(commands: Sequence[BackgroundCommand]) -> str:
+    lines = (f"{command.id} ({escaped_line(command.line, 60)})" for command in commands)
+    return f"background command {', '.join(lines)}" if commands else ""
+
+
 def background_tools(commands: BackgroundCommands) -> list[Tool]:
     """Return ``command_output`` and ``stop_command``."""
     return [_output_tool(commands), _stop_tool(commands)]
 
 
-def started_result(command: BackgroundCommand) -> ToolResult:
+def started_result(
+    commands: BackgroundCommands, command: BackgroundCommand, caller: Caller
+) -> ToolResult:
     """Return what the model is told of a command that was just started."""
     text = command.output(new=True)
     lines = [f"$ {command.line}", text, f"[background command {command.id}: {command.status()}]"]
     if command.running:
         lines.append(f"command_output with id {command.id} shows more; stop_command ends it")
-    return ToolResult("\n".join(line for line in lines if line), {"background": command.id})
+    return _result(commands, caller, lines, {"background": command.id})
+
+
+def _result(
+    commands: BackgroundCommands, caller: Caller, lines: Sequence[str], data: object = None
+) -> ToolResult:
+    """Return these lines with the changes of commands that ended since."""
+    recorded = commands.untold(caller)
+    shown = [line for line in lines if line]
+    if recorded and recorded.changes:
+        shown.append(f"changed: {', '.join(change.path for change in recorded.changes[:50])}")
+    if recorded and recorded.not_undoable:
+        shown.append(f"changed, and cannot be undone: {', '.join(recorded.not_undoable[:20])}")
+    return ToolResult("\n".join(shown), data, changes=recorded.changes if recorded else ())
 
 
 def _output_tool(commands: BackgroundCommands) -> Tool:
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
         id = arguments.get("id")
         if not id:
-            rows = [f"{c.id}  {c.status()}  {c.line}" for c in commands.of(caller.session)]
+            rows = [f"{c.id}  {c.status()}  {c.line}" for c in commands.of(_owner(caller))]
             return ToolResult("\n".join(rows) or "no command runs in the background")
-        command = commands.find(id, caller.session)
-        text = command.output(new=True) or "(nothing new)"
-        return ToolResult(f"{text}\n[{command.status()}]", {"running": command.running})
+        command = commands.find(id, _owner(caller))
+        lines = [command.output(new=True) or "(nothing new)", f"[{command.status()}]"]
+        return _result(commands, caller, lines, {"running": command.running})
 
     return Tool(
         name="command_output",
@@ -187,12 +335,12 @@ def _output_tool(commands: BackgroundCommands) -> Tool:
 
 def _stop_tool(commands: BackgroundCommands) -> Tool:
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
-        command = commands.find(arguments["id"], caller.session)
+        command = commands.find(arguments["id"], _owner(caller))
         if not command.running:
             raise InvalidArguments(f"command {command.id} {command.status()} already")
         await commands.stop(command)
-        text = command.output(new=True)
-        return ToolResult("\n".join(part for part in (text, f"[{command.status()}]") if part))
+        lines = [command.output(new=True), f"[{command.status()}]"]
+        return _result(commands, caller, lines)
 
     return Tool(
         name="stop_command",

@@ -140,7 +140,7 @@ def _run_command(runner: CommandRunner, background: BackgroundCommands) -> Tool:
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
         line = arguments["command"]
         if arguments.get("background"):
-            return started_result(await background.start(line, caller))
+            return started_result(background, await background.start(line, caller), caller)
         outcome = await runner.run(
             ("sh", "-c", line),
             caller,
@@ -167,8 +167,7 @@ def _run_command(runner: CommandRunner, background: BackgroundCommands) -> Tool:
                 ),
                 "background": {
                     "type": "boolean",
-                    "description": "Do not wait for its end: a server, a watcher. What it changes "
-                    "in files cannot be undone.",
+                    "description": "Do not wait for its end: a server, a watcher.",
                 },
                 "timeout": integer(f"Seconds (default {DEFAULT_SECONDS}).", minimum=1),
             },

@@ -43,6 +43,22 @@ class Recorder(Protocol):
         """Compare the tree before and after what happens inside."""
         ...
 
+    async def watch(self) -> None:
+        """Begin to account for a command that nobody waits for."""
+        ...
+
+    async def account(self, caller: Caller, doubt: str = "") -> None:
+        """Journal what such commands changed since."""
+        ...
+
+    def untold(self, caller: Caller) -> Recorded:
+        """Return what was accounted to the caller's task since this was asked last."""
+        ...
+
+    async def end_watch(self) -> None:
+        """End what ``watch`` began."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class CommandOutcome:

@@ -19,6 +19,7 @@ from evercontext.files.policy import FilePolicy
 from evercontext.files.protected_paths import is_secret
 from evercontext.files.text_search import TextMatches
 from evercontext.process.worker_threads import Stop, Workers
+from evercontext.workspace.background_changes import BackgroundChanges
 from evercontext.workspace.command_marks import writing
 from evercontext.workspace.protected_changes import Protection
 
@@ -103,6 +104,13 @@ class RecordedChanges:
     unsure: tuple[str, ...] = ()
     """Files that changed meanwhile, and more likely by somebody else."""
 
+    def take(self, observed: tree_snapshot.CommandChanges) -> None:
+        """Add what was observed."""
+        self.changes = (*self.changes, *map(_change, observed.changes))
+        self.not_undoable = (*self.not_undoable, *observed.not_undoable)
+        self.complete = self.complete and observed.complete
+        self.unsure = (*self.unsure, *observed.unsure)
+
 
 class LocalWorkspace:
     """A tree on this machine, with a policy per door."""
@@ -118,7 +126,7 @@ class LocalWorkspace:
         self._doors = {door: tree.under(policy) for door, policy in policies.items()}
         self._local = is_local(tree.root.fd)
         self._steps: dict[str, JournalStep] = {}
-        self._seen: tree_snapshot.Snapshot | None = None
+        self._background = BackgroundChanges(tree.root, tree.writable)
         # Each has threads of its own: no crowd of searches keeps a write waiting.
         self._writes = Workers("writes", _WRITERS, _MOST_WAITING)
         self._reads = Workers("reads", _WRITERS, _MOST_WAITING)
@@ -225,7 +233,7 @@ class LocalWorkspace:
         trace_id, step = caller.trace_id, self._steps.get(caller.trace_id)
 
         def write(tree: Tree) -> Written:
-            with writing(tree.root.path, path):
+            with self._background.own_change((path,), trace_id), writing(tree.root.path, path):
                 return tree.write(
                     path, content, mode, trace_id=trace_id, if_match=if_match, step=step
                 )
@@ -237,7 +245,8 @@ class LocalWorkspace:
         trace_id, step = caller.trace_id, self._steps.get(caller.trace_id)
 
         def delete(tree: Tree) -> Written:
-            return tree.delete(path, trace_id=trace_id, step=step)
+            with self._background.own_change((path,), trace_id):
+                return tree.delete(path, trace_id=trace_id, step=step)
 
         return await self._change((path,), caller, delete)
 
@@ -246,7 +255,8 @@ class LocalWorkspace:
         trace_id, step = caller.trace_id, self._steps.get(caller.trace_id)
 
         def move(tree: Tree) -> tuple[Written, Written]:
-            with writing(tree.root.path, new):
+            own = self._background.own_change((old, new), trace_id)
+            with own, writing(tree.root.path, new):
                 return tree.move(old, new, trace_id=trace_id, step=step)
 
         return await self._change((old, new), caller, move)
@@ -273,19 +283,36 @@ class LocalWorkspace:
         ``unsure`` names one that is not expected to change files that are there already.
         """
         recorded = RecordedChanges()
-        root = self._tree.root
-        before = await self._records.run(tree_snapshot.take, root, self._seen)
+        before = await self._records.run(self._background.begin, caller.trace_id)
         try:
             yield recorded
         finally:
-            after = await self._records.run(tree_snapshot.take, root, before)
-            observed = await self._records.run(
-                tree_snapshot.record, self.journal, before, after, caller.trace_id, unsure
+            recorded.take(
+                await self._records.run(self._background.finish, before, caller.trace_id, unsure)
             )
-            self._seen = after
-            recorded.changes = tuple(_change(change) for change in observed.changes)
-            recorded.not_undoable, recorded.complete = observed.not_undoable, observed.complete
-            recorded.unsure = observed.unsure
+
+    async def watch(self) -> None:
+        """Look at the tree: a command begins that nobody waits for."""
+        await self._records.run(self._background.watch)
+
+    async def end_watch(self) -> None:
+        """Let go of what ``watch`` began; what changed is accounted for."""
+        await self._records.run(self._background.end_watch)
+
+    async def account(self, caller: Caller, doubt: str = "") -> None:
+        """Journal what commands in the background changed since, as work of this caller.
+
+        ``doubt`` names one that ran while nobody was at work but perhaps the user: what changed
+        then is kept apart.
+        """
+        await self._records.run(self._background.account, caller.trace_id, doubt)
+
+    def untold(self, caller: Caller) -> RecordedChanges:
+        """Return what was accounted to the caller's task since this was asked last."""
+        recorded = RecordedChanges()
+        for observed in self._background.take_pending(caller.trace_id):
+            recorded.take(observed)
+        return recorded
 
     def close(self) -> None:
         """Let the tree go, once nobody is at work in it."""
