@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -101,17 +103,29 @@ async def test_a_copy_that_was_cut_off_goes_on(
     assert await rows_of(server) == await rows_of(file)
 
 
+async def fail_to_copy(file: SqliteStore, target: Store, tmp_path: Path) -> None:
+    """Copy a source that changes meanwhile."""
+    await fill(file, tmp_path)
+
+    def change(name: str, rows: int) -> None:
+        if name == "sessions":
+            with closing(sqlite3.connect(tmp_path / "memory.db")) as db:
+                db.execute("UPDATE sessions SET model_used = 'changed'")
+                db.commit()
+
+    with pytest.raises(StoreProblem, match="sessions changed"):
+        await copy_database(file, target, progress=change)
+
+
 async def test_what_changes_meanwhile_is_noticed_and_copied_anew(
     file: SqliteStore, server: PostgresStore, tmp_path: Path
 ) -> None:
-    await fill(file, tmp_path)
-    await copy_database(file, server)
-    await server.execute("UPDATE messages SET content = 'changed' WHERE id = 1")
-    await put_value(server, "copy:progress", '{"sessions": ["~"], "messages": [99999]}')
-    with pytest.raises(StoreProblem, match="messages"):
-        await copy_database(file, server)
+    await fail_to_copy(file, server, tmp_path)
     await copy_database(file, server)
     assert await rows_of(server) == await rows_of(file)
+    row = await server.fetch_one("SELECT model_used FROM sessions")
+    assert row is not None
+    assert row["model_used"] == "changed"
 
 
 async def test_a_database_with_rows_of_its_own_is_left_alone(
@@ -122,6 +136,43 @@ async def test_a_database_with_rows_of_its_own_is_left_alone(
     with pytest.raises(UsageError, match="memories already"):
         await copy_database(file, server)
     assert await rows_of(server) == 1
+
+
+@pytest.fixture
+async def other(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    store = await SqliteStore.open(tmp_path / "other.db")
+    yield store
+    await store.close()
+
+
+async def test_what_others_wrote_after_a_copy_that_failed_stays(
+    file: SqliteStore, other: SqliteStore, tmp_path: Path
+) -> None:
+    """The next run deleted every row of the target, whoever had written it."""
+    await fail_to_copy(file, other, tmp_path)
+    mine = await MemoryStore(other).save_memory("from there", project="/q")
+    with pytest.raises(UsageError, match="memories that this copy did not write"):
+        await copy_database(file, other)
+    assert await MemoryStore(other).get(mine.id, project="/q") == mine
+    assert await rows_of(other) > await rows_of(file)
+
+
+async def test_a_row_that_somebody_writes_meanwhile_is_not_written_over(
+    file: SqliteStore, other: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database_copy, "PAGE", 3)
+    await fill(file, tmp_path)
+
+    def cut(name: str, rows: int) -> None:
+        if name == "messages":
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await copy_database(file, other, progress=cut)
+    mine = await MemoryStore(other).save_memory("from there", project="/q")
+    with pytest.raises(UsageError, match="memories that this copy did not write"):
+        await copy_database(file, other)
+    assert await MemoryStore(other).get(mine.id, project="/q") == mine
 
 
 async def test_every_table_is_copied_or_named_as_derived(file: SqliteStore) -> None:
