@@ -73,6 +73,25 @@ def test_a_project_that_cannot_be_opened_is_said_to_the_client_and_the_user(tmp_
     assert "memory.db" in refusal["error"]["message"]
 
 
+@pytest.mark.parametrize("more", [[], ["--router"]])
+def test_a_project_with_broken_settings_answers_the_handshake_first(
+    tmp_path: Path, more: list[str]
+) -> None:
+    """The client shows the error of a call; of a server that is not there it shows nothing."""
+    (tmp_path / "evercontext.toml").write_text("= broken\n")
+    requests = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+    ]
+    lines = "".join(json.dumps(request) + "\n" for request in requests)
+    ended = evercontext("mcp", *more, cwd=tmp_path, stdin=lines)
+    assert ended.code == 1
+    greeting, refusal = map(json.loads, ended.out.splitlines())
+    assert greeting["result"]["serverInfo"]["name"] == "evercontext"
+    assert "evercontext.toml" in refusal["error"]["message"]
+    assert "evercontext.toml" in ended.err
+
+
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
 def test_the_handshake_loads_nothing_heavy(tmp_path: Path) -> None:
     """P14: a client's first turn went without our tools, because the answer took a second."""

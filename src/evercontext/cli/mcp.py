@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.options import confirm, root_option, settings_of, warn
 from evercontext.cli.render import painted_diff
 from evercontext.cli.terminal import Screen
-from evercontext.errors import UsageError
+from evercontext.errors import EverContextError, UsageError
 from evercontext.settings import Settings
 from evercontext.settings.directories import check_root
 
@@ -36,22 +36,49 @@ def command(
     A client starts this by itself; `evercontext mcp install` tells it how.
     """
     if ctx.invoked_subcommand is None:
-        settings = settings_of(root, allow_wide_root=allow_wide_root)
-        check_root(settings)
-        run_until_stopped(_serve(settings, router))
+        try:
+            settings = settings_of(root, allow_wide_root=allow_wide_root)
+            check_root(settings)
+        except EverContextError as problem:
+            if sys.stdin.isatty():
+                raise
+            run_until_stopped(_refuse(problem))
+        else:
+            run_until_stopped(_serve(settings, router))
 
 
 async def _serve(settings: Settings, router: bool) -> None:
     if router:
-        from evercontext.server.router.stdio import StdioRouter
-
-        async with _opened(settings) as app:
-            await StdioRouter(app).serve()
+        await _serve_router(settings)
         return
     from evercontext.server.stdio_tools import StdioTools
 
     opening, commands = partial(_opened, settings), settings.allow_commands
     await StdioTools(opening, user=settings.user, allow_commands=commands).serve()
+
+
+async def _serve_router(settings: Settings) -> None:
+    from evercontext.server.router.stdio import StdioRouter
+
+    async with AsyncExitStack() as stack:
+        try:
+            app = await stack.enter_async_context(_opened(settings))
+        except EverContextError as problem:
+            await _refuse(problem)
+        else:
+            await StdioRouter(app).serve()
+
+
+async def _refuse(problem: EverContextError) -> None:
+    """Answer the handshake, and every call with what is wrong; raise it once the client is gone."""
+    from evercontext.server.stdio_tools import StdioTools
+
+    @asynccontextmanager
+    async def fail() -> AsyncIterator[EverContext]:
+        raise problem
+        yield
+
+    await StdioTools(fail, user=None, allow_commands=False).serve()
 
 
 @asynccontextmanager

@@ -54,20 +54,19 @@ class StdioTools:
         )
 
     async def serve(self) -> None:
-        """Serve until the client closes the pipe; raise what keeps the project from opening."""
+        """Serve until the client closes the pipe; then raise what kept the project from opening.
+
+        Until then every call is answered with that: a client shows an error of a call, and of a
+        process that ended only that it did.
+        """
         opening = asyncio.create_task(self._open())
         serving = asyncio.create_task(self._server.serve())
         try:
-            await asyncio.wait((opening, serving), return_when=asyncio.FIRST_COMPLETED)
-            if opening.done() and opening.exception() is not None:
-                # Whoever waits for the project is told why there is none.
-                await asyncio.sleep(_AFTER_HANDSHAKE)
-            else:
-                await serving
-                # Also for a client that asked for nothing: opening the project puts away what a
-                # killed command left there.
-                self._needed.set()
-                await asyncio.wait((opening, self._tools), return_when=asyncio.FIRST_COMPLETED)
+            await serving
+            # Also for a client that asked for nothing: opening the project puts away what a
+            # killed command left there.
+            self._needed.set()
+            await asyncio.wait((opening, self._tools), return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._closing.set()
             self._needed.set()

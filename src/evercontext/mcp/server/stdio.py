@@ -30,7 +30,8 @@ class StdioServer:
     """Answers each line of stdin in a task of its own.
 
     ``respond`` returns the response to a request; ``notified`` takes a notification. A request
-    that the client cancels gets no response.
+    that the client cancels gets no response. Nothing that was received after ``initialize`` is
+    answered before it.
     """
 
     def __init__(
@@ -42,6 +43,10 @@ class StdioServer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._running: dict[Id, asyncio.Task[None]] = {}
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._greeting: asyncio.Task[None] | None = None
+        """The first ``initialize``, while it is being answered."""
+        self._held: list[bytes] = []
+        """What waits until that is answered."""
         self.state = ClientState()
 
     async def serve(self) -> None:
@@ -98,14 +103,25 @@ class StdioServer:
             self._notified(request)
             return
         task = asyncio.create_task(self._answer(request))
+        if request.method == "initialize" and self._greeting is None:
+            self._greeting = task
         self._tasks.add(task)
         self._running[request.id] = task
         task.add_done_callback(lambda done: self._ended(request.id, done))
 
     async def _answer(self, request: RpcRequest) -> None:
-        self._send(await self._respond(request))
+        response = await self._respond(request)
+        if asyncio.current_task() is self._greeting:
+            self._lines.put_nowait(one_line(response) + b"\n")
+        else:
+            self._send(response)
 
     def _ended(self, id: Id, task: asyncio.Task[None]) -> None:
+        if task is self._greeting:
+            self._greeting = None
+            for line in self._held:
+                self._lines.put_nowait(line)
+            self._held.clear()
         self._tasks.discard(task)
         if self._running.get(id) is task:
             del self._running[id]
@@ -114,7 +130,11 @@ class StdioServer:
             self._send(encode_error(id, RpcError(INTERNAL_ERROR, "the router failed at this")))
 
     def _send(self, message: bytes) -> None:
-        self._lines.put_nowait(one_line(message) + b"\n")
+        line = one_line(message) + b"\n"
+        if self._greeting is not None:
+            self._held.append(line)
+        else:
+            self._lines.put_nowait(line)
 
     async def _write_lines(self) -> None:
         """Write line after line; a client that does not read delays only its own responses."""
