@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from evercontext.errors import NotFound, PathEscape, ProtectedPath
+from evercontext.files.contained_paths import Root
 from evercontext.files.file_tree import Tree
 from evercontext.files.policy import agent_policy
+from evercontext.files.text_search import search
 
 
 @pytest.mark.contract("N19")
@@ -32,3 +34,14 @@ def test_search(place: Path) -> None:
     with pytest.raises(ProtectedPath):
         tree.search(".git", "x")
     tree.close()
+
+
+def test_a_search_ends_with_what_it_found_and_says_so(place: Path) -> None:
+    """X10: one that takes too long was an error, and what it had found was lost."""
+    for name in ("a.py", "b.py"):
+        (place / name).write_text("needle")
+    with Root.open(place) as root:
+        early = search(root, ".", "needle", agent_policy(), seconds=-1)
+        assert (early.paths, early.truncated) == ((), True)
+        complete = search(root, ".", "needle", agent_policy())
+        assert (complete.paths, complete.truncated) == (("a.py", "b.py"), False)

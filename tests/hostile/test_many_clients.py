@@ -61,9 +61,7 @@ def test_searches_do_not_keep_a_write_waiting(gateway: Gateway) -> None:
         left = unanswered(links)
         assert wrote.status_code == 200
         assert left > 12
-        # Every search is answered; on a busy machine a late one has run out of its time.
-        statuses = {status_of(receive(link, 120)) for link in links}
-        assert 200 in statuses <= {200, 504}
+        assert {status_of(receive(link, 120)) for link in links} == {200}
 
 
 def test_abandoned_searches_stop_and_leave_their_line(gateway: Gateway) -> None:
@@ -82,8 +80,7 @@ def test_a_crowd_of_searches_is_told_to_come_back(gateway: Gateway) -> None:
     with asked(gateway, 120) as links:
         answers = [receive(link, 120) for link in links]
     statuses = [status_of(answer) for answer in answers]
-    # On a busy machine a search that was let in may run out of its time.
-    assert {200, 503} <= set(statuses) <= {200, 503, 504}
+    assert set(statuses) == {200, 503}
     refused = next(answer for answer in answers if status_of(answer) == 503)
     head, _, body = refused.partition(b"\r\n\r\n")
     assert b"retry-after: 1" in head.lower()

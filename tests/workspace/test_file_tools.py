@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from evercontext.domain.tool import Door, Effect, FileChange, Mode, ToolResult
+from evercontext.files.text_search import MOST_SECONDS
 from evercontext.tools.approval_gate import ApprovalAnswer, ApprovalQuestion, Gate
 from evercontext.tools.toolbox import Toolbox
 from tests.workspace.conftest import CALLER, Call
@@ -262,3 +263,19 @@ async def test_japanese(call: Call, place: Path) -> None:
     assert (await call("edit_file", path="日本語/挨拶.py", edits=edits)).ok
     found = await call("searchInDirectory", directory="日本語", keyword="さようなら")
     assert found.data == ["日本語/挨拶.py"]
+
+
+async def test_a_search_that_found_more_says_so_to_programs(
+    call: Call, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evercontext.files.text_search.MAX_RESULTS", 1)
+    for name in ("a.py", "b.py"):
+        (place / name).write_text("needle")
+    found = await call("search_files", directory=".", keyword="needle")
+    assert found.data == {"result": ["a.py"], "truncated": True}
+
+
+def test_waiting_for_its_turn_is_no_part_of_a_searchs_time(toolbox: Toolbox) -> None:
+    """X10: on a busy machine the last of 24 searches was given up before it had begun."""
+    assert toolbox.find("search_files").timeout >= 33 * MOST_SECONDS
+    assert toolbox.find("list_files").timeout >= 33 * MOST_SECONDS

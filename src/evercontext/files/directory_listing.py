@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from evercontext.errors import FileProblem, PolicyError
-from evercontext.files.contained_paths import Parts, Root
+from evercontext.files.contained_paths import Parts, Root, SafePath
 from evercontext.files.generated_directories import GENERATED
 from evercontext.files.os_errors import explained
 from evercontext.files.path_names import TEMPORARY, printable_name
@@ -65,7 +65,7 @@ def list_directory(
         entries = _walk(root, parts, fd, policy, kinds, recursive, check)
         listed: list[DirectoryEntry] = []
         truncated = False
-        for entry in entries:
+        for entry, _ in entries:
             if len(listed) == limit:
                 truncated = True
                 break
@@ -74,13 +74,18 @@ def list_directory(
     return Listing("/".join(parts) or ".", tuple(listed), truncated)
 
 
-def walk_files(root: Root, path: str, policy: FilePolicy, check: Check = go_on) -> Iterator[str]:
-    """Yield the path of every file below a directory that the policy allows."""
+def walk_files(
+    root: Root, path: str, policy: FilePolicy, check: Check = go_on
+) -> Iterator[tuple[str, SafePath | None]]:
+    """Yield the path of every file below a directory that the policy allows, and where it is.
+
+    The place is open until the next file is asked for; a link has none.
+    """
     parts, fd = root.directory(path, policy)
     prefix = "".join(f"{part}/" for part in parts)
-    for entry in _walk(root, parts, fd, policy, None, True, check, prefix):
+    for entry, place in _walk(root, parts, fd, policy, None, True, check, prefix):
         if not entry.is_dir:
-            yield entry.name
+            yield entry.name, place
 
 
 def _walk(
@@ -92,7 +97,7 @@ def _walk(
     recursive: bool,
     check: Check,
     prefix: str = "",
-) -> Generator[DirectoryEntry, None, None]:
+) -> Generator[tuple[DirectoryEntry, SafePath | None], None, None]:
     below: list[str] = []
     try:
         for name in sorted(root.kernel.names(fd)):
@@ -100,7 +105,8 @@ def _walk(
             entry, is_link = _describe(root, parts, fd, name, policy)
             if entry is None or not _is_listed(entry, name, policy, kinds):
                 continue
-            yield DirectoryEntry(prefix + entry.name, entry.is_dir, entry.size)
+            place = None if is_link else SafePath(root, (*parts, name), fd, (), False)
+            yield DirectoryEntry(prefix + entry.name, entry.is_dir, entry.size), place
             if recursive and entry.is_dir and not is_link and name not in GENERATED:
                 below.append(name)
     finally:

@@ -100,7 +100,10 @@ ROUTES = (
         {
             "type": "object",
             "required": ["result"],
-            "properties": {"result": {"type": "array", "items": _TEXT}},
+            "properties": {
+                "result": {"type": "array", "items": _TEXT},
+                "truncated": {"type": "boolean"},
+            },
         },
     ),
     Route("/ingest", "ingest", _INDEXED),

@@ -13,7 +13,7 @@ from evercontext.files.directory_listing import MAX_ITEMS, DirectoryEntry, Listi
 from evercontext.process.worker_threads import think
 from evercontext.workspace.parameter_schema import boolean, integer, parameters, string, strings
 from evercontext.workspace.read_ledger import ReadLedger
-from evercontext.workspace.workspace import Workspace
+from evercontext.workspace.workspace import LONGEST_SEARCH, Workspace
 
 LONGEST_READ = 60_000
 """Characters of a file that a model is shown at once; it can read on."""
@@ -67,6 +67,7 @@ def _list_files(workspace: Workspace) -> Tool:
         effects=Effect.READ,
         run=run,
         shown_to="json",
+        timeout=LONGEST_SEARCH,
     )
 
 
@@ -135,7 +136,10 @@ def _search_files(workspace: Workspace) -> Tool:
         matches = await workspace.search(arguments["directory"], arguments["keyword"], caller)
         more = ["… and more: search in a smaller directory"] if matches.truncated else []
         text = "\n".join([*matches.paths, *more]) or "no file contains it"
-        return ToolResult(text, list(matches.paths), hits=len(matches.paths))
+        data: Any = list(matches.paths)
+        if matches.truncated:
+            data = {"result": data, "truncated": True}
+        return ToolResult(text, data, hits=len(matches.paths))
 
     return Tool(
         name="search_files",
@@ -150,6 +154,7 @@ def _search_files(workspace: Workspace) -> Tool:
         effects=Effect.READ,
         run=run,
         shown_to="json",
+        timeout=LONGEST_SEARCH,
     )
 
 

@@ -101,7 +101,10 @@ class RemoteWorkspace:
         arguments = {"directory": directory, "keyword": keyword}
         answer = await self._post("search_files", arguments, caller)
         return self._shaped(
-            lambda: TextMatches(tuple(_text(path) for path in answer["result"]), False)
+            lambda: TextMatches(
+                tuple(_text(path) for path in answer["result"]),
+                bool(answer.get("truncated", False)),
+            )
         )
 
     async def preview(

@@ -17,7 +17,7 @@ from evercontext.files.journal import Journal, JournalStep
 from evercontext.files.local_disk import is_local
 from evercontext.files.policy import FilePolicy
 from evercontext.files.protected_paths import is_secret
-from evercontext.files.text_search import TextMatches
+from evercontext.files.text_search import MOST_SECONDS, TextMatches
 from evercontext.process.worker_threads import Stop, Workers
 from evercontext.workspace.background_changes import BackgroundChanges
 from evercontext.workspace.command_marks import writing
@@ -29,6 +29,8 @@ _WRITERS = 4
 _SEARCHERS = 2
 """More would only take turns: a search is as quick as the processor and the disk."""
 _MOST_WAITING = 64
+LONGEST_SEARCH = MOST_SECONDS * (_MOST_WAITING / _SEARCHERS + 1)
+"""Seconds after which the last search in the longest line is over: each is bounded by itself."""
 
 
 class Workspace(Protocol):
