@@ -31,6 +31,7 @@ DEFINITION: dict[str, Any] = {
     "icons": [{"src": "https://example.org/icon.png"}],
     "_meta": {"example.org/about": "show"},
 }
+MEMOS = {"memo://today": "buy milk", "memo://note": "inside"}
 NAMES = ("repeat", "wrong", "log", "ask", "long", "update")
 TOOLS = [
     DEFINITION,
@@ -106,6 +107,9 @@ def main() -> None:
             say({"id": id, "result": {"prompts": [{"name": "greet"}]}})
         elif method == "resources/list":
             say({"id": id, "result": {"resources": [{"uri": "memo://today", "name": "today"}]}})
+        elif method == "resources/read" and params["uri"] in MEMOS:
+            text = {"uri": params["uri"], "text": MEMOS[params["uri"]]}
+            say({"id": id, "result": {"contents": [text]}})
         elif id is not None:
             print(method, json.dumps(params), file=sys.stderr, flush=True)
             say({"id": id, "result": {}})

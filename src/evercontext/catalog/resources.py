@@ -1,13 +1,14 @@
 """Resources and prompts of every server, under names that stay the same.
 
 A prompt is ``server:name``, as a tool is; a resource is ``evercontext://server/`` and its own
-address. So nothing has to be remembered to find the way back, and two servers never collide.
+address. So nothing has to be remembered to find the way back, and two servers never collide. Only
+results pass as a server wrote them: whose the links in them are is remembered for a while.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from evercontext.catalog.call_results import asks_for_input
@@ -22,6 +23,8 @@ from evercontext.mcp.messages import Params, Result
 SCHEME = "evercontext://"
 LONGEST_NAME = 128
 LONGEST_ADDRESS = 2_048
+MOST_LINKS = 10_000
+"""Links in results whose server is remembered: the newest ones."""
 NO_MORE: Params = {}
 _Rename = Callable[[str, dict[str, Any]], dict[str, Any] | None]
 
@@ -32,6 +35,8 @@ class Resources:
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
         self._working: dict[tuple[str, str], asyncio.Task[Listed]] = {}
+        self._linked: dict[tuple[str, str], None] = {}
+        """Addresses in results and the servers that gave them, oldest first."""
 
     async def list(self, what: str, scope: Scope) -> list[dict[str, Any]]:
         """List ``resources``, ``resources/templates`` or ``prompts`` of every server in time."""
@@ -55,14 +60,39 @@ class Resources:
 
         ``more`` is what a stateless client brings along; only such a client can be asked back.
         """
+        if not address.startswith(SCHEME):
+            linked = await self._linked_backend(address, scope)
+            if linked is None:
+                return None
+            return await _request(linked, "resources/read", {"uri": address, **more}, bool(more))
         server, _, own = address.removeprefix(SCHEME).partition("/")
         backend = await self._servers.backend(server, scope)
-        if not address.startswith(SCHEME) or backend is None or not own:
+        if backend is None or not own:
             return None
         result = await _request(backend, "resources/read", {"uri": own, **more}, bool(more))
         if asks_for_input(result.value):
             return result
         return Result(_readdress(server, result.value), "")
+
+    def note_links(self, server: str, answer: Any) -> None:
+        """Remember the server of the links in an answer: they are passed on as it wrote them."""
+        for address in _links_in(answer):
+            self._linked.pop((address, server), None)
+            self._linked[address, server] = None
+        for oldest in [*self._linked][: max(0, len(self._linked) - MOST_LINKS)]:
+            del self._linked[oldest]
+
+    async def _linked_backend(self, address: str, scope: Scope) -> Backend | None:
+        """Return the server that gave a link last, or lists a resource of that address."""
+        for known, server in reversed(self._linked):
+            if known == address and (backend := await self._servers.backend(server, scope)):
+                return backend
+        prefixed = [item["uri"] for item in await self.list("resources", scope)]
+        for listed in prefixed:
+            server, _, own = listed.removeprefix(SCHEME).partition("/")
+            if own == address:
+                return await self._servers.backend(server, scope)
+        return None
 
     async def get_prompt(
         self, name: str, arguments: Params, scope: Scope, more: Params = NO_MORE
@@ -73,7 +103,11 @@ class Resources:
         if backend is None or not own:
             return None
         params = {"name": own, "arguments": arguments, **more}
-        return await _request(backend, "prompts/get", params, bool(more))
+        result = await _request(backend, "prompts/get", params, bool(more))
+        messages = result.value.get("messages")
+        parts = [m.get("content") for m in messages or () if isinstance(m, dict)]
+        self.note_links(server, {"content": parts})
+        return result
 
     async def subscribe(self, method: str, address: str, scope: Scope) -> Result | None:
         """Begin or end to follow a resource; ``None`` if it is not there for this caller."""
@@ -100,6 +134,16 @@ class Resources:
         return await backend.ask(
             "completion/complete", {"ref": own_reference, **params}, _aside(params)
         )
+
+
+def _links_in(answer: Any) -> Iterator[str]:
+    """Yield the addresses of links and embedded resources."""
+    content = answer.get("content") if isinstance(answer, dict) else None
+    for block in content if isinstance(content, list) else ():
+        holder = block.get("resource", block) if isinstance(block, dict) else None
+        address = holder.get("uri") if isinstance(holder, dict) else None
+        if isinstance(address, str) and len(address) <= LONGEST_ADDRESS:
+            yield address
 
 
 async def _request(backend: Backend, method: str, params: Params, can_be_asked: bool) -> Result:

@@ -18,7 +18,7 @@ from evercontext.access.router_projects import Projects, RouterProject
 from evercontext.catalog.server_log import read_log
 from evercontext.catalog.server_table import ServerConfig
 from evercontext.errors import ConfigError, NotFound
-from tests.catalog.rich_server import DEFINITION, SHOWN
+from tests.catalog.rich_server import DEFINITION, MEMOS, SHOWN
 from tests.catalog.world import RICH_SERVER
 from tests.server.routed import Routed, routed
 
@@ -55,6 +55,25 @@ async def test_content_passes_as_it_is(tmp_path: Path, direct: bool) -> None:
         repeated = await router.ask("tools/call", **call_of("repeat", direct))
         assert ("structuredContent" in repeated) is direct
         assert repeated["content"] == [{"type": "text", "text": '{"a": 1}'}]
+
+
+@pytest.mark.parametrize("direct", [False, True])
+async def test_links_in_results_are_readable(tmp_path: Path, direct: bool) -> None:
+    """C4: a link came through as its server wrote it, and reading it found nothing."""
+    async with opened(tmp_path, direct=direct) as router:
+        shown = await router.ask("tools/call", **call_of("show", direct))
+        link, embedded = shown["content"][3]["uri"], shown["content"][4]["resource"]["uri"]
+        for uri in (link, embedded):
+            read = await router.ask("resources/read", uri=uri)
+            assert read["contents"] == [{"uri": uri, "text": MEMOS[uri]}]
+        answer = (await router.post("resources/read", {"uri": "memo://other"})).json()
+        assert "memo://other" in answer["error"]["message"]
+
+
+async def test_a_link_is_readable_after_the_router_was_started_anew(tmp_path: Path) -> None:
+    async with opened(tmp_path, direct=False) as router:
+        read = await router.ask("resources/read", uri="memo://today")
+        assert read["contents"] == [{"uri": "memo://today", "text": "buy milk"}]
 
 
 @pytest.mark.parametrize("direct", [False, True])

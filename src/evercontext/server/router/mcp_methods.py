@@ -274,6 +274,8 @@ class RouterOffer:
         context.record(audit_line(request, name, tool_key, client, result, ms))
         if isinstance(result.error, RpcProblem):
             raise rpc_error(result.error)
+        if result.raw is not None and isinstance(tool_key, str):
+            self._resources.note_links(tool_key.partition(":")[0], result.data["result"])
         return encode_call(
             request.id, result, context.trace_id, stateless=context.stateless, direct=direct
         )
