@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -174,7 +175,7 @@ class Loop:
         name = reply.model or self.model.info.bare_name
         cost = await self.price(name, reply.usage)
         self.meter.add(reply.usage, cost)
-        self.meter.answered += 1
+        self.meter.count_answer()
         return reply, self._reply_event(reply, name, cost, started)
 
     async def _stream(self, history: Sequence[Message]) -> Reply:
@@ -259,6 +260,13 @@ class Loop:
         return message
 
     async def _call(self, call: ToolCall) -> ToolResult:
+        outer = LOOP.set(self)
+        try:
+            return await self._call_beside(call)
+        finally:
+            LOOP.reset(outer)
+
+    async def _call_beside(self, call: ToolCall) -> ToolResult:
         if self.beside is None:
             return await self.toolbox.call(call.name, call.arguments, self.caller)
         try:
@@ -351,6 +359,10 @@ class Loop:
             cost_usd=cost,
             duration_ms=round((time.monotonic() - started) * 1000),
         )
+
+
+LOOP: ContextVar[Loop | None] = ContextVar("loop", default=None)
+"""The loop that makes the call that runs now."""
 
 
 def _in_json(text: str) -> str:

@@ -11,7 +11,7 @@ import math
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
-from evercontext.agent.loop import Beside, Loop, Price
+from evercontext.agent.loop import LOOP, Beside, Loop, Price
 from evercontext.agent.run_progress import Progress
 from evercontext.agent.system_prompt import Surroundings, brief, part_in
 from evercontext.agent.task_limits import Meter
@@ -45,14 +45,15 @@ class Delegation:
     surroundings: Surroundings
     meter: Meter
     progress: Progress
-    """Receives their changes, so that the task's checks cover them."""
+    """Receives their changes where no loop calls them, so that the task's checks cover them."""
     price: Price
     window: Window | None = None
     effort: Effort | None = None
 
     async def carry_out(self, request: str, caller: Caller, toolbox: Toolbox) -> str:
         """Let a sub-agent work on a request until it answers."""
-        progress = Progress()
+        progress, caller_loop = Progress(), LOOP.get()
+        beside = caller_loop.beside if caller_loop else None
         loop = Loop(
             model=self.model,
             toolbox=toolbox,
@@ -65,15 +66,13 @@ class Delegation:
             window=self.window,
             progress=progress,
             # Its words are no answer to the user: they are told with its result, not streamed.
-            beside=Beside(asyncio.Lock(), lambda path: None),
+            beside=beside or Beside(asyncio.Lock(), lambda path: None),
         )
         prompt = brief(self.surroundings, part_in(caller.mode), caller.mode)
         try:
             return await loop.run([prompt, user(f"{_ORDER}{request}")])
         finally:
-            self.progress.refusals += progress.refusals
-            self.progress.writes += progress.writes
-            self.progress.changed |= progress.changed
+            (caller_loop.progress if caller_loop else self.progress).take_in(progress)
 
 
 DELEGATION: ContextVar[Delegation | None] = ContextVar("delegation", default=None)

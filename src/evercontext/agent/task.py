@@ -447,6 +447,7 @@ class TaskRun:
             cost_usd=meter.cost,
             error=None if chosen else reason,
             changed=changed,
+            not_undoable=tuple(path for path in changed if path in progress.not_undoable),
             note=reason if chosen else self._note(outcome, progress, checked=checked),
             verified=self._findings.verdict if checked else None,
             tasks_done=sum(part.done for part in parts),
@@ -459,7 +460,7 @@ class TaskRun:
     def _note(self, outcome: Outcome, progress: Progress, *, checked: bool) -> str | None:
         """Return the details that the outcome alone does not say."""
         parts = [self._findings.reason] if checked else []
-        parts.append(self._background.note)
+        parts += [self._background.note, progress.undo_note]
         if outcome is Outcome.DONE and self.caller.door is not Door.CHAT:
             parts.append(shortcomings(progress))
         return "; ".join(part for part in parts if part) or None
@@ -480,9 +481,8 @@ class TaskRun:
         for part in self._parts():
             total.add(part.progress)
         total.refusals += self._mended.refusals
-        total.writes += self._mended.writes
-        for changed in (self._mended.changed, self._hooked.changed):
-            total.changed |= {path: real for path, real in changed.items() if real}
+        total.add_changes(self._mended)
+        total.changed |= {path: real for path, real in self._hooked.changed.items() if real}
         return total
 
     def _changed(self) -> tuple[str, ...]:

@@ -37,13 +37,10 @@ class BackgroundWork:
             return False
         report = await self.commands.end_task(self.caller)
         stopped = (*self._report.stopped, *report.stopped)
-        lost = (*self._report.not_undoable, *report.not_undoable)
-        self._report = replace(report, stopped=stopped, not_undoable=lost)
+        self._report = replace(report, stopped=stopped)
         await self.toolbox.tell_changes(report.changes, self.caller, self.caller.parent or "")
-        changed = [change.path for change in report.changes if change.real]
-        self.progress.changed |= dict.fromkeys(changed, True)
-        self.progress.writes += len(changed)
-        return bool(changed)
+        self.progress.count(report.changes)
+        return any(change.real for change in report.changes)
 
     def end(self) -> None:
         """Leave them to the session."""

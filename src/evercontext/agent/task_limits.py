@@ -111,6 +111,12 @@ class Meter:
         if self._parent is not None:
             self._parent.add(usage, cost)
 
+    def count_answer(self) -> None:
+        """Count a turn that the model answered."""
+        self.answered += 1
+        if self._parent is not None:
+            self._parent.count_answer()
+
     def used_up(self) -> bool:
         """Tell whether some limit is reached."""
         return self._reached() is not None

@@ -333,7 +333,7 @@ class TextView:
     def _footer(self, final: Final) -> None:
         short = self._trace_id[:_SHORT_ID]
         hints = [(f"evercontext trace show {short}", translate("what happened"))]
-        if final.changed and not self._dry:
+        if set(final.changed) - set(final.not_undoable) and not self._dry:
             back = "take it back, where the files are" if self._gateway else "take it back"
             hints.append((f"evercontext undo {short}", translate(back)))
         if final.tasks_done < final.tasks and not self._dry and not final.rolled_back:

@@ -381,6 +381,8 @@ class Final(Body):
     ``not verified`` or ``red``, by checks that the harness ran after changes."""
     tasks: int = 1
     tasks_done: int = 0
+    not_undoable: tuple[str, ...] = ()
+    """Of the changed files those whose old content was too large to be kept."""
     rolled_back: tuple[str, ...] = ()
     """Files that were changed and taken back, because the task did not end well."""
 

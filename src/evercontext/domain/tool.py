@@ -86,6 +86,8 @@ class FileChange:
     after: str | None
     modes: tuple[int, int] | None = None
     """Its permissions before and after, where they changed."""
+    undoable: bool = True
+    """False if the old content was too large to be kept."""
 
     @property
     def real(self) -> bool:

@@ -28,6 +28,8 @@ from evercontext.files.policy import FilePolicy
 _STORES = frozenset({".git", ".hg", ".svn", ".jj", ".evercontext", ".nebula"})
 
 NEW_FOLDER = "a new folder of installed programs or build results\n"
+OLD_LARGE, NEW_LARGE = "old content, too large to be kept\n", "new content, too large to be kept\n"
+OLD_LINK, OLD_LINK_GONE = "a link\n", "another link, or none\n"
 _TICK = 2_000_000_000
 """The slowest clock of a file system: what changed this shortly before may change unseen."""
 
@@ -82,6 +84,7 @@ class CommandChange:
     before: str | None
     after: str | None
     modes: tuple[int, int] | None = None
+    undoable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ class CommandChanges:
 
     changes: tuple[CommandChange, ...] = ()
     not_undoable: tuple[str, ...] = ()
-    """Changed files whose old content had been too large to keep."""
+    """Those of the changes whose old content had been too large to keep."""
     complete: bool = True
     """False if the tree was too large to be looked at whole."""
     unsure: tuple[str, ...] = ()
@@ -149,7 +152,9 @@ def record(
     nothing counts as new then.
     """
     entries: list[tuple[JournalEntry, bytes | None]] = []
-    lost = _lost_links(before, after)
+    lost: dict[str, tuple[str | None, str | None]] = {}
+    lost |= dict.fromkeys(_lost_links(before, after), (OLD_LINK, OLD_LINK_GONE))
+    doubtful: list[str] = []
     new_directories = (
         tuple(sorted(after.directories - before.directories)) if before.complete else ()
     )
@@ -158,7 +163,13 @@ def record(
         if _same(old, new) or (old is None and not before.complete):
             continue
         if (old and old.data is None) or (new and new.sha256 is None):
-            lost.append(printable_name(path))
+            if old and unsure:
+                doubtful.append(printable_name(path))
+            else:
+                lost[printable_name(path)] = (
+                    OLD_LARGE if old else None,
+                    NEW_LARGE if new else None,
+                )
             continue
         mine = tuple(name for name in new_directories if path.startswith(name + "/"))
         doubt = unsure if old or new_too else ""
@@ -182,9 +193,10 @@ def record(
         changes.append(
             CommandChange(printable_name(path), None, f"link to {printable_name(target)}\n")
         )
-    doubts = tuple(printable_name(entry.path) for entry, _ in entries if entry.unsure)
+    changes += [CommandChange(path, *words, undoable=False) for path, words in lost.items()]
+    doubtful += [printable_name(entry.path) for entry, _ in entries if entry.unsure]
     complete = before.complete and after.complete
-    return CommandChanges(tuple(changes), tuple(lost), complete, doubts)
+    return CommandChanges(tuple(changes), tuple(lost), complete, tuple(doubtful))
 
 
 def _lost_links(before: Snapshot, after: Snapshot) -> list[str]:

@@ -203,7 +203,11 @@ def _report(
     return Undone(
         own,
         restored=tuple(p.change.path.relative for p in plans if p.change.after is not None),
-        removed=(*(p.change.path.relative for p in plans if p.change.after is None), *beside),
+        # What the task made and removed again was gone already.
+        removed=(
+            *(p.change.path.relative for p in plans if p.change.before and p.change.after is None),
+            *beside,
+        ),
         skipped=tuple(skipped),
         partly=tuple(p.change.path.relative for p in plans if p.partly),
         moved=tuple(str(place) for place in beside.values() if place),

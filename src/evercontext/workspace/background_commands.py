@@ -109,7 +109,6 @@ class BackgroundReport:
     """What commands in the background did to files, as far as a task can know."""
 
     changes: tuple[FileChange, ...] = ()
-    not_undoable: tuple[str, ...] = ()
     running: tuple[BackgroundCommand, ...] = ()
     """Those that go on: what they change later is not among it."""
     stopped: tuple[BackgroundCommand, ...] = ()
@@ -126,9 +125,6 @@ class BackgroundReport:
         if names := _named(self.stopped):
             parts.append(f"{names} was stopped at the end of the task")
         parts += [f"{_named([command])} {command.status()}" for command in self.failed]
-        if self.not_undoable:
-            paths = ", ".join(self.not_undoable[:20])
-            parts.append(f"changed in the background, and cannot be undone: {paths}")
         return "; ".join(parts)
 
 
@@ -227,7 +223,7 @@ class BackgroundCommands:
         mine = self.of(_owner(caller))
         running = tuple(command for command in mine if command.running)
         failed = tuple(c for c in mine if c.exit_code and c.caller.trace_id == caller.trace_id)
-        return BackgroundReport(recorded.changes, recorded.not_undoable, running, failed=failed)
+        return BackgroundReport(recorded.changes, running, failed=failed)
 
     def untold(self, caller: Caller) -> Recorded | None:
         """Return what commands that ended since changed, if this task was not told of it."""
@@ -306,8 +302,9 @@ def _result(
     """Return these lines with the changes of commands that ended since."""
     recorded = commands.untold(caller)
     shown = [line for line in lines if line]
-    if recorded and recorded.changes:
-        shown.append(f"changed: {', '.join(change.path for change in recorded.changes[:50])}")
+    changed = [change.path for change in recorded.changes if change.undoable] if recorded else []
+    if changed:
+        shown.append(f"changed: {', '.join(changed[:50])}")
     if recorded and recorded.not_undoable:
         shown.append(f"changed, and cannot be undone: {', '.join(recorded.not_undoable[:20])}")
     return ToolResult("\n".join(shown), data, changes=recorded.changes if recorded else ())

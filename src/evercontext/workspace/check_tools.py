@@ -252,7 +252,7 @@ def _data(outcome: CommandOutcome, root: Path, counted: bool, directory: str) ->
         "sandbox": str(outcome.layer),
         "access": str(outcome.access),
         "output": tail(_output(outcome)),
-        "changed": [change.path for change in outcome.changes],
+        "changed": [change.path for change in outcome.changes if change.undoable],
         "not_undoable": list(outcome.not_undoable),
         "changed_meanwhile": list(outcome.unsure),
         "moved_away": list(outcome.put_away.places),
@@ -359,5 +359,6 @@ def _last_of_each(changes: Sequence[FileChange]) -> tuple[FileChange, ...]:
         first = joined.get(change.path, change)
         modes = [each.modes for each in (first, change) if each.modes]
         mode = (modes[0][0], modes[-1][1]) if modes else None
-        joined[change.path] = FileChange(change.path, first.before, change.after, mode)
+        undoable = first.undoable and change.undoable
+        joined[change.path] = FileChange(change.path, first.before, change.after, mode, undoable)
     return tuple(joined.values())

@@ -341,11 +341,12 @@ class LocalWorkspace:
 def _change(change: tree_snapshot.CommandChange) -> FileChange:
     """A change as it is shown and logged: that a secret moved is news, the secret is not."""
     if not any(map(is_secret, change.path.split("/"))):
-        return FileChange(change.path, change.before, change.after, change.modes)
+        return FileChange(change.path, change.before, change.after, change.modes, change.undoable)
     before, after = change.before is not None, change.after is not None
     return FileChange(
         change.path,
         "(secret, old content not shown)\n" if before else None,
         "(secret, new content not shown)\n" if after else None,
         change.modes,
+        change.undoable,
     )
