@@ -136,3 +136,26 @@ def test_a_tool_that_is_not_there_fails_under_a_short_plain_name(name: str) -> N
     assert len(line) < 200
     progress.note(call, ran(0))
     assert judge(progress, None) is Outcome.DONE
+
+
+def test_what_was_made_and_removed_again_is_no_change() -> None:
+    first, second = Progress(), Progress()
+    first.count([FileChange("new", None, "x"), FileChange("old", "a", None)])
+    second.count([FileChange("new", "x", None), FileChange("old", None, "b")])
+    first.add_changes(second)
+    assert first.changed == {"new": False, "old": True}
+
+
+def test_what_cannot_be_undone_is_named() -> None:
+    progress = Progress()
+    progress.count([FileChange("big.bin", None, "x", undoable=False)])
+    assert progress.changed == {"big.bin": True}
+    assert progress.undo_note == "cannot be undone: big.bin"
+
+
+def test_a_sub_agent_that_only_looked_makes_nothing_good() -> None:
+    progress = Progress(failed_call="write_file", failure="no")
+    progress.take_in(Progress())
+    assert progress.failed_call == "write_file"
+    progress.take_in(Progress(achieved=True))
+    assert progress.failed_call == ""

@@ -11,11 +11,11 @@ from evercontext.agent.subagent import MOST_TURNS, task_tool
 from evercontext.agent.system_prompt import Surroundings
 from evercontext.agent.task import TaskRun
 from evercontext.agent.task_limits import Meter, TaskLimits
-from evercontext.domain.event import Event, ModelReply, Step, StepResult, TextPiece
+from evercontext.domain.event import Event, Final, ModelReply, Step, StepResult, TextPiece
 from evercontext.domain.model import Usage
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Caller, Door, Effect, Mode, ToolResult
-from evercontext.errors import PolicyError
+from evercontext.errors import NotFound, PolicyError
 from evercontext.events.log import EventLog
 from evercontext.tools.approval_gate import ApprovalAnswer, ApprovalQuestion, Gate, ask_for_writes
 from evercontext.tools.tool_decorator import tool
@@ -155,3 +155,25 @@ async def test_nobody_else_has_one(tmp_path: Path) -> None:
     result = await box.call("task", {"request": "x"}, Caller("t", Door.MCP))
     assert isinstance(result.error, PolicyError)
     log.close()
+
+
+async def test_what_it_left_undone_the_task_left_undone(tmp_path: Path) -> None:
+    """V6: a sub-agent whose only call had failed left a task that was done, exit 0."""
+    bench = Bench(tmp_path)
+
+    @tool(Effect.WRITE)
+    async def save(path: str) -> ToolResult:
+        """Save a file."""
+        raise NotFound(f"{path} is not there")
+
+    bench.tools = [save, task_tool()]
+    outcome, _ = await bench.run(
+        {"tool_calls": [call("task", request="Save it.")]},
+        {"role": "subagent", "tool_calls": [call("save", path="a")]},
+        {"role": "subagent", "text": "I could not."},
+        {"text": "All done!"},
+    )
+    assert outcome is Outcome.FAILED
+    (final,) = (event.body for event in bench.bodies(Final))
+    assert "save failed and the task stayed undone" in (final.error or "")  # type: ignore[attr-defined]
+    assert final.turns == 4, "its turns count, as its tokens do"  # type: ignore[attr-defined]

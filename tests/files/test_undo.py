@@ -95,6 +95,15 @@ def test_an_edit_in_between_is_as_far_as_undo_goes(
     assert report.partly == ("a.txt",)
 
 
+def test_what_the_task_removed_itself_is_not_said_to_be_removed(
+    tree: Tree, journal: Journal, place: Path
+) -> None:
+    tree.write("new.txt", "x", trace_id="t")
+    tree.delete("new.txt", trace_id="t")
+    done = undo(journal, ["t"])
+    assert (done.removed, done.restored) == ((), ())
+
+
 def test_other_traces_stay(tree: Tree, journal: Journal, place: Path) -> None:
     tree.write("a.txt", "1", trace_id="one")
     tree.write("b.txt", "2", trace_id="two")

@@ -59,6 +59,7 @@ async def test_files_too_large_to_keep_are_named(workspace: LocalWorkspace, plac
         # Of another size: a clock that ticks slowly shows no other time yet.
         (place / "big.bin").write_bytes(b"y" * (4 << 20))
     assert recorded.not_undoable == ("big.bin",)
+    assert [(change.path, change.undoable) for change in recorded.changes] == [("big.bin", False)]
 
 
 @pytest.mark.case(81)
