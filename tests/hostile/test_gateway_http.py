@@ -821,12 +821,13 @@ def test_no_write_without_an_audit_line(tmp_path: Path) -> None:
                         filler.write(b"x" * 512)
                 except OSError:
                     pass
-            answer = write(gateway, "after.txt", "x" * 5000, "create")
+            # A name as long as a page of the disk: the last page of the log has no room for it.
+            answer = write(gateway, "/".join(["d" * 200] * 20) + "/after.txt", "x", "create")
             assert (answer.status_code, answer.json()["error"]["code"]) == (
                 503,
                 "audit_unavailable",
             )
-            assert not (gateway.root / "after.txt").exists()
+            assert not (gateway.root / ("d" * 200)).exists()
             assert read(gateway, "before.txt").status_code == 200
     finally:
         subprocess.run(["umount", str(traces)], check=True)

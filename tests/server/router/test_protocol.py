@@ -135,6 +135,9 @@ async def test_resources_and_prompts_of_every_server(tmp_path: Path) -> None:
         read = await router.ask("resources/read", uri=listed[0]["uri"])
         assert read["contents"][0]["text"] == "buy milk"
         assert read["contents"][0]["uri"] == listed[0]["uri"]
+        # C4: and under the name that a link in a result gives it.
+        linked = await router.ask("resources/read", uri="memo://today")
+        assert linked["contents"][0]["text"] == "buy milk"
         templates = (await router.ask("resources/templates/list"))["resourceTemplates"]
         template = templates[0]["uriTemplate"]
         assert template == "evercontext://real/memo://day/{day}"
@@ -146,7 +149,7 @@ async def test_resources_and_prompts_of_every_server(tmp_path: Path) -> None:
         assert filled["messages"][0]["content"]["text"] == "Say hello to Aiko."
         for method, params in (
             ("resources/read", {"uri": "evercontext://nobody/memo://today"}),
-            ("resources/read", {"uri": "memo://today"}),
+            ("resources/read", {"uri": "gone://today"}),
             ("prompts/get", {"name": "nobody:greet"}),
         ):
             answer = await router.post(method, params)

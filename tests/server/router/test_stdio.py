@@ -71,8 +71,8 @@ async def test_resources_and_prompts(tmp_path: Path, era: str) -> None:
         assert filled.messages[0].content.text == "Say hello to 愛子."  # type: ignore[union-attr]
         with pytest.raises(MCPError, match="there is no 'nobody:greet'"):
             await client.get_prompt("nobody:greet")
-        with pytest.raises(MCPError, match="there is no 'memo://today'"):
-            await client.read_resource("memo://today")
+        with pytest.raises(MCPError, match="there is no 'gone://today'"):
+            await client.read_resource("gone://today")
     seen = {(one["method"], one["server"], one["status"]) for one in audit()}
     assert {("resources/read", "real", 200), ("prompts/get", "real", 200)} <= seen
 
