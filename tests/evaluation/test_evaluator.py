@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import stat
@@ -11,13 +12,13 @@ import pytest
 
 from evercontext import testing
 from evercontext.domain.event import EvaluationState, Event, Notice
-from evercontext.errors import InvalidArguments, JudgeProblem
-from evercontext.evaluation.evaluator import Evaluator
+from evercontext.errors import Busy, InvalidArguments, JudgeProblem
+from evercontext.evaluation.evaluator import MOST_DOCUMENTS, MOST_JUDGING, Evaluator
 from evercontext.evaluation.improve_loop import StopReason, Version, improve
 from evercontext.evaluation.judge_prompt import packaged
-from evercontext.evaluation.judges import Candidate, CodexJudge, Judge, ModelJudge
+from evercontext.evaluation.judges import Candidate, CodexJudge, Judge, ModelJudge, Tell, silent
 from evercontext.evaluation.local_judge import LocalJudge
-from evercontext.evaluation.rubric import Evaluation
+from evercontext.evaluation.rubric import Evaluation, Judgement, Rubric, read_judgement
 from evercontext.evaluation.writer import ModelWriter
 from evercontext.events.log import EventLog
 from evercontext.models.vendor_cli import VendorCli
@@ -298,3 +299,33 @@ async def test_a_writer_that_changes_nothing_ends_the_loop(bench: Bench) -> None
         return version.content
 
     assert (await improve("x", evaluate, revise, rounds=5)).stop is StopReason.UNCHANGED
+
+
+async def test_few_judges_work_at_a_time_and_few_documents_wait() -> None:
+    """X23: 131 processes from 8 connections."""
+    working, most, release = 0, 0, asyncio.Event()
+
+    class Slow:
+        name = "slow"
+
+        async def judge(
+            self, content: str, rubric: Rubric, base: Path | None = None, tell: Tell = silent
+        ) -> Judgement:
+            nonlocal working, most
+            working += 1
+            most = max(most, working)
+            await release.wait()
+            working -= 1
+            return read_judgement(JUDGED, rubric, self.name)
+
+    evaluator = Evaluator(Slow())
+    waiting = [
+        asyncio.ensure_future(evaluator.evaluate("# doc")) for _ in range(MOST_DOCUMENTS + 1)
+    ]
+    while working < MOST_JUDGING:
+        await asyncio.sleep(0)
+    with pytest.raises(Busy):
+        await waiting.pop()
+    release.set()
+    assert len(await asyncio.gather(*waiting)) == MOST_DOCUMENTS
+    assert most == MOST_JUDGING

@@ -10,7 +10,8 @@ import pytest_asyncio
 
 from evercontext.domain.message import user
 from evercontext.domain.model import Request, complete
-from evercontext.errors import ModelUnavailable
+from evercontext.errors import BadReply, ModelUnavailable
+from evercontext.models import vendor_http
 from evercontext.models.anthropic import AnthropicModel
 from evercontext.models.ollama import OllamaModel
 from evercontext.models.openai import OpenAIModel
@@ -121,3 +122,16 @@ def test_no_vendor_sdk_is_needed() -> None:
         "from evercontext.bridge import KanaAIBridge; KanaAIBridge('k')"
     )
     subprocess.run([sys.executable, "-c", hidden + use], check=True, timeout=60)
+
+
+async def test_an_answer_without_an_end_is_cut_off(
+    server: WireServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X15: 1.1 to 2.0 GB in 25 seconds."""
+    monkeypatch.setattr(vendor_http, "LARGEST_REPLY", 100_000)
+    flood = sse(test_openai.chunk({"content": "x" * 1000}))
+    server.will(Answer([*flood] * 500), Answer([b" " * 1000] * 500))
+    model = OpenAIModel("m", base_url=server.url)
+    with pytest.raises(BadReply, match="in one answer"):
+        await complete(model, ASK)
+    await model.aclose()

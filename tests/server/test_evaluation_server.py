@@ -373,3 +373,15 @@ async def test_many_connections_leave_nothing_behind(start: Start) -> None:
                 break
             await asyncio.sleep(0.05)
         assert len(os.listdir("/proc/self/fd")) <= before
+
+
+@pytest.mark.parametrize("number", [[1], {"a": 1}, None, 1.5, True])
+async def test_an_odd_request_id_is_survived(start: Start, number: Any) -> None:
+    """X23: a list as requestId closed the connection."""
+    async with start() as running, running.connect() as socket:
+        await hello(socket)
+        params = {"requestId": number}
+        cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+        await socket.send(json.dumps(cancel))
+        await socket.send(json.dumps({"jsonrpc": "2.0", "id": number, "method": "ping"}))
+        assert (await ask(socket, "ping", id=7))["result"] == {}

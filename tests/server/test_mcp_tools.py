@@ -11,6 +11,7 @@ import httpx2
 import pytest
 from mcp.client.streamable_http import streamable_http_client
 
+from evercontext.server.mcp_tools import MOST_SESSIONS
 from mcp import Client, StdioServerParameters
 from tests.server.running import COMMAND, Gateway, running
 
@@ -186,3 +187,29 @@ def test_stdout_of_stdio_carries_the_protocol_alone(gateway: Gateway, tmp_path: 
     assert lines[0]["result"]["serverInfo"]["name"] == "evercontext"
     assert all(line["jsonrpc"] == "2.0" for line in lines)
     assert done.returncode == 0
+
+
+def test_many_sessions_lock_nobody_out(gateway: Gateway) -> None:
+    """X16: 256 clients without a token kept every other one away."""
+    hello = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        },
+    }
+    accept = {"Accept": "application/json, text/event-stream"}
+    sessions = []
+    for _ in range(MOST_SESSIONS + 20):
+        answer = gateway.post("mcp", hello, **accept)
+        assert answer.status_code == 200
+        sessions.append(answer.headers["mcp-session-id"])
+        # The first client works on, so it is not the one that was idle longest.
+        ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+        assert gateway.post("mcp", ping, mcp_session_id=sessions[0], **accept).status_code == 200
+    ping = {"jsonrpc": "2.0", "id": 3, "method": "ping"}
+    assert gateway.post("mcp", ping, mcp_session_id=sessions[1], **accept).status_code == 404
+    assert gateway.post("mcp", ping, mcp_session_id=sessions[-1], **accept).status_code == 200

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from evercontext.domain.message import Message, ToolCall
+from evercontext.errors import BadReply
 
 Effort = Literal["low", "medium", "high"]
 EFFORTS: tuple[Effort, ...] = ("low", "medium", "high")
@@ -175,6 +176,10 @@ class Reply:
         return Message("assistant", self.text, self.tool_calls, extras=self.extras)
 
 
+LARGEST_REPLY = 16_000_000
+"""Characters of one answer, reasoning included."""
+
+
 class ReplyBuilder:
     """Folds deltas into a ``Reply``; the loop feeds it while it streams to the screen."""
 
@@ -186,9 +191,14 @@ class ReplyBuilder:
         self._thought: list[str] = []
         self._calls: list[ToolCall] = []
         self._end = EndDelta()
+        self._size = 0
 
     def add(self, delta: Delta) -> None:
-        """Take one delta."""
+        """Take one delta; ``BadReply`` once they are more than any answer is."""
+        if isinstance(delta, TextDelta | ThoughtDelta):
+            self._size += len(delta.text)
+            if self._size > LARGEST_REPLY:
+                raise BadReply(f"the model's answer is longer than {LARGEST_REPLY:,} characters")
         match delta:
             case TextDelta(text):
                 self._text.append(text)

@@ -11,6 +11,7 @@ from pathlib import Path
 from evercontext.domain.backoff import Backoff, persist
 from evercontext.domain.event import EvaluationState, Notice
 from evercontext.errors import (
+    Busy,
     EverContextError,
     JudgeProblem,
     ModelProblem,
@@ -27,6 +28,10 @@ BACKOFF = Backoff(attempts=3, first_wait=1.0, jitter=0.0)
 """At most three attempts, a second and then two apart (L12, L14)."""
 RETRIED = (*RETRYABLE, ModelUnavailable)
 LARGEST = 1_048_576
+MOST_JUDGING = 4
+"""Judges at work at a time, for all clients together."""
+MOST_DOCUMENTS = 64
+"""Documents that are judged or wait for it; the next is refused."""
 Sleep = Callable[[float], Awaitable[None]]
 
 
@@ -49,6 +54,8 @@ class Evaluator:
         self.judge, self.target, self.reason = judge, target, reason
         self._others = list(others)
         self._changing = asyncio.Lock()
+        self._judging = asyncio.Semaphore(MOST_JUDGING)
+        self._documents = 0
         self._events, self._history, self._sleep = events, history, sleep
         self._occasion = occasion or Occasion()
 
@@ -69,6 +76,26 @@ class Evaluator:
         """
         if len(content.encode("utf-8", "replace")) > LARGEST:
             raise TooLarge(f"too large: more than {LARGEST} bytes")
+        if self._documents >= MOST_DOCUMENTS:
+            raise Busy("too many documents wait for the judge", fix="Try again in a moment")
+        self._documents += 1
+        try:
+            return await self._evaluate(
+                content, rubric, target, iteration, trace_id, base, document
+            )
+        finally:
+            self._documents -= 1
+
+    async def _evaluate(
+        self,
+        content: str,
+        rubric: Rubric | None,
+        target: float | None,
+        iteration: int | None,
+        trace_id: str,
+        base: Path | None,
+        document: str,
+    ) -> Evaluation:
         weights, aim = rubric or Rubric.of(), check_target(target, self.target)
         started = time.monotonic()
         if self._events:
@@ -124,7 +151,9 @@ class Evaluator:
             nonlocal attempt
             attempt += 1
             try:
-                return await judge.judge(content, rubric, base, tell)
+                # A judge is a process or a connection: many clients share a few of them.
+                async with self._judging:
+                    return await judge.judge(content, rubric, base, tell)
             except RETRIED as problem:
                 self._state("error handling", trace_id, attempt, str(problem))
                 raise

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from evercontext.errors import ModelProblem, ModelUnavailable, ModelUnknown
+from evercontext.errors import BadReply, ModelProblem, ModelUnavailable, ModelUnknown
 from evercontext.models.connection_errors import unreachable
 from evercontext.models.provider_errors import Provider
 from evercontext.models.unknown_models import near_names
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _CONNECT = 10.0
 _LARGEST_ERROR = 64 * 1024
+LARGEST_REPLY = 64 * 1024 * 1024
+"""Bytes of one answer; a server that sends more has no answer but a flood."""
+TOO_MUCH = f"the model's server sent more than {LARGEST_REPLY >> 20} MiB in one answer"
 _LONGEST_LINE = 16 * 1024 * 1024
 
 
@@ -75,12 +78,16 @@ class VendorHttp:
         import httpx2
 
         try:
-            response = await (await self._connected()).request(method, path, json=body)
+            client = await self._connected()
+            async with client.stream(method, path, json=body) as response:
+                content = await _some(response, LARGEST_REPLY)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise self.problem(error) from error
+        if len(content) > LARGEST_REPLY:
+            raise BadReply(TOO_MUCH)
         if response.status_code >= 400:
-            raise _refusal(response.status_code, response.content, response.headers)
-        return self._object(response.text)
+            raise _refusal(response.status_code, content, response.headers)
+        return self._object(content.decode("utf-8", "replace"))
 
     @asynccontextmanager
     async def events(
@@ -184,8 +191,11 @@ async def lines_of(response: httpx2.Response) -> AsyncIterator[str]:
 
     ``aiter_lines`` also ends them at U+2028 and the like, which JSON may hold as they are.
     """
-    rest = b""
+    rest, size = b"", 0
     async for part in response.aiter_bytes():
+        size += len(part)
+        if size > LARGEST_REPLY:
+            raise BadReply(TOO_MUCH)
         *complete, rest = (rest + part).split(b"\n")
         for line in complete:
             yield line.removesuffix(b"\r").decode("utf-8", "replace")
@@ -209,14 +219,14 @@ def vendor_headers(vendor: str, environment: Mapping[str, str]) -> dict[str, str
     return headers
 
 
-async def _some(response: httpx2.Response) -> bytes:
-    """Read an error's body, not more of it than an error has."""
-    content = b""
+async def _some(response: httpx2.Response, most: int = _LARGEST_ERROR) -> bytes:
+    """Read a body, not more of it than an error has, or a little more than ``most``."""
+    content = bytearray()
     async for part in response.aiter_bytes():
         content += part
-        if len(content) > _LARGEST_ERROR:
+        if len(content) > most:
             break
-    return content
+    return bytes(content)
 
 
 def _refusal(status: int, content: bytes, headers: Mapping[str, str]) -> Refusal:

@@ -24,6 +24,7 @@ from evercontext.domain.tool import Caller, Door, Mode, ToolResult
 from evercontext.errors import AuditUnavailable, UnknownTool
 from evercontext.events.log import EventLog
 from evercontext.server.mcp_results import call_result, tool_definition
+from evercontext.server.mcp_session_limit import SessionLimit
 from evercontext.server.request_cancellation import DISCONNECT, Disconnect
 from evercontext.server.request_guard import NOTE, App, Note
 from evercontext.server.stdio_tools import INSTRUCTIONS
@@ -78,7 +79,7 @@ class McpTools:
             max_sessions=MOST_SESSIONS,
         )
         async with manager.run():
-            yield manager.handle_request
+            yield SessionLimit(manager.handle_request, MOST_SESSIONS)
 
     async def _list(
         self, context: _Context, parameters: types.PaginatedRequestParams | None

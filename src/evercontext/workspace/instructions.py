@@ -6,6 +6,8 @@ A project inside a larger repository obeys the larger one's AGENTS.md too, up to
 from __future__ import annotations
 
 import asyncio
+import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,9 +36,22 @@ def outer_instructions(root: Path, home: Path) -> str:
     """Return the user's instructions, then those above the root, the outermost first."""
     parts = []
     for folder in (home, *_above(root.resolve())):
-        if text := _read(folder):
+        if text := _read(folder, ours=folder == home):
             parts.append(f"(from {folder})\n{text}")
     return "\n\n".join(parts)
+
+
+def _is_trusted(file: Path) -> bool:
+    """True for a file of this user or of root: in a shared folder anybody can put one.
+
+    What it says becomes part of the instructions, so nobody else may write it either.
+    """
+    try:
+        status = file.lstat()
+    except OSError:
+        return False
+    others_write = status.st_mode & 0o002 != 0
+    return stat.S_ISREG(status.st_mode) and status.st_uid in (os.geteuid(), 0) and not others_write
 
 
 def _above(root: Path) -> list[Path]:
@@ -50,9 +65,10 @@ def _above(root: Path) -> list[Path]:
     return []  # no repository around it: the directories above belong to others
 
 
-def _read(folder: Path) -> str:
+def _read(folder: Path, *, ours: bool) -> str:
     for name in NAMES:
-        content = None if (folder / name).is_symlink() else small_bytes(folder, name)
+        trusted = not (folder / name).is_symlink() and (ours or _is_trusted(folder / name))
+        content = small_bytes(folder, name) if trusted else None
         with suppress(UnicodeDecodeError):
             if content is not None:
                 return content.decode("utf-8")[:LONGEST].strip()
