@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from evercontext.cli.code import command
+from evercontext.errors import UsageError
 from tests.index.structure.world import PYTHON
 from tests.index.world import write
 
@@ -35,6 +36,15 @@ def test_nothing_found_is_exit_code_1(tmp_path: Path) -> None:
     code, text = _run(tmp_path, "references", "warehouse")
     assert code == 1
     assert "references of warehouse: 0" in text
+    code, text = _run(tmp_path, "callers", "Cart", "--path", "elsewhere")
+    assert (code, text) == (1, "callers of Cart: 0\n(not defined below elsewhere)\n")
+    code, text = _run(tmp_path, "map", "--path-prefix", "elsewhere")
+    assert (code, text) == (1, "nothing is defined here\n")
+
+
+def test_an_empty_name_is_wrong_usage(tmp_path: Path) -> None:
+    done = CliRunner().invoke(command, ["definition", " ", "--root", str(tmp_path)])
+    assert isinstance(done.exception, UsageError)
 
 
 @pytest.mark.parametrize("name", sorted(command.commands))

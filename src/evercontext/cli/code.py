@@ -98,6 +98,8 @@ def _name_command(question: str, text: str) -> None:
         root: str | None,
         allow_wide_root: bool | None,
     ) -> int:
+        if not name.strip():
+            raise UsageError("the name is empty", fix="Name a symbol such as Cart or Cart.add")
         place = {"root": root, "allow_wide_root": allow_wide_root}
         return _ask(question, name, path, limit, as_json, **place)
 
@@ -161,6 +163,6 @@ def draw(
         )
         data = asdict(drawn)
         del data["lines"]
-        return drawn.text, data, bool(drawn.symbols)
+        return drawn.text or "nothing is defined here", data, bool(drawn.symbols)
 
     return _run(ask, as_json, root, allow_wide_root)

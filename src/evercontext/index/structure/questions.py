@@ -176,6 +176,9 @@ class StructureQuestions:
     ) -> Iterator[Occurrence]:
         answer.definitions = self.definitions(answer.name, path)
         last = _last(answer.name)
+        if not answer.definitions and path:
+            answer.note = f"not defined below {path}"
+            return
         if not answer.definitions:
             answer.note = "not defined in this tree: matched by its name alone"
         defined = {(s.path, s.line) for s in answer.definitions}
