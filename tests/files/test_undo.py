@@ -77,7 +77,7 @@ def test_undo_never_touches_what_the_user_changed(
     report = undo(journal, ["t"])
     assert set(report.skipped) == {
         SkippedFile("a.txt", "changed since"),
-        SkippedFile("dir/c.txt", "changed since"),
+        SkippedFile("dir/c.txt", "deleted since"),
     }
     assert report.removed == ("b.txt",)
     assert (place / "a.txt").read_text() == "the user's"

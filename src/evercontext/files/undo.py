@@ -21,7 +21,7 @@ from evercontext.files.os_errors import explained
 from evercontext.files.policy import UNRESTRICTED
 from evercontext.files.task_changes import changes_of
 
-_CHANGED = "changed since"
+_CHANGED, _DELETED = "changed since", "deleted since"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _in_doubt(
 ) -> Iterator[SkippedFile]:
     """What was kept, with the likelier reason where a command ran meanwhile."""
     for file in skipped:
-        doubt = file.path in doubts and file.reason == _CHANGED
+        doubt = file.path in doubts and file.reason in (_CHANGED, _DELETED)
         yield SkippedFile(file.path, _meanwhile(doubts[file.path])) if doubt else file
     for path, command in doubts.items():
         if path not in chains:
@@ -170,7 +170,8 @@ def _plan_one(
     now = file_io.read_if_there(safe, UNRESTRICTED)
     taken, broken = _walk_back(_hash(now), chain, history.done)
     if not taken:
-        return _CHANGED if broken else None
+        reason = _DELETED if now is None else _CHANGED
+        return reason if broken else None
     target = taken[-1]
     old = None if target.before is None else journal.blob(target.before, history)
     if target.before is not None and old is None:

@@ -107,7 +107,11 @@ async def rewind(journal: Journal, traces: Sequence[str], to: Checkpoint | str) 
 
 async def latest(journal: Journal) -> str:
     """Return the latest task that still stands; NotFound if there is none."""
-    for trace in await list_traces(journal):
+    traces = await list_traces(journal)
+    for trace in traces:
         if trace.stands and not trace.is_undo:
             return trace.trace_id
-    raise NotFound("nothing to undo")
+    # What a background command changed between two tasks is listed, and nobody's for certain.
+    raise NotFound(
+        "nothing to undo", fix="List what is known with: undo --list" if traces else None
+    )
