@@ -21,6 +21,15 @@ class CountingStore:
     def __getattr__(self, name: str) -> object:
         return getattr(self._store, name)
 
+    @property
+    def has_memory_search(self) -> bool:
+        """Say so itself: from Python 3.12 on, a protocol sees nothing that is only passed on."""
+        return getattr(self._store, "has_memory_search", False)
+
+    async def index_vectors(self, scope: int, encoder: str, dimensions: int) -> bool:
+        assert isinstance(self._store, memory_candidates.SearchesMemories)
+        return await self._store.index_vectors(scope, encoder, dimensions)
+
     async def fetch_all(
         self, sql: str, parameters: Parameters = (), *, seconds: float = 30.0
     ) -> list[Row]:
