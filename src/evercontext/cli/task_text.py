@@ -22,7 +22,7 @@ def whole_task(task: str | None) -> str:
     if piped.strip():
         text = f"{text}\n\n<stdin>\n{piped.rstrip()}\n</stdin>" if text else piped.strip()
     if not text:
-        raise UsageError("the task is empty", fix='Say what to do, in quotes: "..."')
+        raise UsageError("the task is empty", fix='Say what to do: --task "..."')
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise UsageError("the task is not valid UTF-8", fix="Use a UTF-8 terminal or file")
     return unicodedata.normalize("NFC", text)
