@@ -25,7 +25,7 @@ NEWER = ("python3.14", "python3.13", "python3.12", "python3.11")
 # Many tests wait for other processes: two on each core keep both cores busy.
 JOBS = str(min(8, max(2, 2 * (os.cpu_count() or 1))))
 MODEL = "smollm2"
-TASK = "app に Hello World を作成"
+TASKS = {"en": "Create Hello World in app", "ja": "app に Hello World を作成"}
 WRITTEN = "app/main.py"
 EXPLAIN = ".venv/bin/evercontext trace show"
 LOCKS = HERE / "locks"
@@ -61,7 +61,7 @@ def command_line() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="try|check|lock|update|package")
     first = commands.add_parser("try", help="install, fetch the small model, let it write a file")
     first.add_argument("folder", nargs="?", default="hello", help="scratch folder (%(default)s)")
-    first.add_argument("--task", default=TASK, help="what to ask for (%(default)s)")
+    first.add_argument("--task", default=demo_task(), help="what to ask for (%(default)s)")
     first.set_defaults(command=try_it)
     second = commands.add_parser("check", help="install, then run the checks and tests")
     second.set_defaults(command=check)
@@ -111,7 +111,14 @@ def try_it(arguments: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     options = ["--model", f"embedded:{MODEL}", "--root", str(folder), "--task", arguments.task]
     must(["evercontext", "run", *options], "it is a 135M model: try a smaller --task")
-    return run_written(folder) if arguments.task == TASK else 0
+    return run_written(folder) if arguments.task in TASKS.values() else 0
+
+
+def demo_task() -> str:
+    """The default task, in the language of the locale."""
+    names = (os.environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
+    locale = next((name for name in names if name), "")
+    return TASKS["ja" if locale.startswith("ja") else "en"]
 
 
 def run_written(folder: Path) -> int:

@@ -56,7 +56,8 @@ class Terminal(Protocol):
         """Return the screen once it no longer changes."""
 
 
-def _call(name: str, **arguments: Any) -> list[dict[str, Any]]:
+def call(name: str, **arguments: Any) -> list[dict[str, Any]]:
+    """Return an answer of the model that calls one tool."""
     return [{"name": name, "arguments": arguments}]
 
 
@@ -82,7 +83,7 @@ def approval(terminal: Terminal) -> str:
     """A change of many lines, page by page."""
     text = _MODULE.replace("return left", "return int(left)") + _MORE
     terminal.model.answers = [
-        _call("write_file", path="src/parser.py", content=text, mode="overwrite"),
+        call("write_file", path="src/parser.py", content=text, mode="overwrite"),
         "Done.",
     ]
     terminal.start("chat")
@@ -104,8 +105,8 @@ def approved(terminal: Terminal) -> str:
 def red_check(terminal: Terminal) -> str:
     """The agent says done, its test says no."""
     terminal.model.answers = [
-        _call("read_file", path="src/tokens.py"),
-        _call(
+        call("read_file", path="src/tokens.py"),
+        call(
             "edit_file",
             path="src/tokens.py",
             edits=[{"old": "return source.split()", "new": "return []"}],
@@ -123,7 +124,7 @@ def red_check(terminal: Terminal) -> str:
 def plan(terminal: Terminal) -> str:
     """A plan, and the question whether to carry it out."""
     terminal.model.answers = [
-        _call("read_file", path="src/parser.py"),
+        call("read_file", path="src/parser.py"),
         _PLAN[terminal.language],
     ]
     terminal.start("--plan", program="nebula")
@@ -136,7 +137,7 @@ def plan(terminal: Terminal) -> str:
 def background(terminal: Terminal) -> str:
     """A server that runs on, and a look at it."""
     terminal.model.answers = [
-        _call("run_command", command="python3 -u serve.py", background=True),
+        call("run_command", command="python3 -u serve.py", background=True),
         _word(
             terminal,
             "The server runs in the background.",

@@ -18,7 +18,9 @@ HERE = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 
 
-def dev(place: Path, *arguments: str, hide: tuple[str, ...] = ()) -> tuple[int, str, str]:
+def dev(
+    place: Path, *arguments: str, hide: tuple[str, ...] = (), **environment: str
+) -> tuple[int, str, str]:
     """Run a copy of dev.py in ``place`` by a Python that lacks the modules of ``hide``."""
     shutil.copy(HERE / "dev.py", place / "dev.py")
     (place / "blind").mkdir(exist_ok=True)
@@ -27,7 +29,7 @@ def dev(place: Path, *arguments: str, hide: tuple[str, ...] = ()) -> tuple[int, 
     done = subprocess.run(
         [sys.executable, "dev.py", *arguments],
         cwd=place,
-        env={"PATH": "/nowhere", "PYTHONPATH": str(place / "blind")},
+        env={"PATH": "/nowhere", "PYTHONPATH": str(place / "blind"), **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -48,6 +50,20 @@ def test_help_names_both_commands(tmp_path: Path) -> None:
     assert code == 0
     assert "try" in out
     assert "check" in out
+
+
+@pytest.mark.parametrize(
+    ("locale", "task"),
+    [("C.UTF-8", "Create Hello World in app"), ("ja_JP.UTF-8", "app に Hello World を作成")],
+)
+def test_the_task_to_try_is_in_the_language_of_the_locale(
+    tmp_path: Path, locale: str, task: str
+) -> None:
+    code, out, _ = dev(
+        tmp_path, "try", "--help", LANG=locale, PYTHONIOENCODING="utf-8", COLUMNS="200"
+    )
+    assert code == 0
+    assert f"what to ask for ({task})" in out
 
 
 def test_an_unknown_part_is_one_line_with_the_known_ones(tmp_path: Path) -> None:
