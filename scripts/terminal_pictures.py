@@ -240,6 +240,7 @@ def svg(screen: str, columns: int, title: str) -> str:
                 if text.strip():
                     parts.append(
                         f'<text x="{left:.1f}" y="{top + 13}" textLength="{wide:.1f}"'
+                        ' lengthAdjust="spacingAndGlyphs"'
                         f"{f' fill={chr(34)}{fill}{chr(34)}' if fill else ''}{extra}>"
                         f"{escape(text.replace(' ', NO_BREAK))}</text>"
                     )

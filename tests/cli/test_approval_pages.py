@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import pty
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from evercontext.cli.approval_pages import show_all
+from evercontext.cli.approval_pages import _pages, show_all
 from evercontext.cli.terminal import Screen
 from evercontext.domain.tool import Caller, Door, Effect, FileChange, Tool, ToolResult
 from evercontext.tools.approval_gate import ApprovalQuestion
@@ -101,3 +102,24 @@ def test_the_chat_pages_with_the_space_bar(tmp_path: Path) -> None:
         person.presses("1")
         person.sees("written")
     assert (project / "a.py").read_text() == LONG
+
+
+def test_code_has_the_colours_of_its_language_and_stays_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A6: signs and numbers say what changes; a long line keeps its colours in every row."""
+    person, terminal = pty.openpty()
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "40")
+    code = "def add(left, right):\n    return left + right  # the sum of both, as a number\n"
+    question = ApprovalQuestion(
+        WRITE, {"path": "a.py"}, (FileChange("a.py", None, code),), Caller("t", Door.RUN)
+    )
+    with open(terminal, "w", encoding="utf-8") as stream, open(person, "rb"):
+        (page,) = _pages(Screen(stream), list(consent_of(question).lines()))
+    painted = "".join(text for text, _ in page)
+    assert "\x1b[94mdef\x1b[0m" in painted
+    assert "1 +\x1b[0m" in painted
+    rows = [re.sub(r"\x1b\[[0-9;]*m", "", text) for text, _ in page]
+    shown = [row for row in rows if re.match(r"\s+(\d+ [+]|$)", row) or row.startswith(" " * 11)]
+    assert "".join(row[11:] for row in shown) == code.replace("\n", "")

@@ -86,9 +86,9 @@ def test_what_a_person_chose_is_no_error() -> None:
 def test_a_turn_in_japanese() -> None:
     """A10: results, checks, endings and errors."""
     assert verdict(StepResult(tool="t", ok=True, text=""))[0] == "成功"
-    assert describe_final(final()) == "1 ファイルを変更, 2 ターン, 0 ミリ秒"
+    assert describe_final(final()) == "1 ファイルを変更、2 ターン、0 ミリ秒"
     check = Verification(kind="test", command=("make", "test"), exit_code=1, summary="red")
-    assert describe_check(check) == "テスト: make test → 終了コード 1. 不合格"
+    assert describe_check(check) == "テスト: make test → 終了コード 1。不合格"
     assert error_line(final("failed", "no key for openai. Use a stronger model"))[0] == (
         "エラー: openai のキーがありません。より強いモデルを使ってください"
     )

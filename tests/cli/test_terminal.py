@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evercontext.cli.terminal import Screen, clip, columns_of, counted, one_line, visible
+from evercontext.cli.terminal import Screen, clip, columns_of, counted, one_line, visible, wrap
 
 
 @pytest.mark.case(95)
@@ -79,3 +79,10 @@ def test_one_is_not_counted_as_many() -> None:
         "1,234 files",
     ]
     assert [counted(n, "memory", "memories") for n in (1, 2)] == ["1 memory", "2 memories"]
+
+
+def test_a_word_in_katakana_is_not_broken() -> None:
+    """A6: Japanese is broken between words where it can be; a word longer than the line is cut."""
+    assert wrap("合計は 13,140 トークンでした", 20) == ["合計は 13,140", "トークンでした"]
+    assert "".join(wrap("コンテキストウィンドウ", 8)) == "コンテキストウィンドウ"
+    assert all(columns_of(row) <= 8 for row in wrap("コンテキストウィンドウ", 8))

@@ -113,7 +113,7 @@ def validate(data: Any) -> TaskPlan:
     if not problems:
         problems += _reference_problems(tasks) or _cycle(tasks)
     if problems:
-        raise InvalidPlan("the plan cannot be used: " + "; ".join(problems[:8]))
+        raise InvalidPlan(f"the plan cannot be used: {'; '.join(problems[:8])}")
     return TaskPlan(tuple(tasks), str(data.get("task", "")).strip())
 
 

@@ -85,11 +85,13 @@ class Interrupted:
         forgotten = taken.extent is Extent.UNKNOWN and self.rolled_back is not None
         if taken.extent in (Extent.UNKNOWN, Extent.NOTHING) and not forgotten:
             return
-        what = "a part of what" if taken.extent is Extent.PART else "what"
+        part = "a part of " if taken.extent is Extent.PART else ""
         how = "undone" if self.rolled_back is None else "rolled back"
-        bring = f"Bring it back with `evercontext undo {taken.undo[:8]}`, or give"
-        fix = f"{bring if taken.undo else 'Give'} the task again with --task"
-        raise UsageError(f"{what} the task {self.trace_id[:8]} did was {how}", fix=fix)
+        fix = "Give the task again with --task"
+        if taken.undo:
+            undo = f"evercontext undo {taken.undo[:8]}"
+            fix = f"Bring it back with `{undo}`, or give the task again with --task"
+        raise UsageError(f"{part}what the task {self.trace_id[:8]} did was {how}", fix=fix)
 
 
 def take_up(trace_id: str, events: Iterable[Event]) -> Interrupted:

@@ -48,8 +48,10 @@ async def find_session(app: EverContext, prefix: str) -> Session:
         raise StoreGone(
             f"{prefix} is not among the sessions kept here: {away.message}", fix=away.fix
         )
-    problem = "more than one session begins with" if matches else "this directory has no session"
-    raise UsageError(f"{problem} {prefix}", fix="See `evercontext sessions list`")
+    problem = f"this directory has no session {prefix}"
+    if matches:
+        problem = f"more than one session begins with {prefix}"
+    raise UsageError(problem, fix="See `evercontext sessions list`")
 
 
 async def _begun(app: EverContext, id: str) -> Session | None:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from evercontext.cli.config import trust_content
+from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.options import json_option, root_option, settings_of
 from evercontext.cli.terminal import Screen, one_line
 from evercontext.errors import ConfigError, NotFound
@@ -49,9 +50,10 @@ def show(as_json: bool, root: str | None, allow_wide_root: bool | None) -> None:
         for line in hook_lines(hook, state, screen):
             screen.line(line)
     if not hooks:
-        print(f"no hooks; write some into {settings.home / USER_FILE}", file=sys.stderr)
+        text = translate("no hooks; write some into {file}", file=settings.home / USER_FILE)
+        print(text, file=sys.stderr)
     if any(state == "untrusted" for _, state in hooks):
-        print("read them, then: evercontext hooks trust", file=sys.stderr)
+        print(translate("read them, then: evercontext hooks trust"), file=sys.stderr)
 
 
 def hook_lines(hook: Hook, state: str, screen: Screen) -> list[str]:
@@ -60,7 +62,13 @@ def hook_lines(hook: Hook, state: str, screen: Screen) -> list[str]:
     colour = "green" if state == "runs" else "yellow"
     head = f"{screen.paint(hook.event, 'bold')}{one_line(about)}"
     return [
-        f"{head}  {screen.paint(state, colour)}, {hook.origin}, at most {hook.timeout:g} s",
+        f"{head}  "
+        + translate(
+            "{state}, {origin}, at most {seconds} s",
+            state=screen.paint(translate_composed(state), colour),
+            origin=translate_composed(hook.origin),
+            seconds=f"{hook.timeout:g}",
+        ),
         f"  {one_line(hook.command)}",
     ]
 
@@ -115,7 +123,7 @@ def untrust_hooks(root: str | None, allow_wide_root: bool | None) -> None:
     path = settings.root / PROJECT_FILE
     if not untrust(settings.home, _project_file(settings)):
         raise ConfigError(f"{path} was not trusted", fix="Nothing to take back")
-    print(f"no longer trusted: {path}")
+    print(translate("no longer trusted: {what}", what=path))
 
 
 def _project_file(settings: Settings) -> bytes:

@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 
-from evercontext.cli.diff_lines import HUNK
+from evercontext.cli.diff_lines import HUNK, coloured_rows
 from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.render import diff_style
 from evercontext.cli.terminal import Screen, clip, wrap
@@ -59,9 +59,14 @@ def _pages(screen: Screen, lines: list[ShownLine]) -> list[list[Row]]:
     rows: list[Row] = []
     headings: list[str] = []
     heading = ""
-    for line in map(_translated, _numbered(lines)):
+    path = ""
+    for line in _numbered(lines):
+        if line.kind == "name":
+            change = _CHANGE.fullmatch(line.text)
+            path = change[1].strip() if change else ""
+        line = _translated(line)
         heading = line.text.strip() if line.kind in ("title", "name") else heading
-        more = _rows(screen, line)
+        more = _rows(screen, line, path)
         rows += more
         headings += [heading] * len(more)
     if not screen.is_terminal:
@@ -113,7 +118,7 @@ def _numbered(lines: Iterable[ShownLine]) -> Iterator[ShownLine]:
         yield line
 
 
-def _rows(screen: Screen, line: ShownLine) -> list[Row]:
+def _rows(screen: Screen, line: ShownLine, path: str) -> list[Row]:
     """A line as the rows that it takes, so that a page never scrolls away unseen."""
     styles: tuple[str, ...] = _STYLES.get(line.kind, ())
     if line.kind == "diff":
@@ -123,9 +128,21 @@ def _rows(screen: Screen, line: ShownLine) -> list[Row]:
         return [(text, styles)]
     width = max(shutil.get_terminal_size().columns - 1, 10)
     if line.kind.startswith("diff"):
-        return [(row, styles) for row in _chopped(text, width)]
+        rows = _chopped(text, width)
+        numbered = line.kind != "diff" and len(text) > _BELOW_CODE
+        return _coloured(screen, rows, path, styles) if numbered else [(r, styles) for r in rows]
     indent = " " * (len(text) - len(text.lstrip()) + 2)
     return [(row, styles) for row in wrap(text, width, indent)]
+
+
+def _coloured(screen: Screen, rows: list[str], path: str, styles: tuple[str, ...]) -> list[Row]:
+    """The sign and the number in the colour of the change, the code in those of its language."""
+    below = " " * _BELOW_CODE
+    heads = [rows[0][:_BELOW_CODE], *(below if r.startswith(below) else "" for r in rows[1:])]
+    codes = [row[len(head) :] for head, row in zip(heads, rows, strict=True)]
+    painted = coloured_rows(screen, codes, path, styles)
+    number = styles or ("dim",)
+    return [(screen.paint(h, *number) + p, ()) for h, p in zip(heads, painted, strict=True)]
 
 
 def _chopped(text: str, width: int) -> list[str]:

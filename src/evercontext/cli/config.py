@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
+from evercontext.cli.messages import translate
 from evercontext.cli.options import confirm, json_option, root_option, settings_of
-from evercontext.cli.terminal import Screen, clip, columns_of, one_line, pad, visible
+from evercontext.cli.terminal import Screen, clip, columns_of, labelled, one_line, pad, visible
 from evercontext.cli.value_completion import completing, setting_names
 from evercontext.errors import NotFound, UsageError
 from evercontext.settings import (
@@ -53,7 +54,7 @@ def show(origin: bool, as_json: bool, root: str | None, allow_wide_root: bool | 
     for line in _table(settings, screen, origin=origin):
         screen.line(line)
     for notice in settings.notices:
-        print(f"warning: {one_line(notice)}", file=sys.stderr)
+        print(labelled("warning", notice), file=sys.stderr)
 
 
 def _as_objects(settings: Settings) -> list[dict[str, Any]]:
@@ -105,7 +106,7 @@ def set_value(name: str, value: str) -> None:
     print(f"{setting} = {visible(value)}  ({settings.home / USER_FILE})")
     now = settings_of()
     if now.origins[setting] != USER_FILE:
-        print(f"note: {now.origins[setting]} still decides it here", file=sys.stderr)
+        print(labelled("note", f"{now.origins[setting]} still decides it here"), file=sys.stderr)
 
 
 def _near(name: str, known: list[str]) -> str:
@@ -135,13 +136,13 @@ def trust_project(yes: bool, root: str | None, allow_wide_root: bool | None) -> 
 def trust_content(home: Path, path: Path, content: bytes, *, yes: bool) -> None:
     """Show a project file, ask unless ``yes``, and trust exactly this content."""
     if is_trusted(home, content):
-        print(f"{path} is trusted already")
+        print(translate("{what} is trusted already", what=path))
         return
     print(visible(content.decode("utf-8", "backslashreplace")).rstrip())
     if not yes:
         confirm(f"Trust this content of {path}?")
     trust(home, content, str(path))
-    print(f"trusted {path}")
+    print(translate("trusted {what}", what=path))
 
 
 @command.command("path")
@@ -164,4 +165,5 @@ def path(as_json: bool, root: str | None, allow_wide_root: bool | None) -> None:
         print(json.dumps(names, indent=2, ensure_ascii=False))
         return
     for name, place in places.items():
-        print(f"{pad(name, 18)}{place}{'' if place.exists() else '  (not there yet)'}")
+        missing = "" if place.exists() else "  " + translate("(not there yet)")
+        print(f"{pad(name, 18)}{place}{missing}")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.messages import translate
 from evercontext.cli.options import root_option, settings_of, tell
-from evercontext.cli.terminal import Screen
+from evercontext.cli.terminal import Screen, pad
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import ConfigError
 from evercontext.settings import Settings, process_environment
@@ -60,7 +61,7 @@ async def new_link(app: EverContext) -> str:
 
 def show_link(link: str, screen: Screen) -> None:
     """Print a link, and open it where there is a screen to open it on."""
-    screen.line(f"open       {link}", "bold")
+    screen.line(f"{pad(translate('open'), 11)}{link}", "bold")
     environment = process_environment()
     if sys.platform == "darwin" or any(environment.get(name) for name in _DISPLAYS):
         import webbrowser

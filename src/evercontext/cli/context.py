@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.messages import translate
 from evercontext.cli.options import json_option, root_option, settings_of, tell
-from evercontext.cli.terminal import Screen, visible
+from evercontext.cli.terminal import Screen, counted, visible
 from evercontext.domain.outcome import Outcome
 from evercontext.settings import Settings
 
@@ -52,27 +53,30 @@ async def _show(settings: Settings, task: str, model: str | None, as_json: bool)
     screen = Screen(sys.stdout, no_color=settings.no_color)
     screen.line(_head(preview), "bold")
     if preview.over:
-        screen.line(
-            f"{preview.over:,} tokens too many: it does not fit, and would not be sent", "red"
-        )
+        text = "{tokens} tokens too many: it does not fit, and would not be sent"
+        screen.line(translate(text, tokens=f"{preview.over:,}"), "red")
     for layer in preview.layers:
         _print(layer, screen)
     return Outcome.DONE
 
 
 def _head(preview: Preview) -> str:
-    counted = "counted" if preview.exact else "estimated"
-    return (
-        f"{preview.model}: {preview.tokens:,} of {preview.window:,} tokens ({counted}),"
-        f" {preview.reserve:,} kept free for the answer"
+    return translate(
+        "{model}: {tokens} of {window} tokens ({how}), {reserve} kept free for the answer",
+        model=preview.model,
+        tokens=f"{preview.tokens:,}",
+        window=f"{preview.window:,}",
+        how=translate("counted" if preview.exact else "estimated"),
+        reserve=f"{preview.reserve:,}",
     )
 
 
 def _print(layer: PreviewLayer, screen: Screen) -> None:
     screen.line("")
-    screen.line(f"{layer.name}  {layer.tokens:,} tokens", "bold")
+    screen.line(f"{layer.name}  {counted(layer.tokens, 'token')}", "bold")
     for line in visible(layer.text).split("\n"):
         screen.line(f"  {line}")
     for why in layer.reasons:
         signals = ", ".join(f"{name} {value:+.2f}" for name, value in why["reasons"].items())
-        screen.line(f"  {why['id']}  similarity {why['similarity']:.2f}  {signals}", "dim")
+        similar = translate("similarity {value}", value=f"{why['similarity']:.2f}")
+        screen.line(f"  {why['id']}  {similar}  {signals}", "dim")

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.options import json_option, settings_of
-from evercontext.cli.terminal import Screen
+from evercontext.cli.terminal import Screen, counted
 from evercontext.errors import ConfigError, NotFound, UsageError
 
 if TYPE_CHECKING:
@@ -39,8 +40,9 @@ def status(as_json: bool) -> None:
         return
     screen = Screen(sys.stdout, no_color=settings.no_color)
     screen.line(f"{state.kind}  {state.location}")
-    screen.line(f"schema   {state.version} of {state.known}{_advice(state)}")
-    screen.line(f"memories are chosen {state.memory_search}")
+    schema = translate("schema   {version} of {known}", version=state.version, known=state.known)
+    screen.line(schema + _advice(state))
+    screen.line(translate("memories are chosen {how}", how=translate_composed(state.memory_search)))
     for name, count in state.rows.items():
         screen.line(f"  {name:18}{count:>12,}")
 
@@ -49,8 +51,8 @@ def _advice(state: DatabaseStatus) -> str:
     if state.version == state.known:
         return ""
     if state.version > state.known:
-        return ": update evercontext"
-    return ": the next command that opens it, or db migrate, brings it up to date"
+        return ": " + translate("update evercontext")
+    return ": " + translate("the next command that opens it, or db migrate, brings it up to date")
 
 
 async def _status(settings: Settings) -> DatabaseStatus:
@@ -72,10 +74,13 @@ def migrate() -> None:
         store = await _open("shared" if settings.database_url else "home", settings)
         report = store.report
         await store.close()
-        before = f" from {report.migrated_from}" if report.migrated_from else ""
-        print(f"{report.location} has schema {report.version}{before}")
+        text = "{place} has schema {version}"
+        if report.migrated_from:
+            text = "{place} has schema {version}, before {old}"
+        values = {"place": report.location, "version": report.version, "old": report.migrated_from}
+        print(translate(text, **values))
         if report.backup:
-            print(f"the copy from before is {report.backup}")
+            print(translate("the copy from before is {place}", place=report.backup))
 
     run_until_stopped(work())
 
@@ -109,7 +114,7 @@ async def _copy(source: str, target: str, settings: Settings) -> None:
 
             def show(name: str, rows: int) -> None:
                 if screen.is_terminal:
-                    screen.write(f"\r{name}: {rows:,} rows\x1b[K")
+                    screen.write(f"\r{name}: {counted(rows, 'row')}\x1b[K")
 
             reports = await copy_database(first, second, progress=show)
             if screen.is_terminal:
@@ -120,7 +125,8 @@ async def _copy(source: str, target: str, settings: Settings) -> None:
         await first.close()
     for report in reports:
         print(f"{report.name:18}{report.rows:>12,}  {report.digest[:16]}")
-    print(f"both hold the same: {sum(report.rows for report in reports):,} rows")
+    rows = counted(sum(report.rows for report in reports), "row")
+    print(translate("both hold the same: {rows}", rows=rows))
 
 
 def _refuse_missing(place: str, settings: Settings) -> None:

@@ -5,12 +5,18 @@ Outside a terminal a diff stays a patch that applies; see ``painted_diff``.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
 from evercontext.cli.terminal import Screen, visible
 from evercontext.cli.theme import code_theme
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)")
 _SIGNS = {"+": ("green",), "-": ("red",)}
@@ -69,34 +75,52 @@ def coloured(screen: Screen, text: str, path: str, otherwise: tuple[str, ...] = 
     """Colour one line of code by the language of its file."""
     if not screen.colour or not text.strip():
         return text
-    highlighter = _highlighter(path, code_theme()) if len(text) <= _LONGEST_COLOURED else None
-    if highlighter is None:
-        return screen.paint(text, *(style for style in otherwise if style != "dim"))
-    return highlighter(text)
+    return coloured_rows(screen, [text], path, otherwise)[0]
+
+
+def coloured_rows(
+    screen: Screen, rows: Sequence[str], path: str, otherwise: tuple[str, ...] = ()
+) -> list[str]:
+    """Colour one line of code that is laid out in rows, by the language of its file."""
+    line = "".join(rows)
+    highlighter = _highlighter(path, code_theme()) if len(line) <= _LONGEST_COLOURED else None
+    words = highlighter(line) if highlighter and screen.colour else None
+    # What a person reads before a yes is what was there: a lexer may tidy, then it is not used.
+    if words is None or words.plain != line:
+        styles = [style for style in otherwise if style != "dim"]
+        return [screen.paint(row, *styles) for row in rows]
+    return [_rendered(part) for part in words.divide(itertools.accumulate(map(len, rows[:-1])))]
 
 
 @lru_cache(maxsize=64)
-def _highlighter(path: str, colours: str) -> Callable[[str], str] | None:
+def _highlighter(path: str, colours: str) -> Callable[[str], Text] | None:
     """Return what colours the code of a file of that name, or nothing for other files."""
-    from rich.color import ColorSystem
-    from rich.console import Console
     from rich.syntax import Syntax
 
     lexer = Syntax.guess_lexer(path.rpartition("/")[2]) if path else "default"
     if lexer in ("default", "text"):
         return None
-    console = Console(force_terminal=True, color_system="standard")
     syntax = Syntax("", lexer, theme=colours)
 
-    def highlight(text: str) -> str:
+    def highlight(text: str) -> Text:
         line = syntax.highlight(text)
-        line.rstrip()
-        parts = line.render(console, end="")
-        return "".join(
-            part.style.render(part.text, color_system=ColorSystem.STANDARD)
-            if part.style
-            else part.text
-            for part in parts
-        )
+        line.right_crop(len(line.plain) - len(line.plain.removesuffix("\n")))
+        return line
 
     return highlight
+
+
+def _rendered(line: Text) -> str:
+    from rich.color import ColorSystem
+
+    return "".join(
+        part.style.render(part.text, color_system=ColorSystem.STANDARD) if part.style else part.text
+        for part in line.render(_console(), end="")
+    )
+
+
+@cache
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(force_terminal=True, color_system="standard")

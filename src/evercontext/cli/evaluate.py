@@ -13,8 +13,9 @@ import click
 
 from evercontext.cli.evaluation_history import bar, show_history
 from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.options import Number, json_option, settings_of
-from evercontext.cli.terminal import Screen, clip, columns_of, one_line, pad
+from evercontext.cli.terminal import Screen, clip, columns_of, labelled, one_line, pad
 from evercontext.domain.japanese import has_kana
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import InvalidArguments, UsageError
@@ -96,7 +97,7 @@ async def judge_all(
     async with AsyncExitStack() as stack:
         judging = await open_evaluation(settings, stack, "evaluate", judge)
         for notice in judging.notices:
-            print(f"warning: {one_line(notice)}", file=sys.stderr)
+            print(labelled("warning", notice), file=sys.stderr)
         judged = []
         for path, text in documents:
             evaluation = await judging.evaluator.evaluate(
@@ -173,20 +174,24 @@ def read_rubric(text: str | None) -> Rubric:
 def show(screen: Screen, name: str, evaluation: Evaluation) -> None:
     """A score people can read at a glance."""
     colour = "green" if evaluation.passed else "yellow"
-    verdict = "passes" if evaluation.passed else "does not pass"
-    screen.line(f"{one_line(name)}  {evaluation.score:.1f} of 10, {verdict}", colour)
+    verdict = "{score} of 10, passes" if evaluation.passed else "{score} of 10, does not pass"
+    ended = translate(verdict, score=f"{evaluation.score:.1f}")
+    screen.line(f"{one_line(name)}  {ended}", colour)
     width = _widest(evaluation)
     open_ = _not_judged(evaluation)
     for criterion, score in evaluation.rubric_scores.items():
-        result = "not judged" if criterion in open_ else f"{bar(score)} {score:4.1f}"
+        result = f"{bar(score)} {score:4.1f}"
+        result = translate("not judged") if criterion in open_ else result
         screen.line(f"  {pad(clip(one_line(criterion), width), width)}  {result}")
     if note := evaluation.metadata.get("note"):
-        screen.line(screen.wrapped(f"  {one_line(str(note))}"), "dim")
+        screen.line(screen.wrapped(f"  {translate_composed(one_line(str(note)))}"), "dim")
     for suggestion in evaluation.suggestions:
         screen.line(screen.wrapped(f"  - {one_line(str(suggestion))}"))
     judge = one_line(str(evaluation.metadata["model_used"]))
     reason = one_line(str(evaluation.metadata.get("judge_reason", "")))
-    screen.line(screen.wrapped(f"  judged by {judge}{f' ({reason})' if reason else ''}"))
+    by = translate("judged by {judge}", judge=judge)
+    why = f" ({translate_composed(reason)})" if reason else ""
+    screen.line(screen.wrapped(f"  {by}{why}"))
 
 
 def _not_judged(*evaluations: Evaluation) -> set[str]:
@@ -234,8 +239,10 @@ def _show_comparison(screen: Screen, judged: Judged) -> None:
     width = _widest(first)
     open_ = _not_judged(first, second)
     for criterion, gain in _gains(first, second).items():
-        result = "not judged" if criterion in open_ else f"{gain:+5.1f}"
+        result = translate("not judged") if criterion in open_ else f"{gain:+5.1f}"
         screen.line(f"  {pad(clip(one_line(criterion), width), width)}  {result}")
     better = _better(judged)
-    verdict = f"{one_line(str(better))} is better" if better else "they are equal"
+    verdict = translate("they are equal")
+    if better:
+        verdict = translate("{document} is better", document=one_line(str(better)))
     screen.line(f"{verdict} ({second.score - first.score:+.2f})")

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evercontext.cli.interrupt import run_until_stopped
-from evercontext.cli.terminal import Screen, clip, local_time, one_line, pad
+from evercontext.cli.messages import translate
+from evercontext.cli.terminal import Screen, clip, counted, local_time, one_line, pad
 from evercontext.domain.outcome import Outcome
 from evercontext.settings import Settings
 
@@ -74,22 +75,25 @@ def _show_document(
     screen: Screen, path: Path, records: Sequence[EvaluationRecord], settings: Settings
 ) -> None:
     if not records:
-        screen.line(f"{one_line(str(path))}  was never judged")
+        screen.line(translate("{document}  was never judged", document=one_line(str(path))))
         return
     screen.line(f"{one_line(str(path))}  {spark([r.score for r in records])}", "bold")
     for record in records[-_MOST_SHOWN:]:
-        how = record.door if record.round is None else f"{record.door}, round {record.round}"
-        text = f"{how}, judged by {one_line(record.judge)}"
+        how = str(record.door)
+        if record.round is not None:
+            how = f"{how}, {translate('round {number}', number=record.round)}"
+        text = f"{how}, {translate('judged by {judge}', judge=one_line(record.judge))}"
         screen.line(f"  {_moment(record)}  {bar(record.score)} {record.score:4.1f}  {text}")
     rounds = [r for r in records if r.round is not None]
     if rounds:
         folder = settings.home / "versions" / rounds[-1].trace_id
-        screen.line(f"  the versions of the last improve: {one_line(str(folder))}")
+        text = translate("the versions of the last improve: {place}", place=one_line(str(folder)))
+        screen.line(f"  {text}")
 
 
 def _show_project(screen: Screen, groups: Sequence[Sequence[EvaluationRecord]], root: Path) -> None:
     if not groups:
-        screen.line(f"nothing was judged in {one_line(str(root))} yet")
+        screen.line(translate("nothing was judged in {place} yet", place=one_line(str(root))))
         return
     blocks = _MOST_IN_LINE if screen.width >= 100 else _MOST_IN_LINE // 2
     width = max(16, screen.width - blocks - 40)
@@ -97,8 +101,9 @@ def _show_project(screen: Screen, groups: Sequence[Sequence[EvaluationRecord]], 
         last = records[-1]
         name = pad(clip(one_line(_near(last.name, root)), width), width)
         line = spark([r.score for r in records][-blocks:]).rjust(blocks)
-        times = "once" if len(records) == 1 else f"{len(records)} times"
-        screen.line(f"{name}  {line} {last.score:4.1f}  {_moment(last)}  {times}")
+        screen.line(
+            f"{name}  {line} {last.score:4.1f}  {_moment(last)}  {counted(len(records), 'time')}"
+        )
 
 
 def _near(name: str, root: Path) -> str:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from evercontext.cli.messages import translate, translate_composed
-from evercontext.cli.terminal import clip, counted, labelled, one_line, visible
+from evercontext.cli.messages import language, translate, translate_composed
+from evercontext.cli.terminal import clip, counted, labelled, listed, one_line, visible
 from evercontext.domain.event import Diff, Final, RepairAttempt, Step, StepResult, Verification
 from evercontext.errors import ApprovalDenied, ModeRefused, PolicyError, by_code
 
@@ -121,9 +121,8 @@ def describe_repair(attempt: RepairAttempt) -> str:
         "worse": translate("{ended}, worse, taken back", ended=ended),
     }
     what = f" {', '.join(attempt.paths[:5])}" if attempt.paths else ""
-    return one_line(
-        f"{attempt.number}: {attempt.by}{what} → {before}, {words.get(attempt.step, ended)}"
-    )
+    result = listed([before, words.get(attempt.step, ended)])
+    return one_line(f"{attempt.number}: {attempt.by}{what} → {result}")
 
 
 def repair_style(attempt: RepairAttempt) -> tuple[str, ...]:
@@ -140,7 +139,8 @@ def describe_check(check: Verification) -> str:
     program, *rest = check.command or ("",)
     command = " ".join([program.rpartition("/")[2], *rest])
     summary = translate_composed(check.summary)
-    return one_line(f"{translate(check.kind)}: {command} → {ended}. {summary}")
+    stop = "。" if language() == "ja" else ". "
+    return one_line(f"{translate(check.kind)}: {command} → {ended}{stop}{summary}")
 
 
 def describe_final(final: Final, *, dry: bool = False) -> str:
@@ -157,7 +157,7 @@ def describe_final(final: Final, *, dry: bool = False) -> str:
     tokens = final.input_tokens + final.output_tokens
     parts += [counted(tokens, "token")] if tokens else []
     parts += [f"${final.cost_usd:.4f}"] if final.cost_usd is not None else []
-    return ", ".join([*parts, seconds(final.duration_ms)])
+    return listed([*parts, seconds(final.duration_ms)])
 
 
 def seconds(milliseconds: int) -> str:

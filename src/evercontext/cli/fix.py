@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
-from evercontext.cli.messages import translate
+from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.options import json_option, root_option, settings_of, warn
-from evercontext.cli.terminal import Screen, labelled, one_line
+from evercontext.cli.terminal import Screen, counted, labelled, one_line
 from evercontext.domain.event import Event, Notice, RepairAttempt, Verification
 from evercontext.domain.outcome import Outcome
 from evercontext.settings import Settings
@@ -128,17 +128,27 @@ def _summary(done: RepairReport) -> str:
     from evercontext.domain.check_verdicts import FEWER
 
     if not done.before.required:
-        return "nothing was checked: no lint or test command was found, see --lint-cmd, --test-cmd"
+        return translate(
+            "nothing was checked: no lint or test command was found, see --lint-cmd, --test-cmd"
+        )
     if done.before.verdict == "verified":
-        return "green, nothing to fix"
+        return translate("green, nothing to fix")
     if done.before.verdict == FEWER:
-        return f"green, nothing to fix, but {FEWER} than before"
+        return translate("green, nothing to fix, but {fewer} than before", fewer=translate(FEWER))
     before, left = len(done.before.failures), len(done.after.failures)
-    text = f"{before} failure{'' if before == 1 else 's'}, {before - left} fixed, {left} left"
+    text = translate(
+        "{failures}, {fixed} fixed, {left} left",
+        failures=counted(before, "failure"),
+        fixed=before - left,
+        left=left,
+    )
     if done.after.verdict == "not verified":
-        text = f"{text}, " if before else ""
-        return f"{text}not green, because not verified: {done.after.reason}"
-    return f"{text}, {FEWER} than before" if done.after.verdict == FEWER else text
+        reason = translate_composed(done.after.reason)
+        why = translate("not green, because not verified: {reason}", reason=reason)
+        return f"{text}, {why}" if before else why
+    if done.after.verdict == FEWER:
+        return translate("{text}, {fewer} than before", text=text, fewer=translate(FEWER))
+    return text
 
 
 async def _propose(done: RepairReport, app: EverContext, out: Screen) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import uuid
+from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 import click
 
 from evercontext.cli.index import index_folder, opened_index
 from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.messages import translate
 from evercontext.cli.options import root_option, settings_of
 from evercontext.cli.terminal import counted, one_line
 from evercontext.settings import Settings
@@ -30,13 +33,14 @@ def install(root: str | None, allow_wide_root: bool | None) -> None:
     settings = settings_of(root, allow_wide_root=allow_wide_root)
     run_until_stopped(index_folder(settings, tell=True))
     done = run_until_stopped(git_hook.install(settings.root.resolve()))
-    print(f"installed in {one_line(str(done.folder))}: {', '.join(done.hooks)}")
+    text = translate("installed in {folder}: {hooks}", **_names(done.folder, done.hooks))
+    print(text)
     if done.elsewhere:
-        print(
+        shared = translate(
             "core.hooksPath names that folder: other repositories may run these hooks too; "
-            "where there is no .evercontext folder they do nothing",
-            file=sys.stderr,
+            "where there is no .evercontext folder they do nothing"
         )
+        print(shared, file=sys.stderr)
 
 
 @command.command("uninstall")
@@ -47,9 +51,13 @@ def uninstall(root: str | None, allow_wide_root: bool | None) -> None:
 
     settings = settings_of(root, allow_wide_root=allow_wide_root)
     done = run_until_stopped(git_hook.uninstall(settings.root.resolve()))
-    print(
-        f"removed from {one_line(str(done.folder))}: {', '.join(done.hooks) or 'nothing was there'}"
-    )
+    names = _names(done.folder, done.hooks)
+    text = translate("removed from {folder}: {hooks}", **names)
+    print(text if done.hooks else translate("{folder}: nothing was there", **names))
+
+
+def _names(folder: Path, hooks: Sequence[str]) -> dict[str, str]:
+    return {"folder": one_line(str(folder)), "hooks": ", ".join(hooks)}
 
 
 @command.command("status")
@@ -60,7 +68,7 @@ def status(root: str | None, allow_wide_root: bool | None) -> int:
 
     settings = settings_of(root, allow_wide_root=allow_wide_root)
     held = run_until_stopped(git_hook.status(settings.root.resolve()))
-    print(f"{one_line(str(held.folder))}: {', '.join(held.hooks) or 'not installed'}")
+    print(f"{one_line(str(held.folder))}: {', '.join(held.hooks) or translate('not installed')}")
     return 0 if held.hooks else 1
 
 
@@ -83,7 +91,7 @@ async def _drain(settings: Settings) -> int:
     async with opened_index(settings) as index:
         reports = await drain_queue(index, await index_folder(settings), commits=True)
     touched = sum(report.touched for report in reports)
-    print(f"{counted(touched, 'file')} brought up to date")
+    print(translate("{files} brought up to date", files=counted(touched, "file")))
     return 0
 
 
@@ -96,5 +104,5 @@ async def _announce(settings: Settings, url: str) -> int:
     walker = Walker(settings.root.resolve(), agent_rules(settings))
     async with open_remote_index(settings, url) as remote:
         sent = await announce(walker, await index_folder(settings), remote, str(uuid.uuid4()))
-    print(f"{sent} paths announced to {one_line(url)}")
+    print(translate("{count} paths announced to {place}", count=sent, place=one_line(url)))
     return 0

@@ -15,8 +15,9 @@ import click
 from evercontext.cli.evaluate import LARGEST, read_document, read_rubric, show
 from evercontext.cli.evaluation_history import bar
 from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.options import Number, json_option, settings_of
-from evercontext.cli.terminal import Screen, one_line
+from evercontext.cli.terminal import Screen, labelled, one_line
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import ConfigError, EverContextError, UsageError
 from evercontext.evaluation.document_versions import Versions
@@ -78,7 +79,8 @@ def command(
             job.write(improvement.best.content)
     except EverContextError:
         if job.versions_folder.is_dir():
-            print(f"versions so far: {one_line(str(job.versions_folder))}", file=sys.stderr)
+            place = one_line(str(job.versions_folder))
+            print(translate("versions so far: {place}", place=place), file=sys.stderr)
         raise
     _report(screen, settings, job, improvement, as_json)
     return int(Outcome.DONE if improvement.best.evaluation.passed else Outcome.RED)
@@ -146,7 +148,7 @@ async def _improve(
     async with AsyncExitStack() as stack:
         judging = await open_evaluation(settings, stack, "improve", judge)
         for notice in judging.notices:
-            screen.line(f"warning: {one_line(notice)}", "yellow")
+            screen.line(labelled("warning", notice), "yellow")
         writer = await open_model(settings)
         stack.push_async_callback(writer.aclose)
         if writer.info.tiny:
@@ -168,7 +170,8 @@ async def _improve(
         def watch(version: Version) -> None:
             job.keep(version)
             score = version.evaluation.score
-            screen.line(f"round {version.number}  {bar(score)} {score:.1f}")
+            turn = translate("round {number}", number=version.number)
+            screen.line(f"{turn}  {bar(score)} {score:.1f}")
 
         original = plain(job.raw)
         rounds, revise = settings.max_iterations, ModelWriter(writer, original).revise
@@ -206,20 +209,28 @@ def _report(
     show(screen, str(place) if best.number else "the original", best.evaluation)
     # Of what was shown: 3.3 and then 7.2 are 3.9, whatever lies behind the first digit.
     gain = round(best.evaluation.score, 1) - round(first.evaluation.score, 1)
-    screen.line(f"stopped: {improvement.stop}; {gain:+.1f} since the beginning")
-    for reason in refused.reasons if refused else ():
-        screen.line(screen.wrapped(f"not taken: {one_line(reason)}"), "yellow")
+    summary = translate(
+        "stopped: {reason}; {gain} since the beginning",
+        reason=translate_composed(improvement.stop),
+        gain=f"{gain:+.1f}",
+    )
+    screen.line(summary)
+    for why in refused.reasons if refused else ():
+        text = translate("not taken: {reason}", reason=translate_composed(one_line(why)))
+        screen.line(screen.wrapped(text), "yellow")
     for text in lost:
-        screen.line(screen.wrapped(f"warning: it lost {one_line(text)}"), "yellow")
+        screen.line(screen.wrapped(labelled("warning", f"it lost {text}")), "yellow")
     before, after = len(first.content), len(best.content)
     if after < before / 2:
         cut = f"it was cut from {before} to {after} characters: see what is missing"
-        screen.line(f"warning: {cut}", "yellow")
-    screen.line(f"versions: {one_line(str(job.versions_folder))} (00 is the original)")
+        screen.line(labelled("warning", cut), "yellow")
+    folder = one_line(str(job.versions_folder))
+    screen.line(translate("versions: {place} (00 is the original)", place=folder))
     if aside:
-        screen.line(f"the text that was not taken: {one_line(str(aside))}")
+        text = translate("the text that was not taken: {place}", place=one_line(str(aside)))
+        screen.line(text)
     if undo:
-        screen.line(f"take it back: {one_line(undo)}")
+        screen.line(translate("take it back: {command}", command=one_line(undo)))
 
 
 def _undo(settings: Settings, job: ImprovementJob) -> str:

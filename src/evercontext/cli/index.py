@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.options import json_option, root_option, settings_of
-from evercontext.cli.terminal import counted, one_line
+from evercontext.cli.terminal import counted, labelled
 from evercontext.errors import EverContextError, StoreBusy
 from evercontext.settings import Settings
 
@@ -58,7 +59,8 @@ async def _index(
             report = await index.update(progress=_progress(as_json))
         except StoreBusy as busy:
             # The other one does the same work: there is nothing left to do here.
-            print(f"{busy.message}: left to it", file=sys.stderr)
+            text = translate("{reason}: left to it", reason=translate_composed(busy.message))
+            print(text, file=sys.stderr)
             return 0
         await _tell(index, report, verbose, as_json)
         if watch:
@@ -74,9 +76,9 @@ async def _watch(settings: Settings, index: CodeIndex, as_json: bool) -> None:
         _tell_trouble(report)
 
     def warn(problem: EverContextError) -> None:
-        print(f"warning: {one_line(str(problem))}", file=sys.stderr, flush=True)
+        print(labelled("warning", str(problem)), file=sys.stderr, flush=True)
 
-    print("watching, Ctrl-C ends", file=sys.stderr, flush=True)
+    print(translate("watching, Ctrl-C ends"), file=sys.stderr, flush=True)
     await watch(index, await index_folder(settings), asyncio.Event(), tell, warn)
 
 
@@ -87,12 +89,14 @@ async def _tell(index: CodeIndex, report: IndexReport, verbose: bool, as_json: b
     _tell_trouble(report)
     if verbose and not as_json:
         for path, why in sorted(report.skipped.items())[:_SHOWN_REASONS]:
-            print(f"  left out: {path}: {why}")
+            reason = f"{path}: {translate_composed(why)}"
+            print("  " + translate("left out: {reason}", reason=reason))
 
 
 def _tell_trouble(report: IndexReport) -> None:
     if report.trouble:
-        print(f"warning: {report.by}: {one_line(report.trouble)}", file=sys.stderr, flush=True)
+        text = labelled("warning", f"{report.by}: {report.trouble}")
+        print(text, file=sys.stderr, flush=True)
 
 
 def _line(report: IndexReport, as_json: bool, files: int | None = None) -> str:
@@ -104,11 +108,15 @@ def _line(report: IndexReport, as_json: bool, files: int | None = None) -> str:
     # For people a rename is one thing, not one that came and one that went.
     counts["added"] -= report.renamed
     counts["deleted"] -= report.renamed
-    changes = ", ".join(f"{n} {name}" for name, n in counts.items() if n > 0 and name != "embedded")
-    total_text = "" if files is None else f"{counted(files, 'file')} indexed; "
-    left_out = f", {len(report.skipped)} left out" if report.skipped else ""
+    changed = {name: n for name, n in counts.items() if n > 0 and name != "embedded"}
+    changes = ", ".join(translate(f"{{count}} {name}", count=n) for name, n in changed.items())
+    total_text = ""
+    if files is not None:
+        total_text = translate("{files} indexed", files=counted(files, "file")) + "; "
+    left_out = translate("{count} left out", count=len(report.skipped)) if report.skipped else ""
     spent = f"; {_spent(report)}" if report.requested else ""
-    return f"{total_text}{changes or 'nothing changed'}{left_out}{spent} ({report.seconds:.1f} s)"
+    parts = ", ".join(filter(None, (changes or translate("nothing changed"), left_out)))
+    return f"{total_text}{parts}{spent} ({report.seconds:.1f} s)"
 
 
 def _data(report: IndexReport, files: int | None) -> dict[str, Any]:
@@ -126,9 +134,10 @@ def _data(report: IndexReport, files: int | None) -> dict[str, Any]:
 
 def _spent(report: IndexReport) -> str:
     """What an embedder was given to do, and what that cost."""
-    tokens = f", {report.tokens:,} tokens" if report.tokens else ""
+    tokens = f", {counted(report.tokens, 'token')}" if report.tokens else ""
     cost = f", ${report.cost:.4f}" if report.cost is not None else ""
-    return f"{counted(report.requested, 'chunk')} embedded by {report.by}{tokens}{cost}"
+    chunks = counted(report.requested, "chunk")
+    return translate("{chunks} embedded by {name}", chunks=chunks, name=report.by) + tokens + cost
 
 
 def _progress(as_json: bool) -> Progress | None:
@@ -151,7 +160,7 @@ async def index_folder(settings: Settings, *, tell: bool = False) -> Path:
 
 
 def _print_warning(text: str) -> None:
-    print(f"warning: {one_line(text)}", file=sys.stderr)
+    print(labelled("warning", text), file=sys.stderr)
 
 
 def show_bar(done: int, total: int) -> None:
@@ -166,7 +175,7 @@ def show_bar(done: int, total: int) -> None:
 def show_progress(done: int, total: int) -> None:
     """Show a person how far an update has come that they wait for."""
     if done == 0:
-        print("indexing first …", file=sys.stderr, flush=True)
+        print(translate("indexing first …"), file=sys.stderr, flush=True)
     if sys.stderr.isatty():
         show_bar(done, total)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.options import confirm, root_option, settings_of, warn
 from evercontext.cli.render import painted_diff
 from evercontext.cli.terminal import Screen
@@ -127,7 +128,8 @@ def install(
     start = mcp_install.Start(_program())
     edit = mcp_install.plan(chosen, place, settings.root, Path.home(), start)
     if edit is None:
-        print(f"{chosen.title} knows already: {chosen.path(place, settings.root, Path.home())}")
+        where = chosen.path(place, settings.root, Path.home())
+        print(translate("{client} knows already: {place}", client=chosen.title, place=where))
         return
     screen = Screen(sys.stdout, no_color=settings.no_color)
     for line in painted_diff(screen, edit.diff):
@@ -137,8 +139,10 @@ def install(
     if not yes:
         confirm(f"Write this to {edit.path}?")
     mcp_install.apply(edit)
-    print(f"{chosen.title} reads this from {edit.path}", file=sys.stderr)
-    print(f"Next: {chosen.next_step(place)}", file=sys.stderr)
+    text = translate("{client} reads this from {place}", client=chosen.title, place=edit.path)
+    print(text, file=sys.stderr)
+    step = translate_composed(chosen.next_step(place))
+    print(translate("Next: {step}", step=step), file=sys.stderr)
 
 
 def _program() -> str:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.options import json_option, root_option, settings_of
-from evercontext.cli.terminal import Screen, one_line
+from evercontext.cli.terminal import Screen, counted, labelled, one_line
 from evercontext.domain.memory import MemoryType, RetrievalOptions, SourceType
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.principal import user_name
@@ -126,13 +127,13 @@ def _show(question: str, results: Any, as_json: bool, screen: Screen) -> None:
         print(json.dumps(content, ensure_ascii=False), flush=True)
         return
     for memory in results:
-        mark = " (untrusted)" if memory.untrusted else ""
+        mark = f" ({translate('untrusted')})" if memory.untrusted else ""
         who = f"{memory.speaker}: " if memory.speaker else ""
         screen.line(f"{memory.similarity:.2f}  {who}{one_line(memory.content)}{mark}")
         why = ", ".join(f"{name} {value:+.2f}" for name, value in list(memory.reasons.items())[:4])
         screen.line(f"      {memory.id}  {day_of(memory.created_at or '')}  {why}", "dim")
     if not results:
-        print("nothing is remembered about that", file=sys.stderr)
+        print(translate("nothing is remembered about that"), file=sys.stderr)
 
 
 @command.command("list")
@@ -154,7 +155,7 @@ def list_memories(limit: int, state: str, user: str | None, as_json: bool, **pla
         for entry in memories:
             screen.line(_row(entry))
         if not memories:
-            print("nothing is remembered of this project", file=sys.stderr)
+            print(translate("nothing is remembered of this project"), file=sys.stderr)
         return Outcome.DONE
 
     return _with_memory(work, place, user)
@@ -163,7 +164,7 @@ def list_memories(limit: int, state: str, user: str | None, as_json: bool, **pla
 def _row(memory: Memory) -> str:
     from evercontext.memory.date_phrases import day_of
 
-    marks = [memory.source_type.value, *(["untrusted"] if memory.untrusted else [])]
+    marks = [memory.source_type.value, *([translate("untrusted")] if memory.untrusted else [])]
     who = f"{memory.speaker}: " if memory.speaker else ""
     kind = " ".join(marks)
     return f"{memory.id}  {day_of(memory.created_at)}  {kind}  {one_line(who + memory.content)}"
@@ -182,7 +183,7 @@ def forget(ids: tuple[str, ...], user: str | None, **place: Any) -> int:
             full_id = await memory.memories.whole_id(id, **whose)
             if full_id is None or not await memory.memories.forget(full_id, **whose):
                 raise NotFound(f"there is no memory {id}", fix="See `evercontext memory list`")
-            screen.line(f"forgot {one_line(full_id)}")
+            screen.line(translate("forgot {id}", id=one_line(full_id)))
         return Outcome.DONE
 
     return _with_memory(work, place, user)
@@ -227,8 +228,10 @@ def import_memories(file: BinaryIO, user: str | None, **place: Any) -> int:
                 if not await memory.memories.put_off(batch):
                     raise
                 queued += len(batch)
-        known = f", {read - taken} known already or forgotten" if read > taken else ""
-        screen.line(f"{_counted(taken)} taken in{known}")
+        text = translate("{memories} taken in", memories=_counted(taken))
+        if read > taken:
+            text += ", " + translate("{count} known already or forgotten", count=read - taken)
+        screen.line(text)
         return _report_queued(queued) if queued else Outcome.DONE
 
     return _with_memory(work, place, user)
@@ -237,13 +240,14 @@ def import_memories(file: BinaryIO, user: str | None, **place: Any) -> int:
 def _report_queued(number: int) -> Outcome:
     from evercontext.memory.memory_store import QUEUED
 
-    text = f"{QUEUED}; {_counted(number)} kept here, not yet stored (see `evercontext doctor`)"
+    waiting = "{memories} kept here, not yet stored (see `evercontext doctor`)"
+    text = f"{translate_composed(QUEUED)}; {translate(waiting, memories=_counted(number))}"
     print(text, file=sys.stderr)
     return Outcome.UNREACHABLE
 
 
 def _counted(number: int) -> str:
-    return "1 memory" if number == 1 else f"{number:,} memories"
+    return counted(number, "memory", "memories")
 
 
 def _batches(memories: Iterator[Memory]) -> Iterator[list[Memory]]:
@@ -278,7 +282,7 @@ def _with_memory(work: Work, place: dict[str, Any], user: str | None) -> int:
             clean = redactor(settings).masked
             memory = MemoryService.of(store, Path(settings.root), clean)
             for warning in (*store.report.warnings, *await memory.catch_up()):
-                print(f"warning: {one_line(warning)}", file=sys.stderr)
+                print(labelled("warning", warning), file=sys.stderr)
             return await work(memory, screen, (settings.user if user is None else user) or None)
         finally:
             await store.close()

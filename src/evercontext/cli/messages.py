@@ -9,7 +9,7 @@ from evercontext.domain.translation import catalogue, sections
 from evercontext.settings import process_environment
 
 _SENTENCE = re.compile(r"\. (?=[A-Z`/])")
-_PLACE = re.compile(r"\\\{(\w+)\\\}")
+_PLACE = re.compile(r"\{(\w+)\}")
 
 
 @cache
@@ -56,22 +56,45 @@ def _composed(text: str) -> str | None:
     if (exact := sections("ja")["composed"].get(text) or catalogue("ja").get(text)) is not None:
         return exact + dot
     for pattern, shown in _patterns():
-        if match := pattern.fullmatch(text):
-            parts = {name: translate_composed(value) for name, value in match.groupdict().items()}
+        # Most patterns are ruled out by words of theirs: only few are ever compiled.
+        if all(part in text for part in pattern.own) and (match := pattern.match(text)):
+            parts = {name: _in_place(value) for name, value in match.items()}
             return shown.format(**parts) + dot
     return None
 
 
+def _in_place(text: str) -> str:
+    """Return what fills a place: a name stays as it is, a reason is translated, and a list of them.
+
+    A project may be called Search, and a skill review: single words are names unless the composed
+    texts know them.
+    """
+    if " " not in text:
+        return sections("ja")["composed"].get(text, text)
+    return "; ".join(map(translate_composed, text.split("; ")))
+
+
+class _Pattern:
+    """A text with places, compiled when it is first needed."""
+
+    def __init__(self, text: str) -> None:
+        self.own = [part for part in _PLACE.split(text)[::2] if part]
+        self.length = sum(map(len, self.own))
+        self._text = text
+        self._compiled: re.Pattern[str] | None = None
+
+    def match(self, text: str) -> dict[str, str] | None:
+        if self._compiled is None:
+            escaped = re.escape(self._text).replace(r"\{", "{").replace(r"\}", "}")
+            places = _PLACE.sub(r"(?P<\1>.+?)", escaped)
+            self._compiled = re.compile(places, re.DOTALL)
+        match = self._compiled.fullmatch(text)
+        return match.groupdict() if match else None
+
+
 @cache
-def _patterns() -> list[tuple[re.Pattern[str], str]]:
+def _patterns() -> list[tuple[_Pattern, str]]:
     """Return the patterns of composed texts, those with most words of their own first."""
     texts = sections("ja")["composed"]
-    with_places = sorted((text for text in texts if "{" in text), key=_own_length, reverse=True)
-    return [
-        (re.compile(_PLACE.sub(r"(?P<\1>.+?)", re.escape(text)), re.DOTALL), texts[text])
-        for text in with_places
-    ]
-
-
-def _own_length(text: str) -> int:
-    return len(re.sub(r"\{\w+\}", "", text))
+    patterns = [(_Pattern(text), shown) for text, shown in texts.items() if _PLACE.search(text)]
+    return sorted(patterns, key=lambda entry: entry[0].length, reverse=True)

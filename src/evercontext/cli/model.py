@@ -14,8 +14,9 @@ import click
 from evercontext.cli.download_progress import DownloadMeter, silent
 from evercontext.cli.event_text import seconds
 from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.options import json_option, settings_of
-from evercontext.cli.terminal import Screen, columns_of, one_line, pad, visible
+from evercontext.cli.terminal import Screen, columns_of, labelled, one_line, pad, visible
 from evercontext.cli.value_completion import completing, models
 from evercontext.errors import ModelMistyped
 from evercontext.settings import USER_FILE, Settings, keep
@@ -54,15 +55,18 @@ async def _list(settings: Settings, as_json: bool) -> None:
     width = max(columns_of(model.name) for model in available)
     for model in available:
         mark = "*" if chosen and model.name == chosen.name else " "
-        word = screen.paint("ready ", "green") if model.ready else "      "
-        note = screen.paint(one_line(model.note), *(() if model.ready else ("dim",)))
+        word = screen.paint(pad(translate("ready"), 6), "green") if model.ready else "      "
+        note = screen.paint(
+            translate_composed(one_line(model.note)), *(() if model.ready else ("dim",))
+        )
         facts = pad(_facts(model), 26)
         screen.line(f"{mark} {pad(model.name, width)}  {word}  {facts}  {note}")
     screen.line()
     if chosen is None:
-        screen.line("used: none, no model is set up. Run: evercontext setup")
+        screen.line(translate("used: none, no model is set up. Run: evercontext setup"))
         return
-    screen.line(f"used: {one_line(chosen.name)} ({one_line(chosen.reason)})")
+    reason = translate_composed(one_line(chosen.reason))
+    screen.line(translate("used: {model} ({reason})", model=one_line(chosen.name), reason=reason))
 
 
 def _facts(model: Available) -> str:
@@ -87,11 +91,13 @@ def use(name: str, force: bool) -> None:
         raise ModelMistyped(problem.message, fix=f"{problem.fix}, or say --force")
     full = _from_anywhere(canonical_name(name))
     keep(settings.home, "model_name", full)
-    print(f"{visible(full)} is used from now on  ({settings.home / USER_FILE})")
-    print(f"try it: evercontext model test {one_line(full)}", file=sys.stderr)
+    place = settings.home / USER_FILE
+    print(translate("{model} is used from now on  ({file})", model=visible(full), file=place))
+    text = translate("try it: {command}", command=f"evercontext model test {one_line(full)}")
+    print(text, file=sys.stderr)
     origin = settings_of().origins["model_name"]
     if origin != USER_FILE:
-        print(f"note: {origin} still decides it here", file=sys.stderr)
+        print(labelled("note", f"{origin} still decides it here"), file=sys.stderr)
 
 
 def _from_anywhere(name: str) -> str:
@@ -127,7 +133,8 @@ async def _pull(name: str, source: Path | None, settings: Settings, as_json: boo
     if as_json:
         print(json.dumps({"name": name, "path": str(path), "fresh": fresh}, ensure_ascii=False))
         return
-    print(f"{path}{'' if fresh else '  (was there already)'}")
+    known = "" if fresh else "  " + translate("(was there already)")
+    print(f"{path}{known}")
 
 
 @command.command("test")
@@ -158,4 +165,6 @@ async def _test(name: str | None, settings: Settings, as_json: bool) -> None:
         }
         print(json.dumps(content, ensure_ascii=False))
         return
-    print(f"{one_line(name)} answers: {one_line(reply.text) or '(nothing)'}  ({seconds(took)})")
+    answer = one_line(reply.text) or translate("(nothing)")
+    text = translate("{name} answers: {answer}", name=one_line(name), answer=answer)
+    print(f"{text}  ({seconds(took)})")

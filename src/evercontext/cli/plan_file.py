@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evercontext.cli.terminal import Screen, one_line
+from evercontext.cli.messages import translate
+from evercontext.cli.terminal import Screen, labelled, one_line
 from evercontext.errors import InvalidPlan, UsageError
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def editing(screen: Screen) -> Callable[[TaskPlan], Awaitable[TaskPlan]]:
             try:
                 return parse(written)
             except InvalidPlan as problem:
-                screen.line(f"error: {one_line(str(problem))}", "red")
+                screen.line(labelled("error", str(problem)), "red")
                 if not sys.stdin.isatty() or not await asyncio.to_thread(_again):
                     raise
                 text = written
@@ -86,5 +87,5 @@ def editing(screen: Screen) -> Callable[[TaskPlan], Awaitable[TaskPlan]]:
 
 
 def _again() -> bool:
-    print("Edit it again? [Y/n] ", end="", file=sys.stderr, flush=True)
+    print(translate("Edit it again? [Y/n] "), end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in {"", "y", "yes"}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from evercontext.cli.messages import translate
 from evercontext.cli.options import json_option
 from evercontext.cli.servers import with_app
 from evercontext.cli.terminal import Screen, one_line
@@ -48,7 +49,7 @@ def create(id: str, path: str | None, optimization: str | None) -> int:
             raise UsageError(f"there is a project {id!r} already", fix="Use: projects set")
         project = RouterProject(id, _place(path), _strategy(optimization or "hybrid"))
         await projects.put(project)
-        print(f"created {_line(project)}", file=sys.stderr)
+        print(translate("created {what}", what=_line(project)), file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)
@@ -70,7 +71,7 @@ def change(id: str, path: str | None, optimization: str | None) -> int:
         if optimization is not None:
             project = replace(project, optimization=_strategy(optimization))
         await projects.put(project)
-        print(f"now {_line(project)}", file=sys.stderr)
+        print(translate("now {what}", what=_line(project)), file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)
@@ -84,7 +85,7 @@ def remove(id: str) -> int:
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
         await Projects(app.store).remove(id)
-        print(f"removed {one_line(id)}", file=sys.stderr)
+        print(translate("removed {what}", what=one_line(id)), file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)
@@ -105,7 +106,8 @@ def list_projects(as_json: bool) -> int:
         for project in projects:
             screen.line(_line(project))
         if not projects:
-            print("no project yet; make one: evercontext projects create ID", file=sys.stderr)
+            text = translate("no project yet; make one: evercontext projects create ID")
+            print(text, file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from evercontext.cli.messages import translate
 from evercontext.cli.options import json_option
 from evercontext.cli.servers import note_unknown, with_app
 from evercontext.cli.terminal import Screen, local_time, one_line
@@ -37,7 +38,8 @@ def create(name: str, projects: tuple[str, ...], servers: tuple[str, ...], user:
         await note_unknown(app, projects=projects, servers=servers)
         scope = {"projects": projects or None, "servers": servers or None}
         print(await tokens.create(name, user=user, **scope))
-        print("shown once; the client sends it as Authorization: Bearer", file=sys.stderr)
+        text = translate("shown once; the client sends it as Authorization: Bearer")
+        print(text, file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)
@@ -66,11 +68,15 @@ def list_tokens(as_json: bool) -> int:
             print(json.dumps(rows, indent=2, ensure_ascii=False))
             return Outcome.DONE
         for row in rows:
-            state = f"revoked {local_time(str(row['revoked_at']))}" if row["revoked_at"] else "open"
+            state = translate("valid")
+            if row["revoked_at"]:
+                state = translate("revoked {time}", time=local_time(str(row["revoked_at"])))
             name = one_line(str(row["name"]))
-            screen.line(f"{name}  {state}  made {local_time(str(row['created_at']))}{_limits(row)}")
+            since = translate("made {time}", time=local_time(str(row["created_at"])))
+            screen.line(f"{name}  {state}  {since}{_limits(row)}")
         if not rows:
-            print("no token yet; make one: evercontext tokens create NAME", file=sys.stderr)
+            text = translate("no token yet; make one: evercontext tokens create NAME")
+            print(text, file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)
@@ -78,13 +84,14 @@ def list_tokens(as_json: bool) -> int:
 
 def _limits(row: Mapping[str, Any]) -> str:
     """Whom and what a token is for, where that is not everybody and everything."""
-    user = f"  for {one_line(str(row['user']))}" if row["user"] else ""
+    user = row["user"] and translate("for {user}", user=one_line(str(row["user"])))
     only = [
-        f"{kind} {one_line(name)}"
-        for kind in ("project", "server")
-        for name in row[f"{kind}s"] or ()
+        translate(text, name=one_line(name))
+        for text, names in (("project {name}", "projects"), ("server {name}", "servers"))
+        for name in row[names] or ()
     ]
-    return f"{user}  only {', '.join(only)}" if only else user
+    rest = translate("only {what}", what=", ".join(only)) if only else ""
+    return "".join(f"  {part}" for part in (user, rest) if part)
 
 
 @command.command("revoke")
@@ -95,7 +102,8 @@ def revoke(name: str) -> int:
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
         await Tokens(app.store).revoke(name)
-        print(f"revoked {one_line(name)}: its next call is refused", file=sys.stderr)
+        text = translate("revoked {name}: its next call is refused", name=one_line(name))
+        print(text, file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)

@@ -14,8 +14,9 @@ import click
 
 from evercontext.cli.index import opened_index, show_progress
 from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.options import json_option, root_option, settings_of
-from evercontext.cli.terminal import Screen, one_line
+from evercontext.cli.terminal import Screen, labelled
 from evercontext.errors import EverContextError, UsageError
 from evercontext.settings import Settings
 
@@ -121,7 +122,7 @@ class _Search:
         async with self._answerer(patient=False) as answer:
             data = await answer(query)
         if data.get("note"):
-            print(f"warning: {one_line(str(data['note']))}", file=sys.stderr, flush=True)
+            print(labelled("warning", str(data["note"])), file=sys.stderr, flush=True)
         if as_json:
             print(json.dumps({"query": query, **data}, ensure_ascii=False, indent=2))
         else:
@@ -196,7 +197,7 @@ class _Search:
     def _show(self, chunks: Sequence[dict[str, Any]]) -> None:
         screen = Screen(sys.stdout, no_color=self._settings.no_color)
         if not chunks:
-            print("nothing found", file=sys.stderr)
+            print(translate("nothing found"), file=sys.stderr)
         for chunk in chunks:
             self._show_chunk(screen, chunk)
 
@@ -211,7 +212,8 @@ class _Search:
         for number, line in enumerate(lines[:_SHOWN_LINES], first):
             screen.line(f"     ~  {line}" if chunk.get("shortened") else f"{number:6d}  {line}")
         if len(lines) > _SHOWN_LINES:
-            screen.line(f"        … {len(lines) - _SHOWN_LINES} more lines")
+            more = translate("{count} more lines", count=len(lines) - _SHOWN_LINES)
+            screen.line(f"        … {more}")
         for signal, value in list(chunk.get("signals", {}).items())[:_SIGNALS]:
             screen.line(f"        {value:+.3f}  {signal}")
         screen.line("")
@@ -226,4 +228,6 @@ async def _catch_up(index: CodeIndex) -> None:
     try:
         await index.update(patience=_PATIENCE)
     except EverContextError as problem:
-        print(f"{problem.message}: this answer may be stale", file=sys.stderr, flush=True)
+        reason = translate_composed(problem.message)
+        text = translate("{reason}: this answer may be stale", reason=reason)
+        print(text, file=sys.stderr, flush=True)

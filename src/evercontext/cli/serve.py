@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from evercontext.cli.console import new_link, show_link
+from evercontext.cli.messages import translate
 from evercontext.cli.options import root_option, settings_of, warn
-from evercontext.cli.terminal import Screen
+from evercontext.cli.terminal import Screen, pad
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import UsageError
 from evercontext.process.shutdown import run
@@ -89,15 +90,15 @@ async def _serve(settings: Settings, names: Sequence[str], browse: bool) -> Outc
         link = await new_link(app) if browse else None
 
         def ready() -> None:
-            screen.line(f"serving    {settings.root}")
+            screen.line(_row("serving", str(settings.root)))
             for line in (line for entrance in opened for line in entrance.lines):
                 screen.line(line)
             if set(names) != {"router"}:
                 needed = "needed" if settings.token else "not needed on this machine"
-                screen.line(f"token      {needed}")
+                screen.line(_row("token", translate(needed)))
             if link:
                 show_link(link, screen)
-            screen.line("Ctrl-C ends")
+            screen.line(translate("Ctrl-C ends"))
 
         return await serve(listeners, on_ready=ready)
 
@@ -110,6 +111,10 @@ class _Entrance:
     listener: Listener | None = None
 
 
+def _row(label: str, text: str) -> str:
+    return pad(translate(label), 11) + text
+
+
 async def _gateway(stack: AsyncExitStack, app: EverContext) -> _Entrance:
     from evercontext.server.listener import open_gateway
     from evercontext.server.token_check import is_loopback
@@ -117,9 +122,11 @@ async def _gateway(stack: AsyncExitStack, app: EverContext) -> _Entrance:
     opening = open_gateway(app.settings, app.toolbox, app.events, app)
     listener = await stack.enter_async_context(opening)
     url = listener.url
-    lines = [f"REST       {url}  (described at {url}/docs)", f"MCP        {url}/mcp"]
+    described = translate("(described at {place})", place=f"{url}/docs")
+    lines = [_row("REST", f"{url}  {described}"), _row("MCP", f"{url}/mcp")]
     if is_loopback(listener.socket.getsockname()[0]):
-        lines.append(f"console    {url}/console/  (a link that lets you in: evercontext console)")
+        link = translate("(a link that lets you in: evercontext console)")
+        lines.append(_row("console", f"{url}/console/  {link}"))
     return _Entrance(tuple(lines), listener)
 
 
@@ -129,7 +136,7 @@ async def _router(stack: AsyncExitStack, app: EverContext) -> _Entrance:
     listener = await stack.enter_async_context(open_router(app))
     open_house = app.settings.router_open
     needs = "no token needed" if open_house else "needs a token: evercontext tokens create"
-    return _Entrance((f"router     {listener.url}/mcp  ({needs})",), listener)
+    return _Entrance((_row("router", f"{listener.url}/mcp  ({translate(needs)})"),), listener)
 
 
 async def _evaluator(stack: AsyncExitStack, app: EverContext) -> _Entrance:
@@ -138,7 +145,7 @@ async def _evaluator(stack: AsyncExitStack, app: EverContext) -> _Entrance:
     opening = open_evaluator(app.settings, app.toolbox, app.events)
     server = await stack.enter_async_context(opening)
     port = next(iter(server.sockets)).getsockname()[1]
-    return _Entrance((f"evaluator  ws://{app.settings.evaluator_host}:{port}/mcp",))
+    return _Entrance((_row("evaluator", f"ws://{app.settings.evaluator_host}:{port}/mcp"),))
 
 
 _OPEN = {"gateway": _gateway, "router": _router, "evaluator": _evaluator}

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.options import Number, confirm, json_option, settings_of, tell
 from evercontext.cli.server_extras import extras_of
-from evercontext.cli.terminal import Screen, counted, one_line, visible
+from evercontext.cli.terminal import Screen, counted, labelled, one_line, pad, visible
 from evercontext.domain.caller_scope import OURS
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import EverContextError, NotFound, UsageError
@@ -76,8 +77,8 @@ def add(name: str, argv: tuple[str, ...], url: str | None, **options: Any) -> in
         before = (await _known(app)).get(name)
         await note_unknown(app, projects=[config.project] if config.project else [])
         await app.catalog.servers.table.put(config)
-        verb = "added" if before is None else "replaced"
-        print(f"{verb} {name}: {_reached(config, before)}", file=sys.stderr)
+        text = "added {name}: {how}" if before is None else "replaced {name}: {how}"
+        print(translate(text, name=name, how=_reached(config, before)), file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)
@@ -101,15 +102,15 @@ def list_servers(as_json: bool) -> int:
             print(json.dumps(rows, indent=2, ensure_ascii=False))
             return Outcome.DONE
         for row in rows:
-            state = "on " if row["enabled"] else "off"
-            whose = f"  project {row['project']}" if row["project"] else ""
-            screen.line(f"{state}  {row['id']}  {one_line(row['reachedBy'])}{whose}")
+            state = pad(translate("on" if row["enabled"] else "off"), 3)
+            whose = row["project"] and "  " + translate("project {name}", name=row["project"])
+            screen.line(f"{state}  {row['id']}  {one_line(row['reachedBy'])}{whose or ''}")
             screen.line(f"     {_health(row)}", "dim")
             for word in ("off", "held"):
                 if row[word]:
-                    screen.line(f"     {word}: {', '.join(row[word])}", "yellow")
+                    screen.line(f"     {translate(word)}: {', '.join(row[word])}", "yellow")
         if len(rows) == 1:
-            print(_FIRST, file=sys.stderr)
+            print(translate(_FIRST), file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)
@@ -145,14 +146,14 @@ def _own_tools(app: EverContext) -> list[str]:
 
 def _health(row: dict[str, Any]) -> str:
     """How a server is doing, as the process that uses it last said."""
-    parts = [row["state"], f"{counted(row['tools'], 'tool')} known"]
+    known = translate("{tools} known", tools=counted(row["tools"], "tool"))
+    parts = [translate(row["state"]), known]
     if row["state"] == "running" and row["protocol"]:
-        parts.append(f"protocol {one_line(row['protocol'])}")
+        parts.append(translate("protocol {version}", version=one_line(row["protocol"])))
     if row["state"] == "failed":
-        parts.append(one_line(row["problem"] or ""))
-        parts.append(
-            f"next try in {row['retryIn']} s" if row["retryIn"] else "tried when asked for"
-        )
+        parts.append(translate_composed(one_line(row["problem"] or "")))
+        later = translate("next try in {seconds} s", seconds=row["retryIn"])
+        parts.append(later if row["retryIn"] else translate("tried when asked for"))
     return ", ".join(parts)
 
 
@@ -163,7 +164,7 @@ def remove(name: str) -> int:
 
     async def work(app: EverContext, screen: Screen) -> Outcome:
         await app.catalog.servers.table.remove(name)
-        print(f"removed {one_line(name)}", file=sys.stderr)
+        print(translate("removed {what}", what=one_line(name)), file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)
@@ -195,7 +196,7 @@ def _switch(name: str, tool: str | None, *, on: bool) -> int:
         enabled = config.enabled if tool else on
         await table.put(replace(config, tool_permissions=rights, enabled=enabled))
         what = f"{name}:{one_line(tool)}" if tool else name
-        print(f"{what} is {'on' if on else 'off'}", file=sys.stderr)
+        print(translate("{what} is on" if on else "{what} is off", what=what), file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)
@@ -214,7 +215,8 @@ async def _check_tool(app: EverContext, config: ServerConfig, tool: str) -> None
     if seen:
         fix = suggest_names(tool, known) or f"See: {look}"
         raise NotFound(f"server {config.id} has no tool {tool[:80]!r}", fix=fix)
-    print(f"note: the tools of {config.id} are not known yet; see: {look}", file=sys.stderr)
+    text = f"the tools of {config.id} are not known yet; see: {look}"
+    print(labelled("note", text), file=sys.stderr)
 
 
 @command.command("test")
@@ -242,13 +244,17 @@ def test(name: str, as_json: bool) -> int:
         if as_json:
             print(json.dumps(content, ensure_ascii=False))
         else:
-            screen.line(
-                f"{name} answers: {counted(len(entries), 'tool')} in {content['seconds']} s"
+            text = translate(
+                "{name} answers: {tools} in {seconds} s",
+                name=name,
+                tools=counted(len(entries), "tool"),
+                seconds=content["seconds"],
             )
+            screen.line(text)
             for entry in entries:
                 screen.line(f"  {entry.name}  {one_line(entry.description)[:100]}")
             for warning in [*backend.warnings, *(f"held: {tool}" for tool in backend.held)]:
-                screen.line(f"warning: {one_line(warning)}", "yellow")
+                screen.line(labelled("warning", warning), "yellow")
         return Outcome.DONE
 
     return with_app(work)
@@ -273,7 +279,7 @@ def logs(name: str, lines: int, follow: bool) -> int:
         for line in lines_shown:
             screen.line(visible(line))
         if not lines_shown and not follow:
-            print(f"{name} has said nothing yet", file=sys.stderr)
+            print(translate("{name} has said nothing yet", name=name), file=sys.stderr)
         while follow:
             await asyncio.sleep(FOLLOW_SECONDS)
             new, place = read_on(folder, name, place)
@@ -305,7 +311,7 @@ def approve(name: str, yes: bool) -> int:
             for line in definition_diff(trusted.get(entry.name), entry):
                 screen.line(visible(line), _DIFF_COLORS.get(line[:1], "dim"))
         if not held:
-            print(f"nothing of {name} is held", file=sys.stderr)
+            print(translate("nothing of {name} is held", name=name), file=sys.stderr)
             return Outcome.DONE
         if not yes:
             confirm("Trust these definitions?")
@@ -345,14 +351,16 @@ def import_servers(source: str, project: str, dry_run: bool, yes: bool) -> int:
             mark, color = ("+", "green") if before is None else ("~", "yellow")
             screen.line(f"{mark} {config.id}  {_reached(config, before)}{extras_of(config)}", color)
         for reason in skipped:
-            screen.line(f"skipped: {one_line(reason)}", "yellow")
+            text = translate("skipped: {reason}", reason=translate_composed(one_line(reason)))
+            screen.line(text, "yellow")
         if dry_run or not configs:
             return Outcome.DONE
         if not yes:
             confirm(f"Add {counted(len(configs), 'server')}? Their commands will run as you.")
         for config in configs:
             await app.catalog.servers.table.put(config)
-        print(f"{counted(len(configs), 'server')} added", file=sys.stderr)
+        added = translate("{servers} added", servers=counted(len(configs), "server"))
+        print(added, file=sys.stderr)
         return Outcome.DONE
 
     return with_app(work)
@@ -367,7 +375,9 @@ async def _known(app: EverContext) -> dict[str, str]:
 def _reached(config: ServerConfig, before: str | None) -> str:
     """How a server is reached, and how the one was whose name it takes."""
     reached = one_line(config.reached_by)
-    return reached if before in (None, reached) else f"{reached}, instead of {before}"
+    if before in (None, reached):
+        return reached
+    return translate("{new}, instead of {old}", new=reached, old=before)
 
 
 async def note_unknown(
@@ -383,7 +393,8 @@ async def note_unknown(
     for kind, names in (("project", projects), ("server", servers)):
         for name in names:
             if name not in there[kind]:
-                print(f"note: there is no {kind} {one_line(name)!r} yet", file=sys.stderr)
+                text = labelled("note", f"there is no {kind} {one_line(name)!r} yet")
+                print(text, file=sys.stderr)
 
 
 def with_app(work: Work) -> int:

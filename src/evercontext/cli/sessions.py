@@ -21,7 +21,7 @@ from evercontext.cli.options import (
     settings_of,
     tell,
 )
-from evercontext.cli.terminal import Screen, clip, counted, local_time, one_line, visible
+from evercontext.cli.terminal import Screen, clip, counted, labelled, local_time, one_line, visible
 from evercontext.cli.value_completion import completing, sessions
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import AlreadyExists, UsageError
@@ -81,10 +81,10 @@ def list_sessions(limit: int, everywhere: bool, as_json: bool, **place: Any) -> 
 def _report_missing(app: EverContext, sessions: list[Session]) -> Outcome:
     """Say why sessions may be missing from a list."""
     if missing := app.memory.missing():
-        print(f"warning: {one_line(missing[0])}", file=sys.stderr)
+        print(labelled("warning", missing[0]), file=sys.stderr)
         return Outcome.UNREACHABLE
     if not sessions:
-        print("no session in this directory yet", file=sys.stderr)
+        print(translate("this directory has no session yet"), file=sys.stderr)
     return Outcome.DONE
 
 
@@ -111,13 +111,13 @@ def search_sessions(
         if as_json:
             print(json.dumps([dataclasses.asdict(hit) for hit in hits], ensure_ascii=False))
         for hit in [] if as_json else hits:
-            title = one_line(hit.title or "(no title)")
+            title = one_line(hit.title or translate("(no title)"))
             head = f"{local_time(hit.timestamp)}  {title}  {hit.session_id}"
             screen.line(clip(head, screen.width) if screen.is_terminal else head, "cyan")
             excerpt = f"    {hit.role.ljust(9)} {one_line(hit.excerpt)}"
             screen.line(clip(excerpt, screen.width) if screen.is_terminal else excerpt)
         if not hits:
-            print("nothing found", file=sys.stderr)
+            print(translate("nothing found"), file=sys.stderr)
         return Outcome.DONE if hits else Outcome.FAILED
 
     return _in_house(work=work, **place)

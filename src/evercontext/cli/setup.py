@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.options import json_option, settings_of
-from evercontext.cli.terminal import Screen, one_line
+from evercontext.cli.terminal import Screen, labelled, one_line, pad
 from evercontext.errors import ModelAuthFailed, ModelProblem, NobodyToAsk, UsageError
 from evercontext.settings import STORED, Settings
 from evercontext.settings.installation import this_installation
@@ -144,7 +145,8 @@ async def _key_from_stdin(provider: str) -> str:
     if sys.stdin and sys.stdin.isatty():
         from evercontext.cli.first_run import read_answer
 
-        return await read_answer(f"Paste the key for {provider}: ", secret=True)
+        text = translate("Paste the key for {provider}: ", provider=provider)
+        return await read_answer(text, secret=True)
     return sys.stdin.read(_LONGEST_KEY) if sys.stdin else ""
 
 
@@ -169,19 +171,26 @@ def _as_object(state: Setup, summary: str) -> dict[str, Any]:
 def _print(state: Setup, summary: str, settings: Settings) -> None:
     screen = Screen(sys.stdout, no_color=settings.no_color)
     if summary:
-        screen.line(one_line(summary))
+        screen.line(translate_composed(one_line(summary)))
         origin = settings.origins["model_name"]
         if origin.startswith("environment"):
-            print(f"note: {origin} still decides the model here", file=sys.stderr)
+            print(labelled("note", f"{origin} still decides the model here"), file=sys.stderr)
         return
     for key in state.keys:
-        shown = f"{key.masked}  ({key.origin})" if key.masked else "no key"
+        origin = translate_composed(key.origin or "")
+        shown = f"{key.masked}  ({origin})" if key.masked else translate("no key")
         screen.line(f"{key.provider:<12}{shown}")
-    running = "not running" if state.ollama is None else ", ".join(state.ollama) or "no chat model"
+    running = translate("not running")
+    if state.ollama is not None:
+        running = ", ".join(state.ollama) or translate("no chat model")
     screen.line(f"{'ollama':<12}{one_line(running)}  ({settings.ollama_endpoint})")
-    screen.line(f"{'small model':<12}{state.small.note}")
-    problem = f"  not ready: {state.problem}" if state.problem else ""
-    used = "none"
+    small = pad(translate("small model"), 12)
+    screen.line(f"{small}{translate_composed(state.small.note)}")
+    problem = ""
+    if state.problem:
+        reason = translate_composed(str(state.problem))
+        problem = "  " + translate("not ready: {reason}", reason=reason)
+    used = translate("none")
     if state.choice:
-        used = f"{one_line(state.choice.name)}  ({state.choice.reason})"
-    screen.line(f"{'used':<12}{used}{problem}")
+        used = f"{one_line(state.choice.name)}  ({translate_composed(state.choice.reason)})"
+    screen.line(f"{pad(translate('used'), 12)}{used}{problem}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from evercontext.cli.messages import translate
 from evercontext.cli.options import confirm, json_option, root_option, settings_of
 from evercontext.cli.terminal import Screen, clip, counted, one_line, visible
 from evercontext.errors import ConfigError
@@ -43,7 +44,7 @@ def show_all(as_json: bool, root: str | None, allow_wide_root: bool | None) -> N
         for line in skill_lines(skill, screen):
             screen.line(line)
     if not skills:
-        print("no skills; see docs/how-to/skills.md", file=sys.stderr)
+        print(translate("no skills; see docs/how-to/skills.md"), file=sys.stderr)
 
 
 def skill_lines(skill: Skill, screen: Screen) -> list[str]:
@@ -76,13 +77,13 @@ def trust_one(name: str, yes: bool, root: str | None, allow_wide_root: bool | No
     if skill.problem:
         raise ConfigError(f"the skill {name} cannot be used: {skill.problem}", fix="Correct it")
     if skill.trusted:
-        print(f"{skill.name} is trusted already")
+        print(translate("{what} is trusted already", what=skill.name))
         return
     _print(skill, Screen(sys.stdout, no_color=settings.no_color))
     if not yes:
         confirm(f"Trust {counted(len(skill.files), 'file')} of {skill.place}?")
     skills.trust(skill)
-    print(f"trusted {one_line(skill.name)}")
+    print(translate("trusted {what}", what=one_line(skill.name)))
 
 
 @command.command("untrust")
@@ -95,7 +96,7 @@ def untrust_one(name: str, root: str | None, allow_wide_root: bool | None) -> No
     if not skills.untrust(skill):
         fix = "Remove its folder" if skill.origin == "user" else "Nothing to take back"
         raise ConfigError(f"the skill {name} was not trusted here", fix=fix)
-    print(f"no longer trusted: {one_line(skill.name)}")
+    print(translate("no longer trusted: {what}", what=one_line(skill.name)))
 
 
 def _print(skill: Skill, screen: Screen) -> None:

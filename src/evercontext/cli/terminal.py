@@ -10,6 +10,7 @@ import itertools
 import re
 import shutil
 import unicodedata
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TextIO
 
@@ -63,6 +64,11 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return translate(f"{{count}} {several}", count=f"{number:,}")
 
 
+def listed(parts: Iterable[str]) -> str:
+    """Return several short texts as one, with the commas of the language."""
+    return ("、" if language() == "ja" else ", ").join(parts)
+
+
 def labelled(level: str, text: str) -> str:
     """Return a line that says what kind of remark it is: ``error: …``, ``note: …``."""
     label = translate({"info": "note"}.get(level, level))
@@ -81,10 +87,17 @@ def breakable(text: str) -> str:
     marked = [text[:1]]
     for before, after in itertools.pairwise(text):
         wide = _is_wide(before) or _is_wide(after)
-        if wide and after not in _NOT_FIRST and before not in _NOT_LAST and not after.isspace():
+        # A word in katakana is read as one.
+        one_word = _is_katakana(before) and _is_katakana(after)
+        may_part = after not in _NOT_FIRST and before not in _NOT_LAST and not after.isspace()
+        if wide and may_part and not one_word:
             marked.append(BREAK)
         marked.append(after)
     return "".join(marked)
+
+
+def _is_katakana(character: str) -> bool:
+    return "ァ" <= character <= "ヺ" or character == "ー"
 
 
 def _is_wide(character: str) -> bool:

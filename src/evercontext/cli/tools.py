@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.options import json_option, root_option, settings_of, tell
 from evercontext.cli.terminal import Screen, clip, one_line, visible
 from evercontext.domain.outcome import Outcome
@@ -96,7 +97,8 @@ async def _gather(settings: Settings) -> Sequence[CatalogEntry]:
         entries = await app.catalog.entries(_person(app), PATIENCE)
         for name, problem in app.catalog.servers.unheard():
             reason = problem if problem.startswith(f"{name} ") else f"{name}: {problem}"
-            print(f"left out: {one_line(reason)}", file=sys.stderr)
+            text = translate("left out: {reason}", reason=translate_composed(one_line(reason)))
+            print(text, file=sys.stderr)
         return entries
 
 
@@ -205,7 +207,7 @@ def _show(question: str, results: Sequence[ToolMatch], as_json: bool, screen: Sc
         screen.line(f"      {clip(one_line(match.entry.description), screen.width - 8)}")
         screen.line(f"      {one_line(match.explanation)}", "dim")
     if not results:
-        print("no tool does that", file=sys.stderr)
+        print(translate("no tool does that"), file=sys.stderr)
 
 
 def as_plain(match: ToolMatch) -> dict[str, Any]:

@@ -12,8 +12,9 @@ import click
 
 from evercontext.cli import trace_lookup
 from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.messages import translate
 from evercontext.cli.options import all_option, json_option, root_option, settings_of
-from evercontext.cli.terminal import Screen, clip, local_time, one_line, pad
+from evercontext.cli.terminal import Screen, clip, columns_of, counted, local_time, one_line, pad
 from evercontext.cli.trace_tree import event_line, tree_lines
 from evercontext.cli.value_completion import completing, traces
 from evercontext.domain.tool import Mode
@@ -46,8 +47,10 @@ def list_traces(limit: int, everywhere: bool, as_json: bool, **place: Any) -> No
         return
     if not summaries:
         others = not everywhere and trace_lookup.newest(settings.traces, 1)
-        text = "no traces of this project yet; --all shows others"
-        print(text if others else f"no traces yet under {settings.traces}", file=sys.stderr)
+        text = translate("no traces yet under {place}", place=settings.traces)
+        if others:
+            text = translate("no traces of this project yet; --all shows others")
+        print(text, file=sys.stderr)
         return
     screen = Screen(sys.stdout, no_color=settings.no_color)
     for summary in summaries:
@@ -56,10 +59,11 @@ def list_traces(limit: int, everywhere: bool, as_json: bool, **place: Any) -> No
 
 def _row(summary: trace_lookup.Summary, screen: Screen) -> str:
     status = screen.paint(pad(summary.status, 11), _STATUS_COLOURS.get(summary.status, "red"))
-    files = f"{summary.changed} file{'' if summary.changed == 1 else 's'}"
-    files = {Mode.DRY_RUN: "dry run", trace_lookup.EVALUATION: "judged"}.get(summary.mode, files)
+    files = counted(summary.changed, "file")
+    other = {Mode.DRY_RUN: "dry run", trace_lookup.EVALUATION: "judged"}.get(summary.mode)
+    files = translate(other) if other else files
     begin = f"{summary.trace_id[:8]}  {local_time(summary.started)}  "
-    room = screen.width - len(begin) - 12 - max(9, len(files) + 1)
+    room = screen.width - len(begin) - 12 - max(9, columns_of(files) + 1)
     return f"{begin}{status} {pad(files, 8)} {clip(one_line(summary.text), room)}"
 
 
@@ -97,7 +101,8 @@ def tail(everywhere: bool, as_json: bool, **place: Any) -> None:
 async def _tail(settings: Settings, everywhere: bool, as_json: bool) -> None:
     foreign = Foreign(settings.root, settings.traces)
     screen = Screen(sys.stdout, no_color=settings.no_color)
-    print(f"following {settings.traces}, Ctrl-C ends", file=sys.stderr, flush=True)
+    text = translate("following {place}, Ctrl-C ends", place=settings.traces)
+    print(text, file=sys.stderr, flush=True)
     async for event in follow(settings.traces):
         if not everywhere and await asyncio.to_thread(foreign.holds, event):
             continue

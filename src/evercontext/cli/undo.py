@@ -13,7 +13,7 @@ import click
 from evercontext.cli.interrupt import run_until_stopped
 from evercontext.cli.messages import translate, translate_composed
 from evercontext.cli.options import json_option, root_option, settings_of, tell
-from evercontext.cli.terminal import Screen, counted, one_line
+from evercontext.cli.terminal import Screen, counted, one_line, pad
 from evercontext.cli.trace_lookup import only
 from evercontext.cli.value_completion import completing, traces
 from evercontext.domain.outcome import Outcome
@@ -74,8 +74,8 @@ async def _list(settings: Settings, as_json: bool) -> Outcome:
 
 def _row(trace: Trace) -> str:
     moment = datetime.fromtimestamp(trace.at / 1e9, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
-    state = "undone" if trace.undone else "undo" if trace.is_undo else ""
-    return f"{trace.trace_id[:8]}  {moment}  {state:7} {one_line(', '.join(trace.paths))}"
+    state = translate("undone") if trace.undone else translate("undo") if trace.is_undo else ""
+    return f"{trace.trace_id[:8]}  {moment}  {pad(state, 7)} {one_line(', '.join(trace.paths))}"
 
 
 async def _undo(

@@ -166,7 +166,7 @@ class Evaluator:
             return await persist(ask, backoff, retryable=RETRIED, tell=lambda *_: tell("retrying"))
         except RETRIED as problem:
             tell("failed")
-            times = f"{attempt} time{'' if attempt == 1 else 's'}"
+            times = "once" if attempt == 1 else f"{attempt} times"
             raise JudgeProblem(f"the judge failed {times}, at last: {problem}") from problem
         except EverContextError as problem:
             tell("failed", str(problem))

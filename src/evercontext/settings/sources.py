@@ -250,7 +250,7 @@ def keep(home: Path, name: str, value: Any) -> None:
     if row is None or row.metadata["secret"] or name in {"home", "root"}:
         fix = "Use the environment"
         if name in STORED.values():
-            fix += ", or run: evercontext setup"
+            fix = "Use the environment, or run: evercontext setup"
         raise ConfigError(f"{name} cannot be kept in {USER_FILE}", fix=fix)
     try:
         row.metadata["parse"](value)

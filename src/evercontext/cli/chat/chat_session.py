@@ -191,16 +191,17 @@ class ChatSession:
         parts = [
             (1, mode),
             (7, "Shift+Tab"),
-            *((2, part) for part in (self.view.clock.parts() if self.working() else [])),
-            *((3, left) for left in self._context_left()),
+            # These stand beside the answer, too, while it is written: where it is narrow, there.
+            *((5, part) for part in (self.view.clock.parts() if self.working() else [])),
+            *((2, left) for left in self._context_left()),
             *([(2, f"${talk.spent_usd:.4f}")] if talk.spent_usd else []),
             *(
                 [(1, translate("{count} queued", count=n))]
                 if (n := self.keyboard.waiting())
                 else []
             ),
-            *([(5, self.branch)] if self.branch else []),
-            (4, clip(talk.model.info.bare_name, LONGEST_MODEL)),
+            *([(4, self.branch)] if self.branch else []),
+            (3, clip(talk.model.info.bare_name, LONGEST_MODEL)),
             (6, hint),
         ]
         return fitting(parts, self.screen.width - 1)

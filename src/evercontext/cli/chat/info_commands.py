@@ -9,7 +9,7 @@ from evercontext.cli.chat.view import show_diff
 from evercontext.cli.event_text import describe_diff
 from evercontext.cli.messages import translate
 from evercontext.cli.options import gateway_of
-from evercontext.cli.terminal import columns_of, counted, one_line, pad
+from evercontext.cli.terminal import columns_of, counted, listed, one_line, pad
 from evercontext.domain.event import Diff
 from evercontext.domain.memory import RetrievalOptions
 from evercontext.errors import UsageError
@@ -132,7 +132,7 @@ async def show_usage(chat: ChatSession, argument: str) -> None:
     share = used.cached_tokens / used.input_tokens if used.input_tokens else 0.0
     cached = translate("{share} of the input from the provider's cache", share=f"{share:.0%}")
     parts = [counted(chat.talk.spent_tokens, "token") + (f" ({cached})" if share else ""), money]
-    chat.say(translate("{what}, since this session was opened", what=", ".join(parts)))
+    chat.say(translate("{what}, since this session was opened", what=listed(parts)))
 
 
 async def show_status(chat: ChatSession, argument: str) -> None:

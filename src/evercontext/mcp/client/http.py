@@ -248,7 +248,7 @@ class _PostResponse:
         if session and status < 300:
             self._connection.keep_session(session)
         if headers.get("content-encoding", "identity") != "identity":
-            raise ServerProblem(f"{self._connection.name} compressed its answer is_stream")
+            raise ServerProblem(f"{self._connection.name} compressed its answer, unasked")
         if status < 300 and headers.get("content-type", "").startswith("text/event-stream"):
             self._stream = EventStream(LONGEST_LINE)
 
