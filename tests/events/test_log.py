@@ -188,6 +188,25 @@ async def test_a_log_removed_while_it_is_written_goes_on_in_another_file(tmp_pat
     log.close()
 
 
+@pytest.mark.parametrize("left", [0, 40])
+async def test_a_segment_that_was_cut_off_gets_no_more_lines(tmp_path: Path, left: int) -> None:
+    """X13: the next line would follow half a line, and nobody could read it."""
+    log = EventLog(tmp_path)
+    await log.emit_durable(TASK, trace_id="t1")
+    assert log.segment
+    os.truncate(log.segment, left)
+    log.emit_audited(TASK, trace_id="t2")
+    await log.emit_durable(TASK, trace_id="t3")
+    assert log.segment
+    written = [json.loads(line) for line in log.segment.read_text().splitlines()]
+    assert [(line["type"], line["trace_id"]) for line in written] == [
+        ("notice", "t2"),
+        ("task", "t2"),
+        ("task", "t3"),
+    ]
+    log.close()
+
+
 async def test_a_replaced_segment_gets_no_more_lines(tmp_path: Path) -> None:
     """X13: an editor saves a copy under the same name."""
     log = EventLog(tmp_path)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -48,6 +49,31 @@ def test_a_replaced_segment_is_left_and_another_begun(place: Path, home: Path) -
     assert len(tree.journal.segments()) == 2
     undo(tree.journal, ["t2"])
     assert (place / "a.txt").read_text() == "one"
+    tree.close()
+
+
+def test_a_segment_cut_off_in_the_middle_of_a_record_is_left(place: Path, home: Path) -> None:
+    """X13: what was written behind half a record could not be read, and so not be undone."""
+    tree = Tree.open(place, agent_policy(), home)
+    tree.write("a.txt", "one", trace_id="t1")
+    assert tree.journal
+    (segment,) = tree.journal.segments()
+    os.truncate(segment, segment.stat().st_size - 5)
+    tree.write("a.txt", "two", trace_id="t2")
+    assert len(tree.journal.segments()) == 2
+    undo(tree.journal, ["t2"])
+    assert (place / "a.txt").read_text() == "one"
+    tree.close()
+
+
+def test_nothing_is_left_beside_a_file_that_was_replaced(place: Path, home: Path) -> None:
+    tree = Tree.open(place, agent_policy(), home)
+    for text in ("one", "two", "three"):
+        tree.write("a.txt", text, trace_id="t")
+    assert os.listdir(place) == ["a.txt"]
+    assert tree.journal
+    undo(tree.journal, ["t"])
+    assert os.listdir(place) == []
     tree.close()
 
 

@@ -26,7 +26,7 @@ from evercontext.settings import Settings
 Subscriber = Callable[[Event], None]
 
 _SOON = 0.05
-_LOST = "the event log was removed or replaced while it was written: earlier events may be missing"
+_LOST = "the event log was removed, replaced or cut off: earlier events may be missing"
 _SYNCING = Workers("event log", threads=2, waiting=1_000_000)
 
 
@@ -169,7 +169,9 @@ class EventLog:
         if lost:
             # Readers of the log learn of it where the log goes on.
             notice = Event(event.id, event.at, event.trace_id, Notice(level="warning", text=_LOST))
-            _write_whole(segment.descriptor, self._redactor.line(notice.to_json()).encode() + b"\n")
+            line = self._redactor.line(notice.to_json()).encode() + b"\n"
+            _write_whole(segment.descriptor, line)
+            segment.size += len(line)
         return segment
 
     def _close_segment(self) -> None:
@@ -217,7 +219,7 @@ class EventLog:
         _sync(segment.descriptor)
         if not segment.in_place:
             # Whoever waits is not told that it is on disk; the next event opens another segment.
-            raise OSError(errno.ESTALE, "it was removed while it was written")
+            raise OSError(errno.ESTALE, "it was removed or cut off while it was written")
         if self._nameless:
             # A file is only safe once the directory knows its name.
             self._nameless = False
@@ -243,7 +245,7 @@ class _Segment:
 
     @property
     def in_place(self) -> bool:
-        return is_in_place(self.path, self.descriptor)
+        return is_in_place(self.path, self.descriptor, self.size)
 
 
 def _create(directory: Path, day: str) -> _Segment:

@@ -158,18 +158,22 @@ def stage(
         raise
 
 
-def put(path: SafePath, staged: str, seen: FileStamp | None) -> None:
+def put(path: SafePath, staged: str, seen: FileStamp | None) -> bool:
     """Give the staged file its name, if what is there now is what was ``seen``.
 
-    Raises FileExistsError if nothing was seen and something is there, Changed if it differs.
+    True if the old content has the staged name now, for the caller to discard. Raises
+    FileExistsError if nothing was seen and something is there, Changed if it differs.
     """
     kernel = path.root.kernel
     if seen is None:
         kernel.rename_new(staged, path.name, path.dir_fd)
-    elif not _swap(path, staged, seen):
+    elif _swap(path, staged, seen):
+        return True
+    else:
         if _stamp(path, path.name) != seen:
             raise Changed("changed", fix="Read the file again")
         kernel.rename(staged, path.name, path.dir_fd)
+    return False
 
 
 def take(path: SafePath, staged: str, seen: FileStamp) -> None:
@@ -216,7 +220,6 @@ def _swap(path: SafePath, staged: str, seen: FileStamp) -> bool:
     except BaseException:
         kernel.exchange(staged, path.name, path.dir_fd)
         raise
-    discard(path, staged)
     return True
 
 

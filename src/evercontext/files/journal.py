@@ -98,25 +98,32 @@ class Journal:
         with explained(writing=True):
             segment, end = self._write_down(changes, entries)
             placed: list[JournalEntry] = []
+            displaced: list[tuple[SafePath, str]] = []
             try:
-                for change, entry in zip(changes, entries, strict=True):
-                    _stage(change, entry)
-                if step:
-                    segment.sync(
-                        end
-                    )  # only a durable intention can be rolled back after a power cut
-                for change, entry in zip(changes, entries, strict=True):
+                try:
+                    for change, entry in zip(changes, entries, strict=True):
+                        _stage(change, entry)
                     if step:
-                        step.entries.append(entry)
-                    _put(change, entry)
-                    placed.append(entry)
-            except BaseException:
-                self._clear(changes, entries, placed)
-                raise
-            # in this order the journal's flush carries the rename with it, and the second is cheap
-            segment.sync(end)
-            for fd in {change.path.dir_fd for change in changes}:
-                self.root.sync_directory(fd)
+                        # Only a durable intention can be rolled back after a power cut.
+                        segment.sync(end)
+                    for change, entry in zip(changes, entries, strict=True):
+                        if step:
+                            step.entries.append(entry)
+                        if _put(change, entry):
+                            displaced.append((change.path, entry.temporary))
+                        placed.append(entry)
+                except BaseException:
+                    self._clear(changes, entries, placed)
+                    raise
+                # In this order the journal's flush carries the rename with it, and the second is
+                # cheap.
+                segment.sync(end)
+                for fd in {change.path.dir_fd for change in changes}:
+                    self.root.sync_directory(fd)
+            finally:
+                # Last: between a flush and the next one the disk makes a removal wait for both.
+                for path, name in displaced:
+                    file_io.discard(path, name)
         self._note({"kind": "done", "ids": [entry.id for entry in entries]})
         return entries
 
@@ -237,8 +244,10 @@ class Journal:
         swap = Change(safe, now, old, entry.before_mode)
         fresh = replace(entry, temporary=file_io.temporary_name())
         _stage(swap, fresh)
-        _put(swap, fresh)
+        displaced = _put(swap, fresh)
         self.root.sync_directory(safe.dir_fd)
+        if displaced:
+            file_io.discard(safe, fresh.temporary)
         self.remove_directories(entry.directories)
         return True
 
@@ -328,12 +337,14 @@ def _stage(change: Change, entry: JournalEntry) -> None:
     file_io.stage(change.path, entry.temporary, change.after, change.mode, owner)
 
 
-def _put(change: Change, entry: JournalEntry) -> None:
+def _put(change: Change, entry: JournalEntry) -> bool:
+    """Make one change true; true if the old content is still there under the staged name."""
     seen = change.before.stamp if change.before else None
     if change.after is not None:
-        file_io.put(change.path, entry.temporary, seen)
-    elif seen is not None:
+        return file_io.put(change.path, entry.temporary, seen)
+    if seen is not None:
         file_io.take(change.path, entry.temporary, seen)
+    return False
 
 
 def _segments(directory: Path) -> list[Path]:

@@ -26,7 +26,7 @@ from evercontext.files.os_errors import explained
 from evercontext.files.system_calls import Kernel
 
 LIVE, CLOSED = ".seg", ".done"
-REMOVED = "the undo journal was removed while it was written"
+REMOVED = "the undo journal was removed or cut off while it was written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +136,8 @@ class Segment:
 
     @property
     def in_place(self) -> bool:
-        """False once the file was removed or replaced: nobody could read what is written then."""
-        return is_in_place(self.path, self._fd)
+        """False once it was removed, replaced or cut off: nobody could read what is written then."""
+        return is_in_place(self.path, self._fd, self._size)
 
     def close(self, *, clean: bool = True) -> None:
         """Stop writing; a clean end needs no recovery."""

@@ -18,7 +18,10 @@ def identity_of(path: Path | str) -> Identity | None:
     return status.st_dev, status.st_ino
 
 
-def is_in_place(path: Path | str, descriptor: int) -> bool:
-    """True unless the file was removed or replaced: what is written then is lost when it closes."""
+def is_in_place(path: Path | str, descriptor: int, size: int = 0) -> bool:
+    """True unless the file was removed, replaced, or cut off to less than ``size``.
+
+    What is written to it then is lost when it closes, or follows half a record and is not read.
+    """
     status = os.fstat(descriptor)
-    return (status.st_dev, status.st_ino) == identity_of(path)
+    return status.st_size >= size and (status.st_dev, status.st_ino) == identity_of(path)

@@ -25,10 +25,13 @@ from evercontext.workspace.protected_changes import Protection
 
 _SMALL = 1_048_576
 _Result = TypeVar("_Result")
-_WRITERS = 4
+_WRITERS = 16
+"""Writes wait for the disk, and those that wait together are on it together."""
+_READERS = 4
 _SEARCHERS = 2
 """More would only take turns: a search is as quick as the processor and the disk."""
 _MOST_WAITING = 64
+_MOST_WRITES_WAITING = 240
 LONGEST_SEARCH = MOST_SECONDS * (_MOST_WAITING / _SEARCHERS + 1)
 """Seconds after which the last search in the longest line is over: each is bounded by itself."""
 
@@ -130,8 +133,8 @@ class LocalWorkspace:
         self._steps: dict[str, JournalStep] = {}
         self._background = BackgroundChanges(tree.root, tree.writable)
         # Each has threads of its own: no crowd of searches keeps a write waiting.
-        self._writes = Workers("writes", _WRITERS, _MOST_WAITING)
-        self._reads = Workers("reads", _WRITERS, _MOST_WAITING)
+        self._writes = Workers("writes", _WRITERS, _MOST_WRITES_WAITING)
+        self._reads = Workers("reads", _READERS, _MOST_WAITING)
         self._searches = Workers("searches", _SEARCHERS, _MOST_WAITING)
         # What was begun is brought to its end: nothing here is ever sent away.
         self._records = Workers("records", _SEARCHERS, 1_000_000)
