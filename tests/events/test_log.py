@@ -261,3 +261,47 @@ def test_a_trace_is_read_from_all_segments_of_its_process(tmp_path: Path) -> Non
     log.close()
     assert len(log_reader.segments(tmp_path)) > 1
     assert len(log_reader.read_trace(tmp_path, "t", first)) == 6
+
+
+async def test_events_of_a_request_are_written_with_its_next_line(tmp_path: Path) -> None:
+    log = EventLog(tmp_path)
+    first = log.emit_soon(TASK, trace_id="t1")
+    log.emit_soon(TASK, trace_id="t2")
+    assert log.segment is None
+    log.emit_audited(TASK, trace_id="t3")
+    written = lines(tmp_path)
+    assert [line["trace_id"] for line in written] == ["t1", "t2", "t3"]
+    assert written[0]["id"] == first.id
+    log.close()
+
+
+async def test_events_that_nothing_follows_are_written_when_the_loop_turns(tmp_path: Path) -> None:
+    log = EventLog(tmp_path)
+    shown: list[str] = []
+    log.subscribe(lambda event: shown.append(event.trace_id))
+    log.emit_soon(TASK, trace_id="t1")
+    assert shown == ["t1"]
+    await asyncio.sleep(0)
+    assert [line["trace_id"] for line in lines(tmp_path)] == ["t1"]
+    log.emit_soon(TASK, trace_id="t2")
+    log.close()
+    assert [line["trace_id"] for line in lines(tmp_path)] == ["t1", "t2"]
+
+
+async def test_gathered_events_do_not_hide_that_a_log_cannot_be_written(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "traces")
+    (tmp_path / "traces").write_text("in the way")
+    log.emit_soon(TASK, trace_id="t1")
+    with pytest.raises(AuditUnavailable):
+        log.emit_audited(TASK, trace_id="t2")
+    (tmp_path / "traces").unlink()
+    log.emit_audited(TASK, trace_id="t3")
+    assert [line["trace_id"] for line in lines(tmp_path / "traces")] == ["t3"]
+    log.close()
+
+
+def test_without_an_event_loop_they_are_written_at_once(tmp_path: Path) -> None:
+    log = EventLog(tmp_path)
+    log.emit_soon(TASK, trace_id="t1")
+    assert [line["trace_id"] for line in lines(tmp_path)] == ["t1"]
+    log.close()

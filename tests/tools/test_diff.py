@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evercontext.domain.tool import FileChange
-from evercontext.tools.diff import describe
+from evercontext.tools.diff import describe, describe_if_small
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "", "+x", "--- y", "@@ -1 +1 @@"]), max_size=40)
 
@@ -91,3 +91,13 @@ def test_git_applies_the_diff_whatever_ends_a_line(
     git = ["git", "-C", str(tmp_path), "apply", "--whitespace=nowarn"]
     subprocess.run(git, input=event.diff.encode(), check=True, timeout=20)
     assert (place.read_bytes().decode() if place.exists() else None) == after
+
+
+def test_small_changes_are_described_at_once_and_others_left_to_a_thread() -> None:
+    lines = [f"line {n}\n" for n in range(500)]
+    small = FileChange("a.txt", "".join(lines), "".join([*lines[:250], "new\n", *lines[250:]]))
+    assert describe_if_small(small) == describe(small)
+    long = FileChange("a.txt", "x" * 10_000, "y" * 10_000)
+    assert describe_if_small(long) is None
+    hard = FileChange("a.txt", "a\n" * 200 + "b\n" * 200, "b\n" * 200 + "a\n" * 200)
+    assert describe_if_small(hard) is None

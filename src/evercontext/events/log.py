@@ -31,7 +31,10 @@ _SYNCING = Workers("event log", threads=2, waiting=1_000_000)
 
 
 class EventLog:
-    """Append-only. ``emit`` writes at once; ``emit_durable`` also waits until it is on disk."""
+    """Append-only. ``emit`` writes at once; ``emit_durable`` also waits until it is on disk.
+
+    ``emit_soon`` writes together with the next line, or when this turn of the event loop is over.
+    """
 
     def __init__(
         self,
@@ -50,6 +53,7 @@ class EventLog:
         self._waiters: list[asyncio.Future[None]] = []
         self._later: asyncio.TimerHandle | None = None
         self._nameless = False
+        self._gathered: list[Event] = []
         self._second = (-1, "")
 
     @property
@@ -73,6 +77,32 @@ class EventLog:
                     self._close_segment()
         self._publish(event)
         return event
+
+    def emit_soon(self, body: Body, *, trace_id: str, parent: str | None = None) -> Event:
+        """Record an event of a request: its lines are one write, and there before its answer is.
+
+        Each write lets other threads take the interpreter, which costs more than the write.
+        """
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return self.emit(body, trace_id=trace_id, parent=parent)
+        event = self._event(body, trace_id, parent)
+        with self._lock:
+            self._gathered.append(event)
+            if len(self._gathered) == 1:
+                loop.call_soon(self._write_gathered)
+        self._publish(event)
+        return event
+
+    def _write_gathered(self) -> None:
+        if not self._gathered:
+            return
+        try:
+            self._append()
+        except OSError:
+            if self.segment:
+                self._close_segment()
 
     def emit_audited(self, body: Body, *, trace_id: str, parent: str | None = None) -> Event:
         """Record an event or raise ``AuditUnavailable``; it is on disk a moment later."""
@@ -120,6 +150,7 @@ class EventLog:
 
     def close(self) -> None:
         """Close the segment; a later event opens a new one."""
+        self._write_gathered()
         with self._lock:
             if self._later is not None:
                 self._later.cancel()
@@ -145,12 +176,16 @@ class EventLog:
         for subscriber in tuple(self._subscribers):
             subscriber(event)
 
-    def _append(self, event: Event) -> None:
-        line = self._redactor.line(event.to_json())
-        # A lone surrogate from a model must not make the line unwritable.
-        payload = line.encode("utf-8", "backslashreplace") + b"\n"
+    def _append(self, *events: Event) -> None:
+        """Write what was gathered, and these after it."""
         with self._lock:
-            segment = self._open_segment(event)
+            events, self._gathered = (*self._gathered, *events), []
+            if not events:
+                return
+            lines = [self._redactor.line(event.to_json()) for event in events]
+            # A lone surrogate from a model must not make a line unwritable.
+            payload = "\n".join([*lines, ""]).encode("utf-8", "backslashreplace")
+            segment = self._open_segment(events[-1])
             _write_whole(segment.descriptor, payload)
             segment.size += len(payload)
 

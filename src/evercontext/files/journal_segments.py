@@ -136,7 +136,7 @@ class Segment:
 
     @property
     def in_place(self) -> bool:
-        """False once it was removed, replaced or cut off: nobody could read what is written then."""
+        """False once it was removed, replaced or cut off: what is written then is never read."""
         return is_in_place(self.path, self._fd, self._size)
 
     def close(self, *, clean: bool = True) -> None:

@@ -10,6 +10,9 @@ from evercontext.tools.line_comparison import unified
 
 _LONGEST_DIFF = 60_000
 _CONTEXT = 3
+_SMALL = 16_384
+_FEW_PAIRS = 4_096
+"""Pairs of lines that are compared in less time than it takes to hand them to a thread."""
 _HUNK = re.compile(r"@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
 
 
@@ -30,6 +33,17 @@ def describe(
         diff=body,
         applied=applied,
     )
+
+
+def describe_if_small(change: FileChange, *, applied: bool = True) -> Diff | None:
+    """Return the diff event if it is a moment's work, ``None`` if it may take longer."""
+    before, after = change.before or "", change.after or ""
+    if len(before) + len(after) > _SMALL:
+        return None
+    start, old_end, new_end = _changed_region(_lines(before), _lines(after))
+    if (old_end - start) * (new_end - start) > _FEW_PAIRS:
+        return None
+    return describe(change, applied=applied)
 
 
 def _modes(change: FileChange) -> str:

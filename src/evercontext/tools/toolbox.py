@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from evercontext.domain.event import Approval, Audit, Step, StepResult
+from evercontext.domain.event import Approval, Audit, Body, Event, Step, StepResult
 from evercontext.domain.tool import (
     Arguments,
     Caller,
@@ -46,7 +46,7 @@ from evercontext.tools.approval_gate import (
 )
 from evercontext.tools.argument_check import check_arguments, with_relative_paths
 from evercontext.tools.audit_line import line_of, writes_own_line
-from evercontext.tools.diff import describe
+from evercontext.tools.diff import describe, describe_if_small
 from evercontext.tools.hook_runner import Hooks
 from evercontext.tools.truncate import bounded, truncate
 
@@ -247,7 +247,7 @@ class Toolbox:
         writes = tool.writes and caller.mode is Mode.AGENT
         trace_id, parent = caller.trace_id, caller.parent
         if not writes:
-            return self._events.emit(body, trace_id=trace_id, parent=parent).id
+            return self._emit(body, caller, parent).id
         if not tool.synced:
             return self._events.emit_audited(body, trace_id=trace_id, parent=parent).id
         return (await self._events.emit_durable(body, trace_id=trace_id, parent=parent)).id
@@ -316,26 +316,30 @@ class Toolbox:
         """Log the diffs of changes that a step made."""
         applied = caller.mode is not Mode.DRY_RUN
         for change in changes:
-            diff = await _COMPARING.run(describe, change, applied=applied)
-            self._events.emit(diff, trace_id=caller.trace_id, parent=step)
+            diff = describe_if_small(change, applied=applied)
+            if diff is None:
+                diff = await _COMPARING.run(describe, change, applied=applied)
+            self._emit(diff, caller, step)
 
     def _emit_result(
         self, name: str, result: ToolResult, caller: Caller, step: str, duration: int, cut: bool
     ) -> None:
-        self._events.emit(
-            StepResult(
-                tool=name,
-                ok=result.ok,
-                text=result.text,
-                error=result.error.code if result.error else None,
-                duration_ms=duration,
-                truncated=cut,
-                exit_code=_exit_code(result),
-                hits=result.hits,
-            ),
-            trace_id=caller.trace_id,
-            parent=step,
+        body = StepResult(
+            tool=name,
+            ok=result.ok,
+            text=result.text,
+            error=result.error.code if result.error else None,
+            duration_ms=duration,
+            truncated=cut,
+            exit_code=_exit_code(result),
+            hits=result.hits,
         )
+        self._emit(body, caller, step)
+
+    def _emit(self, body: Body, caller: Caller, parent: str | None) -> Event:
+        """Log an event; those of a request are written together with its audit line."""
+        emit = self._events.emit if writes_own_line(caller) else self._events.emit_soon
+        return emit(body, trace_id=caller.trace_id, parent=parent)
 
 
 def _logged(tool: Tool, arguments: Arguments, caller: Caller) -> Arguments:
