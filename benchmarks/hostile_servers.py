@@ -61,7 +61,7 @@ async def calls(backend: Backend, until: asyncio.Event | float) -> float:
     ends = time.monotonic() + until if isinstance(until, float) else None
     while (time.monotonic() < ends) if ends else not until.is_set():
         started = time.perf_counter()
-        await backend.call(entry, {"text": "x"})
+        await backend.ask("tools/call", {"name": entry.name, "arguments": {"text": "x"}})
         times.append(1000 * (time.perf_counter() - started))
         await asyncio.sleep(0.002)
     return sorted(times)[int(0.95 * (len(times) - 1))]
@@ -77,7 +77,8 @@ async def provoke(servers: Servers, backend: Backend, how: str, folder: Path) ->
     try:
         entries = await backend.entries()
         if entries:
-            await backend.call(entries[0], {"text": "x"})
+            params = {"name": entries[0].name, "arguments": {"text": "x"}}
+            await backend.ask("tools/call", params)
     except EverContextError as problem:
         return str(problem)
     if backend.held:

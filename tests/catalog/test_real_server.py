@@ -52,7 +52,8 @@ async def test_it_is_called_over_http(tmp_path: Path, kind: str, path: str) -> N
             (backend,) = await opened.visible(EVERYBODY)
             entry = next(entry for entry in await backend.entries() if entry.name == "count")
             aside = Aside(lambda progress: told.append(progress["progress"]))
-            counted = await backend.call(entry, {"to": 3}, aside)
+            params = {"name": entry.name, "arguments": {"to": 3}}
+            counted = await backend.ask("tools/call", params, aside)
             assert counted.value["content"][0]["text"] == "counted to 3"
             assert told == [1, 2, 3]
             several = (run(opened, "real:add", a=i, b=i) for i in range(10))

@@ -10,7 +10,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -260,24 +260,27 @@ class Loop:
         return message
 
     async def _call(self, call: ToolCall) -> ToolResult:
+        try:
+            turn = self._turn(call)
+        except Changed as refusal:
+            return ToolResult.failed(refusal)
         outer = LOOP.set(self)
         try:
-            return await self._call_beside(call)
+            async with turn:
+                return await self.toolbox.call(call.name, call.arguments, self.caller)
         finally:
             LOOP.reset(outer)
 
-    async def _call_beside(self, call: ToolCall) -> ToolResult:
+    def _turn(self, call: ToolCall) -> AbstractAsyncContextManager[None]:
+        """Return what the call waits for; refuse a change to a file of a loop beside this one."""
         if self.beside is None:
-            return await self.toolbox.call(call.name, call.arguments, self.caller)
+            return nullcontext()
         try:
             tool = self.toolbox.find(call.name)
-            self.beside.check(tool, call.arguments)
-        except UnknownTool:
-            return await self.toolbox.call(call.name, call.arguments, self.caller)
-        except Changed as refusal:
-            return ToolResult.failed(refusal)
-        async with self.beside.turnstile if tool.writes else nullcontext():
-            return await self.toolbox.call(call.name, call.arguments, self.caller)
+        except UnknownTool:  # the toolbox says so
+            return nullcontext()
+        self.beside.check(tool, call.arguments)
+        return self.beside.turnstile if tool.writes else nullcontext()
 
     def _note(self, call: ToolCall, result: ToolResult) -> None:
         """Record the result of a call; an unknown tool may have been meant to change files."""

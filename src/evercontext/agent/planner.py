@@ -52,6 +52,10 @@ SCHEMA: dict[str, Any] = {
 }
 
 
+IMPLICIT = "implicit"
+"""Where a plan comes from that is the task itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Planned:
     """A plan, and how it came about."""
@@ -81,7 +85,7 @@ Gather = Callable[[], Awaitable[Sequence[Message]]]
 
 async def no_planner(text: str, failure: str, caller: Caller) -> Planned:
     """Without a planner the plan is the task itself, and no model is asked for it."""
-    return Planned(plans.implicit(text), "implicit")
+    return Planned(plans.implicit(text), IMPLICIT)
 
 
 async def nothing() -> Sequence[Message]:

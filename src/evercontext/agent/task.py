@@ -23,7 +23,7 @@ from evercontext.agent.loop import (
 )
 from evercontext.agent.plan import PlanTask
 from evercontext.agent.plan_execution import CUT_OFF, PlanExecution, PlanPart, part_request
-from evercontext.agent.planner import MakePlan, Planned, no_planner
+from evercontext.agent.planner import IMPLICIT, MakePlan, Planned, no_planner
 from evercontext.agent.run_progress import Progress
 from evercontext.agent.subagent import DELEGATION, Delegation
 from evercontext.agent.system_prompt import Surroundings, brief, part_in
@@ -119,8 +119,8 @@ class TaskRun:
     """The results of the plan's own checks, and how many changes there had been."""
     _meter: Meter = field(init=False)
     _mended: Progress = field(default_factory=Progress)
-    _earlier_parts: list[PlanPart] = field(default_factory=list)
-    """Parts of earlier plans that were done."""
+    _parts_outside: list[PlanPart] = field(default_factory=list)
+    """Parts of earlier plans that were done, or the task itself where there is no plan."""
     _following: PlanExecution | None = None
     _turnstile: asyncio.Lock = field(default_factory=asyncio.Lock)
     _hooked: HookedTask = field(init=False)
@@ -225,11 +225,17 @@ class TaskRun:
         failure = ""
         for _ in range(1 + MOST_REPLANS):
             planned = await self._plan(text, failure, began)
+            if planned.source == IMPLICIT:
+                # The plan is the task itself: there is nothing to put in order.
+                (task,) = planned.plan.tasks
+                part = PlanPart(task)
+                self._parts_outside.append(part)
+                return await self._do(part, text, began, text)
             failed = await self._follow(text, planned, began)
             if failed is None or failed.task.on_error != "replan":
                 return
             failure = f"{failed.task.title}: {failed.error or failed.text}"
-            self._earlier_parts = [part for part in self._parts() if part.done]
+            self._parts_outside = [part for part in self._parts() if part.done]
             self._following = None
 
     async def _plan(self, text: str, failure: str, began: str) -> Planned:
@@ -247,7 +253,7 @@ class TaskRun:
         plan = planned.plan
 
         async def do(part: PlanPart, following: PlanExecution) -> None:
-            ended = [*self._earlier_parts, *following.in_order()]
+            ended = [*self._parts_outside, *following.in_order()]
             prompt_text = part_request(text, part.task, ended) if len(plan.tasks) > 1 else text
             if part.task.id in planned.interrupted:
                 prompt_text = f"{prompt_text}\n\n{CUT_OFF}"
@@ -473,7 +479,7 @@ class TaskRun:
         return await roll_back(self.rollback, changed, lambda body: self._emit(body, began))
 
     def _parts(self) -> list[PlanPart]:
-        return [*self._earlier_parts, *(self._following.in_order() if self._following else ())]
+        return [*self._parts_outside, *(self._following.in_order() if self._following else ())]
 
     def _progress(self) -> Progress:
         """The progress of all parts, in the order of the plan."""

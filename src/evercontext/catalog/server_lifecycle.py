@@ -172,16 +172,6 @@ class Backend:
         """Return the definitions that wait for approval."""
         return [entry for entry in (self._entries or {}).values() if entry.name in self.held]
 
-    async def call(
-        self,
-        entry: CatalogEntry,
-        arguments: Mapping[str, Any],
-        aside: Aside = NOTHING,
-    ) -> Result:
-        """Call a tool and return the server's answer as it is."""
-        params = {"name": entry.name, "arguments": arguments, **aside.more}
-        return await self.ask("tools/call", params, aside, entry.mirrored(arguments))
-
     async def ask(
         self,
         method: str,

@@ -226,7 +226,8 @@ def adopted(entry: CatalogEntry, backend: Backend, aside: Aside) -> Tool:
     """Return an outside tool as one of ours; it may do anything, as far as we know."""
 
     async def run(arguments: Arguments, caller: Caller) -> ToolResult:
-        result = await backend.call(entry, arguments, aside)
+        params = {"name": entry.name, "arguments": arguments, **aside.more}
+        result = await backend.ask("tools/call", params, aside, entry.mirrored(arguments))
         if asks_for_input(result.value) and not aside.more:
             raise ServerProblem(f"{entry.key} asks for input, and who called it cannot be asked")
         return as_tool_result(result)

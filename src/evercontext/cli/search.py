@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evercontext.index.code_search import Answer, CodeIndex
     from evercontext.index.remote_search import RemoteIndex
 
-_Answerer = Callable[[str], Awaitable[dict[str, Any]]]
+_SearchFunction = Callable[[str], Awaitable["Answer | dict[str, Any]"]]
 
 _SHOWN_LINES = 12
 _PATIENCE = 60.0
@@ -119,8 +119,8 @@ class _Search:
 
     async def answer_question(self, query: str, as_json: bool) -> int:
         """Answer one question; 1 if nothing was found."""
-        async with self._answerer(patient=False) as answer:
-            data = await answer(query)
+        async with self._opened(patient=False) as search:
+            data = self._data_of(await search(query))
         if data.get("note"):
             print(labelled("warning", str(data["note"])), file=sys.stderr, flush=True)
         if as_json:
@@ -133,29 +133,40 @@ class _Search:
         """Answer one JSON line per line of the standard input."""
         from evercontext.process.stdin import read_lines
 
-        async with self._answerer(patient=True) as answer:
+        async with self._opened(patient=True) as search:
             async for line in read_lines():
                 query = _question_of(line.decode("utf-8", "replace").rstrip("\r\n"))
                 try:
-                    data = await answer(query)
+                    data = self._data_of(await search(query))
                 except EverContextError as problem:
                     data = {"chunks": [], "error": str(problem)}
                 print(json.dumps({"query": query, **data}, ensure_ascii=False), flush=True)
         return 0
 
     @asynccontextmanager
-    async def _answerer(self, *, patient: bool) -> AsyncIterator[_Answerer]:
-        """Who answers: the index here, or the server that ``EC_RAG_URL`` names."""
+    async def _opened(self, *, patient: bool) -> AsyncIterator[_SearchFunction]:
+        """Open the index here, or the server that ``EC_RAG_URL`` names; yield its search."""
         if self._settings.rag_url:
             from evercontext.app.index import open_remote_index
 
             async with open_remote_index(self._settings, self._settings.rag_url) as remote:
                 yield partial(self._search_remotely, remote)
             return
+        from evercontext.index.partial_search import ask
+
+        wishes: dict[str, Any] = {
+            "top_k": self._top_k,
+            "path_prefix": self._prefix,
+            "explain": self._explain,
+        }
         async with opened_index(self._settings) as index:
-            if patient and not self._committed:
+            if self._committed:
+                yield partial(index.search_commit, **wishes)
+                return
+            if patient:
                 await _catch_up(index)
-            yield partial(self._search_here, index)
+            # Asked by a person, who would rather wait than read "stale".
+            yield partial(ask, index, **wishes, patience=_PATIENCE, progress=show_progress)
 
     async def _search_remotely(self, remote: RemoteIndex, query: str) -> dict[str, Any]:
         arguments: dict[str, Any] = {"query": query, "top_k": self._top_k}
@@ -165,10 +176,12 @@ class _Search:
             arguments["budget"] = self._budget
         return {"chunks": [], **await remote.ask("search_code", arguments, str(uuid.uuid4()))}
 
-    async def _search_here(self, index: CodeIndex, query: str) -> dict[str, Any]:
+    def _data_of(self, answer: Answer | dict[str, Any]) -> dict[str, Any]:
+        """Return an answer as JSON shows it; a server's is so already."""
+        if isinstance(answer, dict):
+            return answer
         from evercontext.index.answer_json import as_data, incomplete
 
-        answer = await self._answer(index, query)
         if self._budget:
             from evercontext.app.index import count_tokens
             from evercontext.index.token_budget import fit
@@ -178,21 +191,6 @@ class _Search:
         if (lacks := incomplete(answer).strip()) and not self._committed:
             data["note"] = " ".join(filter(None, [data.get("note"), lacks]))
         return data
-
-    async def _answer(self, index: CodeIndex, query: str) -> Answer:
-        from evercontext.index.partial_search import ask
-
-        query_arguments = query, self._top_k, self._prefix
-        if self._committed:
-            return await index.search_commit(*query_arguments, explain=self._explain)
-        # Asked by a person, who would rather wait than read "stale".
-        return await ask(
-            index,
-            *query_arguments,
-            explain=self._explain,
-            patience=_PATIENCE,
-            progress=show_progress,
-        )
 
     def _show(self, chunks: Sequence[dict[str, Any]]) -> None:
         screen = Screen(sys.stdout, no_color=self._settings.no_color)

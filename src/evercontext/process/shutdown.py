@@ -30,8 +30,13 @@ def end_within(seconds: float, code: int) -> None:
 
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Run ``work`` as ``asyncio.run`` does; threads it leaves behind are not waited for."""
-    with asyncio.Runner(loop_factory=_new_loop) as runner:
+    with new_runner() as runner:
         return runner.run(work)
+
+
+def new_runner() -> asyncio.Runner:
+    """Return what runs an event loop and, at its end, waits for no thread."""
+    return asyncio.Runner(loop_factory=_new_loop)
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
@@ -69,7 +70,7 @@ class DaemonPool(ThreadPoolExecutor):
         with self._guard:
             if self._closed:
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            self._waiting.put((job, lambda: fn(*args, **kwargs)))
+            self._waiting.put((job, partial(fn, *args, **kwargs)))
             if self._idle < self._waiting.qsize() and len(self._members) < self._most:
                 name = f"{self._name}_{len(self._members)}"
                 thread = threading.Thread(target=self._serve, name=name, daemon=True)
@@ -86,8 +87,13 @@ class DaemonPool(ThreadPoolExecutor):
                 self._idle -= 1
             if item is None:
                 return
-            _do(*item)
-            del item  # what was worked on is not kept until the next work comes
+            job, work = item
+            if job.set_running_or_notify_cancel():
+                try:
+                    job.set_result(work())
+                except BaseException as problem:  # noqa: BLE001 - for whoever waits for the job
+                    job.set_exception(problem)
+            del item, job, work  # what was worked on is not kept until the next work comes
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more work; what runs has a moment to end, and is left to itself after it."""
@@ -101,15 +107,6 @@ class DaemonPool(ThreadPoolExecutor):
         deadline = time.monotonic() + _LAST_WORDS
         for thread in self._members if wait else ():
             thread.join(max(0.0, deadline - time.monotonic()))
-
-
-def _do(job: Future[Any], work: Callable[[], Any]) -> None:
-    if not job.set_running_or_notify_cancel():
-        return
-    try:
-        job.set_result(work())
-    except BaseException as problem:  # noqa: BLE001 - it belongs to whoever waits for the job
-        job.set_exception(problem)
 
 
 class Workers:

@@ -139,7 +139,12 @@ class Toolbox:
         except EverContextError as error:
             return self._refused(tool.name, arguments, caller, error)
         if tool.leads_on:
-            return await self._lead_on(tool, arguments, caller)
+            # It only leads to another call: that one is the step, if it comes to one.
+            try:
+                result = await _run(tool, arguments, caller.on_the_way(self, caller.parent))
+            except EverContextError as error:
+                return self._refused(tool.name, arguments, caller, error)
+            return _shortened(result, tool)[0]
         try:
             step = await self._announce(tool, arguments, caller, consent.access)
         except EverContextError as error:
@@ -152,7 +157,10 @@ class Toolbox:
         else:
             approved = consent.digest is not None or self._gate.ruled(tool, arguments)
             inside = caller.on_the_way(self, step, approved, consent.access)
-            result = await _run(tool, arguments, inside)
+            try:
+                result = await _run(tool, arguments, inside)
+            except EverContextError as error:
+                result = ToolResult.failed(error)
         if self.hooks:
             about = dataclasses.replace(caller, parent=step)
             result = await self.hooks.after(tool, arguments, result, about)
@@ -162,15 +170,6 @@ class Toolbox:
     async def _checked(self, tool: Tool, arguments: Arguments) -> Arguments:
         """Return the arguments as every rule, question and log sees them."""
         return with_relative_paths(tool, await check_arguments(tool, arguments), self._root)
-
-    async def _lead_on(self, tool: Tool, arguments: Arguments, caller: Caller) -> ToolResult:
-        """Make a call that only leads to another: that one is the step, if it comes to one."""
-        try:
-            result = await _attempt(tool, arguments, caller.on_the_way(self, caller.parent))
-        except EverContextError as error:
-            return self._refused(tool.name, arguments, caller, error)
-        text, cut = truncate(result.text, tool.longest)
-        return dataclasses.replace(result, text=text) if cut else result
 
     async def _consent(
         self, tool: Tool, arguments: Arguments, caller: Caller, must_ask: bool
@@ -294,8 +293,7 @@ class Toolbox:
         step: str,
         started: float,
     ) -> ToolResult:
-        text, cut = truncate(result.text, tool.longest)
-        result = dataclasses.replace(result, text=text) if cut else result
+        result, cut = _shortened(result, tool)
         duration = round((time.monotonic() - started) * 1000)
         line = line_of(tool.name, arguments, result, caller, duration)
         result = self._audit(tool, line, result, caller, step)
@@ -389,14 +387,12 @@ def _would(tool: Tool, changes: tuple[FileChange, ...]) -> ToolResult:
     return ToolResult(text=text, changes=changes, data={"dry_run": True})
 
 
+def _shortened(result: ToolResult, tool: Tool) -> tuple[ToolResult, bool]:
+    text, cut = truncate(result.text, tool.longest)
+    return (dataclasses.replace(result, text=text) if cut else result), cut
+
+
 async def _run(tool: Tool, arguments: Arguments, caller: Caller) -> ToolResult:
-    try:
-        return await _attempt(tool, arguments, caller)
-    except EverContextError as error:
-        return ToolResult.failed(error)
-
-
-async def _attempt(tool: Tool, arguments: Arguments, caller: Caller) -> ToolResult:
     """Run the tool; whatever goes wrong is an error of ours."""
     try:
         running = tool.run(arguments, caller)

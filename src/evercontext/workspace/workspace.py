@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -220,10 +220,13 @@ class LocalWorkspace:
         self, path: str, content: str | None, mode: WriteMode, caller: Caller
     ) -> Written:
         """Return what a write (or, without content, a delete) would do, and do nothing."""
-
         # Whoever previews may be about to ask; what no approval opens is refused already.
         asking = dataclasses.replace(caller, approved=True)
-        return await self._change((path,), asking, lambda tree: tree.preview(path, content, mode))
+
+        def preview() -> Written:
+            return self._permitted((path,), asking).preview(path, content, mode)
+
+        return await self._writes.run(preview)
 
     async def write(
         self,
@@ -237,34 +240,37 @@ class LocalWorkspace:
         """Write a text file; inside an open step it belongs to that."""
         trace_id, step = caller.trace_id, self._steps.get(caller.trace_id)
 
-        def write(tree: Tree) -> Written:
+        def write() -> Written:
+            tree = self._permitted((path,), caller)
             with self._background.own_change((path,), trace_id), writing(tree.root.path, path):
                 return tree.write(
                     path, content, mode, trace_id=trace_id, if_match=if_match, step=step
                 )
 
-        return await self._change((path,), caller, write)
+        return await self._writes.run(write)
 
     async def delete(self, path: str, caller: Caller) -> Written:
         """Remove a file; its content stays in the journal."""
         trace_id, step = caller.trace_id, self._steps.get(caller.trace_id)
 
-        def delete(tree: Tree) -> Written:
+        def delete() -> Written:
+            tree = self._permitted((path,), caller)
             with self._background.own_change((path,), trace_id):
                 return tree.delete(path, trace_id=trace_id, step=step)
 
-        return await self._change((path,), caller, delete)
+        return await self._writes.run(delete)
 
     async def move(self, old: str, new: str, caller: Caller) -> tuple[Written, Written]:
         """Rename a file; both names change together."""
         trace_id, step = caller.trace_id, self._steps.get(caller.trace_id)
 
-        def move(tree: Tree) -> tuple[Written, Written]:
+        def move() -> tuple[Written, Written]:
+            tree = self._permitted((old, new), caller)
             own = self._background.own_change((old, new), trace_id)
             with own, writing(tree.root.path, new):
                 return tree.move(old, new, trace_id=trace_id, step=step)
 
-        return await self._change((old, new), caller, move)
+        return await self._writes.run(move)
 
     @asynccontextmanager
     async def step(self, caller: Caller) -> AsyncIterator[None]:
@@ -325,17 +331,11 @@ class LocalWorkspace:
             workers.close()
         self._tree.close()
 
-    async def _change(
-        self, paths: Sequence[str], caller: Caller, change: Callable[[Tree], _Result]
-    ) -> _Result:
-        """Change files that this caller may change."""
+    def _permitted(self, paths: Sequence[str], caller: Caller) -> Tree:
+        """Return the tree in which this caller may change the files; in a thread, as it looks."""
         tree = self._door(caller)
-
-        def permitted() -> _Result:
-            self.protection.permit(paths, tree.policy, approved=caller.approved)
-            return change(tree)
-
-        return await self._writes.run(permitted)
+        self.protection.permit(paths, tree.policy, approved=caller.approved)
+        return tree
 
     def _door(self, caller: Caller) -> Tree:
         return self._doors[caller.door]

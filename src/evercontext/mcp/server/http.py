@@ -43,23 +43,43 @@ class Refused(Exception):
 
 
 class HttpExchange:
-    """One POST: parses the body, and sends the response."""
+    """One POST: its message, and its response."""
 
     def __init__(self, body: bytes, headers: Headers, send: Send) -> None:
         self._body, self.headers, self._send = body, headers, send
+        self._id: Id = None
         self.stateless = False
         self.session: ClientSession | None = None
         self._stream: ResponseStream | None = None
 
-    async def serve(
-        self,
-        answer: Callable[[RpcRequest], Awaitable[Answer]],
-        notified: Callable[[RpcRequest], Awaitable[None]],
-        responded: Callable[[RpcResponse], Awaitable[None]],
-        send_response: SendResponse,
-    ) -> None:
-        """Answer a request, or take a notification or a response."""
-        status, body = await self._respond(answer, notified, responded)
+    def read(self) -> RpcRequest | RpcResponse:
+        """Return the message of the body; raise ``RpcError`` for one that is malformed."""
+        message = parse_message(self._body)
+        if isinstance(message, RpcRequest) and not message.is_notification:
+            self._id = message.id
+            version = self.headers.get(b"mcp-protocol-version", b"").decode("latin-1")
+            self.stateless = is_stateless(message, version)
+            if self.stateless:
+                check_envelope(message, self.headers)
+        return message
+
+    def encode(self, request: RpcRequest, answer: Answer) -> tuple[int, bytes]:
+        """Return the status and body that answer a request."""
+        return 200, encode_answer(request, answer, self.stateless)
+
+    def encode_failure(self, error: Refused | EverContextError | RpcError) -> tuple[int, bytes]:
+        """Return the status and body for an error that answering raised."""
+        if isinstance(error, Refused):
+            unauthorized = RpcError(JSON_RPC_UNAUTHORIZED, str(error))
+            return error.status, encode_error(self._id, unauthorized)
+        if isinstance(error, EverContextError):
+            return 200, encode_error(self._id, rpc_error(error))
+        malformed = error.code in (PARSE_ERROR, INVALID_REQUEST)
+        status = 400 if malformed else http_status_of(error, self.stateless)
+        return status, encode_error(self._id, error)
+
+    async def finish(self, status: int, body: bytes, send_response: SendResponse) -> None:
+        """End the stream with the response, or send it alone where no stream has begun."""
         if self._stream is not None and self._stream.has_begun:
             await self._stream.finish(body)
         else:
@@ -102,34 +122,3 @@ class HttpExchange:
     def resumable(self) -> ResponseStream | None:
         """The stream that has begun, if the client can come back for it."""
         return self._stream if self._stream is not None and self._stream.is_resumable else None
-
-    async def _respond(
-        self,
-        answer: Callable[[RpcRequest], Awaitable[Answer]],
-        notified: Callable[[RpcRequest], Awaitable[None]],
-        responded: Callable[[RpcResponse], Awaitable[None]],
-    ) -> tuple[int, bytes]:
-        id: Id = None
-        try:
-            request = parse_message(self._body)
-            if isinstance(request, RpcResponse):
-                await responded(request)
-                return 202, b""
-            id = request.id
-            if request.is_notification:
-                await notified(request)
-                return 202, b""
-            version = self.headers.get(b"mcp-protocol-version", b"").decode("latin-1")
-            self.stateless = is_stateless(request, version)
-            if self.stateless:
-                check_envelope(request, self.headers)
-            return 200, encode_answer(request, await answer(request), self.stateless)
-        except Refused as refusal:
-            unauthorized = RpcError(JSON_RPC_UNAUTHORIZED, str(refusal))
-            return refusal.status, encode_error(id, unauthorized)
-        except EverContextError as error:
-            return 200, encode_error(id, rpc_error(error))
-        except RpcError as error:
-            malformed = error.code in (PARSE_ERROR, INVALID_REQUEST)
-            status = 400 if malformed else http_status_of(error, self.stateless)
-            return status, encode_error(id, error)

@@ -120,12 +120,7 @@ class HttpRouter:
             await self._serve_post(_RouterPost(scope, send, self._events), receive)
 
     async def _serve_post(self, post: _RouterPost, receive: Receive) -> None:
-        serving = post.exchange.serve(
-            partial(self._answer, post),
-            partial(self._notified, post),
-            partial(self._responded, post),
-            post.send_response,
-        )
+        serving = self._respond(post)
         watch = self._watcher.watch(receive)
         if not post.exchange.may_resume:
             try:
@@ -138,6 +133,22 @@ class HttpRouter:
                 watch.end()
             return
         await self._serve_resumable(post, asyncio.ensure_future(serving), watch)
+
+    async def _respond(self, post: _RouterPost) -> None:
+        """Answer a request, or take a notification or a response."""
+        exchange = post.exchange
+        status, body = 202, b""
+        try:
+            message = exchange.read()
+            if isinstance(message, RpcResponse):
+                await self._responded(post, message)
+            elif message.is_notification:
+                await self._notified(post, message)
+            else:
+                status, body = exchange.encode(message, await self._answer(post, message))
+        except (Refused, EverContextError, RpcError) as error:
+            status, body = exchange.encode_failure(error)
+        await exchange.finish(status, body, post.send_response)
 
     async def _serve_resumable(
         self, post: _RouterPost, answering: asyncio.Task[None], watch: Watch
@@ -310,7 +321,7 @@ class HttpRouter:
         if post.client.session and (task := asyncio.current_task()) is not None:
             self._running[key] = task
         try:
-            answer = await dispatcher.answer(self._offer, request, post)
+            answer = await self._offer.answer(request, post)
             if post.exchange.session is not None:
                 await self._changes_of(post.exchange.session).listed(request.method)
             return answer
