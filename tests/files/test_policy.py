@@ -7,7 +7,6 @@ from evercontext.files.policy import (
     agent_policy,
     extension,
     gateway_policy,
-    parse_extensions,
 )
 
 
@@ -35,7 +34,7 @@ def test_unknown_kinds_are_refused_at_every_door(name: str) -> None:
 
 @pytest.mark.contract("E30")
 def test_an_explicit_list_binds_the_agent_too() -> None:
-    policy = agent_policy(parse_extensions(".py;rs , *.go"))
+    policy = agent_policy(frozenset({".py", ".rs", ".go"}))
     policy.check_file(("a.rs",))
     policy.check_file(("a.go",))
     with pytest.raises(ExtensionRefused):

@@ -78,13 +78,6 @@ class TraceIndex:
             "SELECT * FROM traces ORDER BY started_at DESC LIMIT ?", (limit,)
         )
 
-    async def segment_of(self, trace_id: str) -> Path | None:
-        """Return the segment in which a trace began; the id may be abbreviated."""
-        row = await self._store.fetch_one(
-            "SELECT segment FROM traces WHERE substr(trace_id, 1, ?) = ?", (len(trace_id), trace_id)
-        )
-        return self._directory / row["segment"] if row and row["segment"] else None
-
     async def rebuild(self) -> int:
         """Read every segment again; return how many tasks are known afterwards."""
         for segment in log_reader.segments(self._directory):

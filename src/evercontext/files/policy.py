@@ -136,12 +136,6 @@ AGENT = agent_policy()
 """The agent's rules where nothing is set."""
 
 
-def parse_extensions(text: str) -> frozenset[str]:
-    """Read a list such as ``.py, md; .txt``."""
-    kinds = (kind.strip().removeprefix("*") for kind in re.split(r"[,;\s]+", text))
-    return frozenset("." + kind.removeprefix(".") for kind in kinds if kind)
-
-
 def extension(name: str) -> str:
     """Return the kind of a file: its last suffix with the dot, or nothing."""
     stem, dot, suffix = name.rpartition(".")

@@ -18,7 +18,7 @@ from evercontext.index.corpus_rows import PRIORS, SLOTS, CorpusRows, collect
 from evercontext.index.definitions import Named
 from evercontext.index.path_features import PathWords, words_of
 from evercontext.retrieval.postings import Column, Floats, Ints, Postings
-from evercontext.retrieval.ragged import Long, spread
+from evercontext.retrieval.ragged import Long
 from evercontext.retrieval.term_keys import Keys, term_key, term_keys
 from evercontext.retrieval.vectors import VectorSpace
 
@@ -287,12 +287,6 @@ class Corpus:
         start = int(self.values("first_name")[slot])
         names: Ints = self.values("name_term")[start : start + self.values("defined")[slot]]
         return names
-
-    def chunks_of(self, slots: Ints) -> tuple[Long, Ints]:
-        """Return the chunks of files, one file after another, and whose each is."""
-        sizes = self.values("chunk_count")[slots]
-        owner = np.repeat(np.arange(len(slots), dtype=np.int32), sizes)
-        return spread(self.values("first_chunk")[slots], sizes), owner
 
     def _index_paths(self) -> dict[str, int]:
         if self._at is None:

@@ -6,6 +6,7 @@ from typing import Any
 from evercontext.domain.tool import Caller, Door, Effect, Tool
 from evercontext.events.log import EventLog
 from evercontext.index.code_search import CodeIndex
+from evercontext.index.structure.questions import QUESTIONS
 from evercontext.index.structure.tools import structure_tools
 from evercontext.server.mcp_results import tool_definition
 from evercontext.tools.toolbox import Toolbox
@@ -21,6 +22,12 @@ def _tools(index: CodeIndex | None) -> list[Tool]:
         return index
 
     return structure_tools(open_index, lambda text: len(text.split()))
+
+
+def test_every_question_is_offered() -> None:
+    """The tool lists them itself, so that offering it does not load what answers."""
+    tool = next(tool for tool in _tools(None) if tool.name == "find_symbol")
+    assert tuple(tool.arguments["properties"]["question"]["enum"]) == QUESTIONS
 
 
 async def test_the_tools_answer_in_text_and_data(tmp_path: Path) -> None:
