@@ -25,6 +25,7 @@ import sys
 import tempfile
 import urllib.request
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -318,7 +319,7 @@ def _lacking(keys: list[str], others: list[str]) -> list[str]:
     missing = [
         key for key in keys if key.rpartition(": ")[0] not in known and not key.startswith(empty)
     ]
-    types = {key.rpartition(": ")[0]: set() for key in others}
+    types: defaultdict[str, set[str]] = defaultdict(set)
     for other in others:
         path, _, kind = other.rpartition(": ")
         types[path].add(kind)
