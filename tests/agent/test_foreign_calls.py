@@ -75,6 +75,13 @@ def test_a_patch_of_several_files_is_several_calls(box: Toolbox) -> None:
     ]
 
 
+def test_a_header_may_be_indented_and_a_line_of_a_file_may_look_like_one(box: Toolbox) -> None:
+    text = PATCH.replace("*** Update", "  *** Update").replace("@@", "@@\n *** Delete File: b.py")
+    ((name, arguments),) = ours(box, "apply_patch", {"input": text})
+    assert (name, arguments["path"]) == ("edit_file", "a.py")
+    assert arguments["edits"][0]["old"] == "*** Delete File: b.py\na - b"
+
+
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [

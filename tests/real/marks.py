@@ -11,7 +11,7 @@ from tests.real.registry import ENTRANCES, PROGRAMS
 
 
 def real(entrance: str, *programs: str) -> Callable[[Any], Any]:
-    """Run a test with each pinned version of some programs: ``"codex"``, ``"gemini=0.33.0"``.
+    """Run a test with each pinned version of some programs: ``"codex"``, ``"gemini=newest"``.
 
     The test takes the fixture ``installed``. Where a program is not there it is skipped, and the
     matrix says why.
@@ -29,4 +29,7 @@ def real(entrance: str, *programs: str) -> Callable[[Any], Any]:
 
 def _versions(program: str) -> list[tuple[str, str]]:
     name, _, version = program.partition("=")
-    return [(name, each) for each in ([version] if version else PROGRAMS[name].versions)]
+    versions = PROGRAMS[name].versions
+    if version == "newest":
+        return [(name, versions[-1])]
+    return [(name, each) for each in ([version] if version else versions)]

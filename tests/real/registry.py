@@ -49,12 +49,16 @@ PROGRAMS = {
     for program in (
         RealProgram("node", "npm", "node", ("22.23.3",), "node"),
         RealProgram(
-            "codex", "npm", "@openai/codex", ("0.50.0", "0.98.0", "0.120.0", "0.166.0"), "codex"
+            "codex",
+            "npm",
+            "@openai/codex",
+            ("0.50.0", "0.98.0", "0.120.0", "0.166.0", "0.169.0"),
+            "codex",
         ),
         RealProgram(
             "gemini", "npm", "@google/gemini-cli", ("0.33.0", "0.40.0", "0.61.0"), "gemini"
         ),
-        RealProgram("claude", "npm", "@anthropic-ai/claude-code", ("2.1.325",), "claude"),
+        RealProgram("claude", "npm", "@anthropic-ai/claude-code", ("2.1.326",), "claude"),
         RealProgram("opencode", "npm", "opencode-ai", ("1.18.33",), "opencode"),
         RealProgram("qwen", "npm", "@qwen-code/qwen-code", ("0.24.4",), "qwen", newer_node=True),
         RealProgram("acpx", "npm", "acpx", ("0.19.1",), "acpx", newer_node=True),
@@ -67,9 +71,15 @@ PROGRAMS = {
             newer_node=True,
         ),
         RealProgram(
-            "conformance", "npm", "@modelcontextprotocol/conformance", ("0.1.16",), "conformance"
+            "conformance",
+            "npm",
+            "@modelcontextprotocol/conformance",
+            ("0.1.16", "0.2.0-alpha.12"),
+            "conformance",
+            newer_node=True,
         ),
         RealProgram("typescript-sdk", "npm", "@modelcontextprotocol/sdk", ("1.32.2",)),
+        RealProgram("typescript-client", "npm", "@modelcontextprotocol/client", ("2.4.0",)),
         RealProgram(
             "everything",
             "npm",
@@ -102,7 +112,7 @@ PROGRAMS = {
         RealProgram("git", "pypi", "mcp-server-git", ("2026.10.19",), "mcp-server-git"),
         RealProgram("time", "pypi", "mcp-server-time", ("2026.10.19",), "mcp-server-time"),
         RealProgram("fetch", "pypi", "mcp-server-fetch", ("2026.10.24",), "mcp-server-fetch"),
-        RealProgram("litellm", "pypi", "litellm[proxy]", ("1.105.0",), "litellm"),
+        RealProgram("litellm", "pypi", "litellm[proxy]", ("1.109.1",), "litellm"),
         RealProgram("llama.cpp", "bundled", "xllamacpp", ("2026.10.11549",)),
     )
 }

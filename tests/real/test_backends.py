@@ -25,7 +25,7 @@ SHELLS = {
     "codex": call("shell", command=["touch", "touched"]),
     "gemini": call("run_shell_command", command="touch touched"),
 }
-NEWEST = ("codex=0.166.0", "gemini=0.61.0")
+NEWEST = ("codex=newest", "gemini=newest")
 """What is tried with these alone, the unit tests play from recordings of all versions."""
 WRITE = {
     "tool_calls": [

@@ -48,7 +48,7 @@ def test_codex_judges_when_nobody_named_a_judge(installed: Installed, document: 
     assert files(".codex") == before
 
 
-@real(JUDGE, "codex=0.166.0")
+@real(JUDGE, "codex=newest")
 def test_a_judge_that_nobody_named_and_that_fails_is_passed_over(
     installed: Installed, document: Path
 ) -> None:
@@ -66,7 +66,7 @@ def test_a_judge_that_nobody_named_and_that_fails_is_passed_over(
     assert "Not today" in named.err
 
 
-@real(JUDGE, "gemini=0.61.0")
+@real(JUDGE, "gemini=newest")
 def test_gemini_judges_where_it_is_named(installed: Installed, document: Path) -> None:
     with VendorApi(text(json.dumps(VERDICT))) as api:
         env = USERS["gemini"](installed, api.url)

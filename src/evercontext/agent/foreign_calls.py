@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evercontext.agent.patch_envelope import InvalidPatch, PatchedFile, read_patch
@@ -42,6 +42,16 @@ _BLOCK = re.compile(
     r"^<{5,9} ?SEARCH>?\n(.*?)^={5,9}\n(.*?)^>{5,9} ?REPLACE\n?",
     re.DOTALL | re.MULTILINE,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class RestOfPatch(ToolCall):
+    """A part of a patch after its first: not made once a part before it has failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadablePatch(ToolCall):
+    """A patch that cannot be carried out; ``malformed`` begins with a line that says why."""
 
 
 def in_our_words(calls: Sequence[ToolCall], toolbox: Toolbox) -> tuple[ToolCall, ...]:
@@ -168,12 +178,11 @@ def _patch(call: ToolCall, toolbox: Toolbox) -> Sequence[ToolCall]:
     try:
         calls = [ours for file in read_patch(text) for ours in _file_calls(file)]
     except InvalidPatch as problem:
-        return [replace(call, arguments={}, malformed=f"{problem}\n{text}")]
+        return [UnreadablePatch(call.id, call.name, {}, f"{problem}\n{text}")]
+    (name, arguments), *rest = calls
     return [
-        replace(call, id=call.id if not n else f"{call.id}_{n}", name=name, arguments=arguments)
-        if call.malformed is None
-        else ToolCall(call.id if not n else f"{call.id}_{n}", name, arguments)
-        for n, (name, arguments) in enumerate(calls)
+        ToolCall(call.id, name, arguments),
+        *(RestOfPatch(f"{call.id}_{n}", *part) for n, part in enumerate(rest, 1)),
     ]
 
 
@@ -185,7 +194,8 @@ def _texts(arguments: Mapping[str, Any]) -> list[str]:
 
 def _file_calls(file: PatchedFile) -> list[tuple[str, dict[str, Any]]]:
     if file.action == "Add":
-        new = {"path": file.path, "content": file.content, "mode": "create"}
+        # As Codex does it; a file of which the model sees only a part is not replaced.
+        new = {"path": file.path, "content": file.content, "mode": "overwrite"}
         return [("write_file", new)]
     if file.action == "Delete":
         return [("delete_file", {"path": file.path})]

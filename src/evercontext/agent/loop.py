@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from evercontext.agent.foreign_calls import in_our_words
+from evercontext.agent.foreign_calls import RestOfPatch, UnreadablePatch, in_our_words
 from evercontext.agent.repetition import FailureStreak, Repetition
 from evercontext.agent.run_progress import Progress
 from evercontext.agent.task_limits import Meter
@@ -260,6 +260,13 @@ class Loop:
         return message
 
     async def _call(self, call: ToolCall) -> ToolResult:
+        if isinstance(call, RestOfPatch) and not self._results[-1].ok:
+            return ToolResult.failed(
+                InvalidArguments(
+                    "not done, because a part of the patch before it failed",
+                    fix="Send this part again when that one is settled",
+                )
+            )
         try:
             turn = self._turn(call)
         except Changed as refusal:
@@ -324,6 +331,9 @@ class Loop:
                 f"the model wrote {MOST_FORMAT_ERRORS} unreadable calls in a row",
                 fix="Use a stronger model",
             )
+        if isinstance(call, UnreadablePatch):
+            why = str(call.malformed).partition("\n")[0]
+            return ToolResult.failed(InvalidArguments(f"the patch was not applied: {why}"))
         try:
             schema = json.dumps(self.toolbox.find(call.name).arguments, ensure_ascii=False)
         except UnknownTool:

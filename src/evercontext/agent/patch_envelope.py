@@ -58,7 +58,9 @@ def read_patch(text: str) -> list[PatchedFile]:
         raise InvalidPatch("a patch begins with *** Begin Patch and ends with *** End Patch")
     files: list[PatchedFile] = []
     for line in text[begin:end].splitlines()[1:]:
-        if header := _HEADER.fullmatch(line.rstrip()):
+        # Before the lines of a file a header may be indented; below them a space is one of theirs.
+        inside = bool(files and files[-1].lines)
+        if header := _HEADER.fullmatch(line.rstrip() if inside else line.strip()):
             files.append(PatchedFile(header[1], header[2].strip()))
         elif files and (move := _MOVE.fullmatch(line.rstrip())):
             files[-1].move_to = move[1].strip()
