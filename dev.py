@@ -153,7 +153,7 @@ def check(arguments: argparse.Namespace) -> int:
 
 
 def check_real(arguments: argparse.Namespace) -> int:
-    """Install pinned programs of other vendors, run them against us and print the matrix."""
+    """Install pinned programs of other vendors, run them against us and write the matrix."""
     if arguments.cache:
         os.environ["EVERCONTEXT_REAL_CACHE"] = str(arguments.cache.resolve())
     say("Installing the programs of other vendors (some GB, once)")
@@ -163,7 +163,11 @@ def check_real(arguments: argparse.Namespace) -> int:
     say("Running them against us")
     # Two at a time: each starts programs that want a core of their own.
     processes = ["-n", "2", "--dist", "worksteal"]
-    return run_inside(["pytest", "-q", "tests/real", "-m", "real", *processes, *arguments.pytest])
+    tests = ["pytest", "-q", "tests/real", "-m", "real", *processes, *arguments.pytest]
+    failed = run_inside(tests)
+    if not arguments.pytest:
+        run_inside(["python", "-m", "tests.real.matrix"])
+    return failed
 
 
 def again(parts: list[str]) -> str:

@@ -33,7 +33,14 @@ NODE = "node@22"
 REFERENCE = "mcp==2.3.0"
 REVISIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
 SERVER = "ref"
-OWN_SCENARIOS = ("server-initialize", "ping", "tools-list", "dns-rebinding-protection")
+OWN_SCENARIOS = (
+    "server-initialize",
+    "server-session-lifecycle",
+    "ping",
+    "tools-list",
+    "dns-rebinding-protection",
+)
+"""What does not need the tools of the reference server."""
 _NAMED = {"tools/call": ("name", f"{SERVER}__"), "prompts/get": ("name", f"{SERVER}:")}
 _ADDRESS = f"evercontext://{SERVER}/"
 _SCORE = re.compile(r"[✓✗] (\S+): (\d+) passed, (\d+) failed")
@@ -82,7 +89,9 @@ def started(argv: list[str], port: int, env: dict[str, str]) -> Iterator[str]:
         process.wait(30)
 
 
-def run_suite(folder: Path, url: str, revision: str, scenario: str | None) -> dict[str, Any]:
+def run_suite(
+    folder: Path, url: str, revision: str, scenario: str | None, quiet: bool = False
+) -> dict[str, Any]:
     """Run the scenarios of a revision; return passed and failed checks by scenario."""
     place = folder / "node_modules"
     suite = place / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
@@ -90,7 +99,7 @@ def run_suite(folder: Path, url: str, revision: str, scenario: str | None) -> di
     argv = [place / "node" / "bin" / "node", suite, "server", "--url", url, *some]
     argv += ["--spec-version", revision]
     done = subprocess.run(list(map(str, argv)), capture_output=True, text=True, check=False)
-    if scenario:
+    if scenario and not quiet:
         print(done.stdout[-6000:], done.stderr[-2000:])
     return {name: (int(p), int(f)) for name, p, f in _SCORE.findall(done.stdout + done.stderr)}
 
@@ -259,6 +268,25 @@ def compare(folder: Path, revisions: tuple[str, ...], scenario: str | None) -> N
             report(revision, alone, behind)
 
 
+def own(folder: Path, revisions: tuple[str, ...]) -> None:
+    """Print the scores of our gateway and our router by themselves."""
+    program = str(Path(sys.executable).parent / "evercontext")
+    for name, variable in (("gateway", "EC_PORT"), ("router", "EC_ROUTER_PORT")):
+        with tempfile.TemporaryDirectory() as place:
+            port = free_port()
+            env = {"EC_HOME": f"{place}/home", variable: str(port), "EC_ROUTER_OPEN": "1"}
+            argv = [program, "serve", "--only", name, "--root", place]
+            with started(argv, port, env) as url:
+                for revision in revisions:
+                    scores: dict[str, tuple[int, int]] = {}
+                    for scenario in OWN_SCENARIOS:
+                        scores |= run_suite(folder, url, revision, scenario, quiet=True)
+                    passed = sum(p for p, _ in scores.values())
+                    total = sum(map(sum, scores.values()))
+                    failed = [each for each, (_, bad) in scores.items() if bad]
+                    print(f"{revision}  our {name:8} {passed}/{total}  {' '.join(failed)}")
+
+
 def report(revision: str, alone: dict[str, Any], behind: dict[str, Any]) -> None:
     """Print scenarios that differ, and the totals."""
     print(f"\n{revision}                              alone     behind the router")
@@ -279,8 +307,12 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--revision", action="append", choices=REVISIONS)
     parser.add_argument("--scenario")
+    parser.add_argument("--own", action="store_true", help="our own servers alone")
     options = parser.parse_args()
     install(options.folder)
+    if options.own:
+        own(options.folder.resolve(), tuple(options.revision or REVISIONS))
+        return
     compare(options.folder.resolve(), tuple(options.revision or REVISIONS), options.scenario)
 
 

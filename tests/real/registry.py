@@ -112,7 +112,7 @@ PROGRAMS = {
         RealProgram("git", "pypi", "mcp-server-git", ("2026.10.19",), "mcp-server-git"),
         RealProgram("time", "pypi", "mcp-server-time", ("2026.10.19",), "mcp-server-time"),
         RealProgram("fetch", "pypi", "mcp-server-fetch", ("2026.10.24",), "mcp-server-fetch"),
-        RealProgram("litellm", "pypi", "litellm[proxy]", ("1.109.1",), "litellm"),
+        RealProgram("litellm", "pypi", "litellm[proxy]", ("1.105.0",), "litellm"),
         RealProgram("llama.cpp", "bundled", "xllamacpp", ("2026.10.11549",)),
     )
 }

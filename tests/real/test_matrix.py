@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 
-from tests.real.matrix import Matrix, Outcome
+from tests.real.matrix import Matrix, Outcome, page
 from tests.real.registry import BACKEND, JUDGE, PROGRAMS
 
 CODEX = ("codex", PROGRAMS["codex"].versions[0])
@@ -27,6 +28,14 @@ def test_a_cell_is_as_bad_as_its_worst_test_and_reasons_are_told() -> None:
     assert f"failed: codex {CODEX[1]}, backend, test_b: it broke" in lines
     assert lines[-1] == "2 cells of 3 tests: 1 failed, 0 ok, 1 skipped"
     assert [cell["verdict"] for cell in json.loads(matrix.json())["cells"]] == ["failed", "skipped"]
+
+
+def test_the_page_is_dated_and_has_table_and_reasons() -> None:
+    outcomes = [Outcome(*CODEX, BACKEND, "test_a", "skipped", "no sandbox")]
+    written = page(Matrix(outcomes).json())
+    assert re.search(r"on \d{4}-\d\d-\d\d with \S+", written)
+    assert re.search(rf"\| codex +\| {CODEX[1]} +\| skipped +\| · +\|", written)
+    assert f"- skipped: codex {CODEX[1]}, backend, test_a: no sandbox" in written
 
 
 def test_every_program_is_pinned() -> None:

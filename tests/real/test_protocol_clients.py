@@ -18,12 +18,20 @@ from tests.real.users import environment
 from tests.server.router.test_http import add, routing, token
 from tests.server.running import running
 
-PROGRAMS = ("typescript-sdk", "inspector")
+PROGRAMS = ("typescript-sdk", "typescript-client", "inspector")
 NEW = {"path": "new.txt", "content": "新\n", "mode": "create"}
-SCRIPT = """
+IMPORTS = {
+    "typescript-sdk": """
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+""",
+    "typescript-client": """
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+""",
+}
+SCRIPT = """
 const { url, headers, command, args, tool, values } = JSON.parse(process.argv[2]);
 const transport = url
   ? new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } })
@@ -59,7 +67,7 @@ class Talker:
         modules = self._folder / "node_modules"
         if not modules.is_symlink():
             modules.symlink_to(self._installed.folder / "node_modules")
-        script.write_text(SCRIPT, encoding="utf-8")
+        script.write_text(IMPORTS[self._installed.program.name] + SCRIPT, encoding="utf-8")
         about = {"url": self._url, "headers": self._headers, "tool": tool, "values": values}
         target = {"command": EVERCONTEXT, "args": self.arguments}
         return self._run("node", "--preserve-symlinks", script, json.dumps({**about, **target}))

@@ -16,7 +16,7 @@ from evercontext.catalog.server_table import ServerConfig, ServerTable
 from evercontext.catalog.tool_entry import CatalogEntry
 from evercontext.domain.caller_scope import NOTHING, Aside, Scope
 from evercontext.domain.tool import OUTSIDE, Arguments, Caller, Tool, ToolResult
-from evercontext.errors import ServerProblem
+from evercontext.errors import EverContextError, ServerProblem
 from evercontext.events.redaction import Clean, unchanged
 from evercontext.mcp.messages import Params
 
@@ -107,6 +107,14 @@ class Servers:
             for entry in task.result()
             if backend.config.allows(entry.name)
         ]
+
+    async def tools_of(self, backend: Backend) -> tuple[CatalogEntry, ...]:
+        """Return the tools of one server, once it has started; none if it cannot."""
+        try:
+            entries = await asyncio.shield(self._listing(backend))
+        except EverContextError:
+            return ()
+        return tuple(entry for entry in entries if backend.config.allows(entry.name))
 
     async def offered(self, scope: Scope, known_patience: float = 0.0) -> OfferedTools:
         """Return the tools of a scope, and which servers are missing and why.

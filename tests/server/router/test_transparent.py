@@ -267,6 +267,24 @@ async def test_servers_start_when_a_client_comes(tmp_path: Path) -> None:
         assert found["results"][0]["toolKey"] == "rich:show"
 
 
+async def test_a_direct_call_waits_for_its_own_server_alone(tmp_path: Path) -> None:
+    """C3: it said that there is no such tool, and waited for servers that it does not need."""
+    mark = tmp_path / "go"
+    slow = ServerConfig("slow", (sys.executable, str(RICH_SERVER), str(mark)))
+    gone = ServerConfig("gone", (str(tmp_path / "nothing"),))
+    async with routed(tmp_path, slow, RICH, gone) as router:
+        await Projects(router.app.store).put(RouterProject("plain", optimization=None))
+        router.headers["x-evercontext-project"] = "plain"
+        waiting = asyncio.create_task(router.ask("tools/call", name="slow__show", arguments={}))
+        assert await router.ask("tools/call", **call_of("show", True)) == SHOWN
+        assert not waiting.done()
+        mark.touch()
+        assert await waiting == SHOWN
+        problem = await router.post("tools/call", {"name": "gone__show", "arguments": {}})
+        assert problem.json()["error"]["code"] == -32602
+        assert "gone: " in problem.json()["error"]["message"]
+
+
 async def discovered(router: Routed) -> dict[str, Any]:
     call = {"query": "show every kind of content"}
     done = await router.ask("tools/call", name="tool_discovery", arguments=call)

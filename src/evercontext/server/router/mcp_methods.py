@@ -40,6 +40,7 @@ from evercontext.server.router.authentication import RouterClient
 from evercontext.server.router.results import (
     audit_line,
     direct_name,
+    direct_prefix,
     encode_call,
     list_entry,
     own_list_entry,
@@ -281,12 +282,22 @@ class RouterOffer:
         )
 
     async def _entry_of(self, name: str, scope: Scope) -> CatalogEntry:
-        """Return the tool that is called by its name in a complete list."""
+        """Return the tool that is called by its name in a complete list.
+
+        Its own server is waited for as long as it starts, and no other one.
+        """
+        why = ""
         if await self._catalog.strategy(scope) is None:
+            for backend in await self._servers.visible(scope):
+                if name.startswith(direct_prefix(backend.config.id)):
+                    for entry in await self._servers.tools_of(backend):
+                        if direct_name(entry) == name:
+                            return entry
+                    why = f": {backend.config.id}: {backend.problem}" if backend.problem else why
             for entry in await self._entries(scope):
                 if direct_name(entry) == name:
                     return entry
-        raise RpcError(INVALID_PARAMS, f"there is no tool {name[:80]!r}")
+        raise RpcError(INVALID_PARAMS, f"there is no tool {name[:80]!r}{why}")
 
 
 def shown_notification(

@@ -31,7 +31,16 @@ _HINTS = {
 
 def direct_name(entry: CatalogEntry) -> str:
     """Return a tool's name in a complete list; vendors behind clients refuse dots and colons."""
-    return entry.key.replace(":", "__").replace(".", "_")[:128]
+    return _in_list(entry.key)
+
+
+def direct_prefix(server: str) -> str:
+    """Return what the names of a server's tools begin with in a complete list."""
+    return _in_list(f"{server}:")
+
+
+def _in_list(key: str) -> str:
+    return key.replace(":", "__").replace(".", "_")[:128]
 
 
 def list_entry(name: str, entry: CatalogEntry) -> dict[str, Any]:
