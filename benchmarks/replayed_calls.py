@@ -1,21 +1,20 @@
 """Tool calls in the shapes that model families write, through the real adapter and loop.
 
     python benchmarks/replayed_calls.py
+    python benchmarks/replayed_calls.py --sources      with the public fixture of each shape
 
 Each case is an answer as a server sends it: native calls, calls printed as text, patches,
-search/replace blocks, damaged JSON. The recordings are our own, in the shapes that the vendors'
-documentation and templates describe. A case counts as carried out if the tool that was meant ran
+search/replace blocks, damaged JSON, in the shapes of public fixtures and transcripts
+(``recorded_shapes.py`` names them). A case counts as carried out if the tool that was meant ran
 with the arguments that were meant; what was not is named.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import tempfile
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +22,12 @@ from evercontext.agent.loop import Loop
 from evercontext.agent.task_limits import Meter, TaskLimits
 from evercontext.domain.event import Event, Step, StepResult
 from evercontext.domain.message import system, user
+from evercontext.domain.model import Model
 from evercontext.domain.tool import Caller, Door
 from evercontext.errors import EverContextError
 from evercontext.events.log import EventLog
 from evercontext.files.policy import agent_policy
+from evercontext.models.anthropic import AnthropicModel
 from evercontext.models.openai import OpenAIModel
 from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.file_tools import workspace_tools
@@ -34,143 +35,8 @@ from evercontext.workspace.workspace import LocalWorkspace
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from recorded_shapes import ARGUMENTS, CASES, FIXED, PROJECT, SOURCE, Case
 from tests.models.wire_server import Answer, sse, wire_server
-
-SOURCE = "def add(a, b):\n    return a - b\n"
-FIXED = SOURCE.replace("a - b", "a + b")
-READ = {"path": "calc.py"}
-ARGUMENTS = json.dumps(READ)
-EDIT = {"path": "calc.py", "edits": [{"old": "a - b", "new": "a + b"}]}
-PATCH = (
-    "*** Begin Patch\n*** Update File: calc.py\n@@\n-    return a - b\n+    return a + b\n"
-    "*** End Patch"
-)
-CALL = f'{{"name": "readFile", "arguments": {ARGUMENTS}}}'
-LLAMA = f'{{"name": "readFile", "parameters": {ARGUMENTS}}}'
-TYPED = f'{{"type": "function", {LLAMA[1:]}'
-TAGS = "<function=readFile>\n<parameter=path>\ncalc.py\n</parameter>\n</function>"
-BLOCK = "calc.py\n<<<<<<< SEARCH\n    return a - b\n=======\n    return a + b\n>>>>>>> REPLACE"
-
-
-@dataclass(frozen=True)
-class Case:
-    """One answer, and what it meant: to read the file, or to fix it."""
-
-    family: str
-    shape: str
-    text: str = ""
-    calls: tuple[tuple[str, str], ...] = ()
-    edits: bool = False
-
-
-CASES = [
-    Case("GPT", "native call", calls=(("readFile", ARGUMENTS),)),
-    Case("GPT", "two parallel calls", calls=(("list", "{}"), ("readFile", ARGUMENTS))),
-    Case("GPT", "native edit", calls=(("replaceInFile", json.dumps(EDIT)),), edits=True),
-    Case("GPT", "arguments encoded twice", calls=(("readFile", json.dumps(ARGUMENTS)),)),
-    Case("GPT", "name with a prefix", calls=(("functions.readFile", ARGUMENTS),)),
-    Case(
-        "GPT",
-        "apply_patch call",
-        calls=(("apply_patch", json.dumps({"input": PATCH})),),
-        edits=True,
-    ),
-    Case("GPT", "apply_patch printed", text=f"```\n{PATCH}\n```", edits=True),
-    Case("Claude", "the other spelling of a name", calls=(("read_file", ARGUMENTS),)),
-    Case(
-        "Claude",
-        "printed function_calls",
-        '<function_calls>\n<invoke name="readFile">\n<parameter name="path">calc.py</parameter>\n'
-        "</invoke>\n</function_calls>",
-    ),
-    Case("Qwen", "printed tool_call", f"<tool_call>\n{CALL}\n</tool_call>"),
-    Case("Qwen", "printed function tags", TAGS),
-    Case("Qwen", "fenced JSON", f"I will look.\n```json\n{CALL}\n```"),
-    Case("Qwen", "search/replace block", BLOCK, edits=True),
-    Case("Llama", "bare JSON with parameters", LLAMA),
-    Case("Llama", "python_tag", f"<|python_tag|>{LLAMA}"),
-    Case("Llama", "type function", TYPED),
-    Case("Mistral", "TOOL_CALLS", f"[TOOL_CALLS][{CALL}]"),
-    Case("Mistral", "trailing comma", calls=(("readFile", '{"path": "calc.py",}'),)),
-    Case("DeepSeek", "single quotes", calls=(("readFile", "{'path': 'calc.py'}"),)),
-    Case("DeepSeek", "arguments in a fence", calls=(("readFile", f"```json\n{ARGUMENTS}\n```"),)),
-    Case("DeepSeek", "cut before the brace", calls=(("readFile", '{"path": "calc.py"'),)),
-    Case(
-        "DeepSeek",
-        "special tokens",
-        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>readFile\n```json\n"
-        f"{ARGUMENTS}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
-    ),
-    Case("Llama", "a list of Python calls", '[readFile(path="calc.py")]'),
-    Case(
-        "Kimi",
-        "special tokens",
-        "<|tool_calls_section_begin|><|tool_call_begin|>functions.readFile:0"
-        f"<|tool_call_argument_begin|>{ARGUMENTS}<|tool_call_end|><|tool_calls_section_end|>",
-    ),
-    Case(
-        "GLM",
-        "arg_key and arg_value",
-        "<tool_call>readFile\n<arg_key>path</arg_key>\n<arg_value>calc.py</arg_value>\n</tool_call>",
-    ),
-    Case("Granite", "tool_call token and a list", f"<|tool_call|>[{CALL}]"),
-    Case("Qwen", "search/replace in a fence", f"calc.py\n```python\n{BLOCK[8:]}\n```", edits=True),
-    Case(
-        "Claude",
-        "Claude Code's Edit",
-        calls=(
-            (
-                "Edit",
-                '{"file_path": "calc.py", "old_string": "a - b", "new_string": "a + b"}',
-            ),
-        ),
-        edits=True,
-    ),
-    Case("Claude", "Claude Code's Read", calls=(("Read", '{"file_path": "calc.py"}'),)),
-    Case(
-        "Claude",
-        "text editor tool",
-        calls=(
-            (
-                "str_replace_based_edit_tool",
-                '{"command": "str_replace", "path": "calc.py", "old_str": "a - b",'
-                ' "new_str": "a + b"}',
-            ),
-        ),
-        edits=True,
-    ),
-    Case(
-        "GPT",
-        "apply_patch as free text",
-        calls=(("apply_patch", PATCH),),
-        edits=True,
-    ),
-    Case(
-        "GPT",
-        "apply_patch through shell",
-        calls=(("shell", json.dumps({"command": ["apply_patch", PATCH]})),),
-        edits=True,
-    ),
-    Case(
-        "Gemini",
-        "Gemini CLI's replace",
-        calls=(
-            (
-                "replace",
-                '{"file_path": "calc.py", "old_string": "a - b", "new_string": "a + b"}',
-            ),
-        ),
-        edits=True,
-    ),
-    Case("Gemini", "absolute_path", calls=(("read_file", '{"absolute_path": "calc.py"}'),)),
-    Case(
-        "Cline",
-        "replace_in_file with a diff",
-        calls=(("replace_in_file", json.dumps({"path": "calc.py", "diff": BLOCK[8:]})),),
-        edits=True,
-    ),
-    Case("Gemma", "tool_code", '```tool_code\nreadFile(path="calc.py")\n```'),
-]
 
 
 def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
@@ -191,6 +57,39 @@ def answer(text: str, calls: tuple[tuple[str, str], ...] = ()) -> Answer:
     return Answer(sse(*pieces, chunk({}, "tool_calls" if calls else "stop"), done=True))
 
 
+def claude_answer(text: str, calls: tuple[tuple[str, str], ...] = ()) -> Answer:
+    """Return an answer as Anthropic's API streams it."""
+    usage = {"input_tokens": 377, "output_tokens": 1}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {**message, "stop_reason": None, "usage": usage}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "ping"},
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "text_delta", "text": text or "I'll look."},
+        },
+        {"type": "content_block_stop", "index": 0},
+    ]
+    for index, (name, arguments) in enumerate(calls, 1):
+        block = {"type": "tool_use", "id": f"toolu_{index}", "name": name, "input": {}}
+        events.append({"type": "content_block_start", "index": index, "content_block": block})
+        for part in ("", *(arguments[at : at + 7] for at in range(0, len(arguments), 7))):
+            delta = {"type": "input_json_delta", "partial_json": part}
+            events.append({"type": "content_block_delta", "index": index, "delta": delta})
+        events.append({"type": "content_block_stop", "index": index})
+    reason = "tool_use" if calls else "end_turn"
+    events.append(
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": reason, "stop_sequence": None},
+            "usage": {"output_tokens": 65},
+        }
+    )
+    return Answer(sse(*events, {"type": "message_stop"}, event_names=True))
+
+
 async def play(case: Case, folder: Path) -> bool:
     """Play one case; return whether what it meant was done."""
     root = folder / "project"
@@ -203,9 +102,10 @@ async def play(case: Case, folder: Path) -> bool:
     log.subscribe(events.append)
     caller = Caller("replay", Door.RUN)
     async with wire_server() as server:
-        first = [answer("", (("readFile", ARGUMENTS),))] if case.edits else []
-        server.will(*first, answer(case.text, case.calls), *([answer("Done.")] * 4))
-        model = OpenAIModel("replayed", api_key="k", base_url=f"{server.url}/v1")
+        says = claude_answer if case.wire == "anthropic" else answer
+        first = [says("", (("readFile", ARGUMENTS),))] if case.edits else []
+        server.will(*first, says(case.text, case.calls), *([says("Done.")] * 4))
+        model = open_model(case.wire, server.url)
         loop = Loop(
             model=model,
             toolbox=Toolbox(workspace_tools(workspace), log),
@@ -224,6 +124,13 @@ async def play(case: Case, folder: Path) -> bool:
     if case.edits:
         return (root / "calc.py").read_text() == FIXED
     return _read(events)
+
+
+def open_model(wire: str, url: str) -> Model:
+    """Open the adapter that speaks this wire format."""
+    if wire == "anthropic":
+        return AnthropicModel("replayed", api_key="k", base_url=url)
+    return OpenAIModel("replayed", api_key="k", base_url=f"{url}/v1")
 
 
 def _read(events: list[Event]) -> bool:
@@ -247,12 +154,14 @@ async def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             carried_out = await play(case, Path(folder))
         done[case.family] += carried_out
-        print(f"{'yes' if carried_out else 'NO ':4} {case.family:9} {case.shape}")
+        source = f"  [{case.source}]" if "--sources" in sys.argv else ""
+        print(f"{'yes' if carried_out else 'NO ':4} {case.family:9} {case.shape}{source}")
     families = Counter(case.family for case in CASES)
     print()
     for family, count in families.items():
         print(f"{family:9} {done[family]} of {count} carried out as meant")
-    print(f"{'all':9} {sum(done.values())} of {len(CASES)}")
+    public = sum(case.source != PROJECT for case in CASES)
+    print(f"{'all':9} {sum(done.values())} of {len(CASES)}; {public} in the shape of a public file")
 
 
 if __name__ == "__main__":

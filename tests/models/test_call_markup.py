@@ -39,10 +39,32 @@ def heard(text: str) -> tuple[str, list[tuple[str, dict[str, object]]]]:
         f'<|tool_call|>[{{"name": "readFile", "arguments": {ARGUMENTS}}}]<|/tool_call|>',
         '[readFile(path="あ.py")]',
         '```tool_code\nprint(default_api.readFile(path="あ.py"))\n```',
+        '<minimax:tool_call><invoke name="readFile"><parameter name="path">あ.py</parameter>'
+        "</invoke></minimax:tool_call>",
+        '<｜DSML｜function_calls>\n<｜DSML｜invoke name="readFile">\n<｜DSML｜parameter name="path"'
+        ' string="true">あ.py</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>',
+        '<｜DSML｜tool_calls><｜DSML｜invoke name="readFile">\n{"path": "あ.py"}\n</｜DSML｜invoke>'
+        "</｜DSML｜tool_calls>",
+        "<seed:tool_call>\n<function=readFile>\n<parameter=path>あ.py</parameter>\n</function>\n"
+        "</seed:tool_call>",
+        '<|channel|>commentary to=functions.readFile <|constrain|>json<|message|>{"path": "あ.py"}'
+        "<|call|>",
+        "<|start|>assistant to=functions.readFile<|channel|>commentary<|constrain|>json<|message|>"
+        '{"path": "あ.py"}<|call|>',
+        '[TOOL_CALLS]readFile{"path": "あ.py"}',
+        '[TOOL_CALLS]readFile[CALL_ID]x1[ARGS]{"path": "あ.py"}',
+        '<|python_tag|>readFile.call(path="あ.py")',
+        '<function=readFile{"path": "あ.py"}></function>',
+        '<|tool_call>call:readFile{path:<|"|>あ.py<|"|>}<tool_call|>',
+        "<start_function_call>call:readFile{path:<escape>あ.py<escape>}<end_function_call>",
+        'functools[{"name": "readFile", "arguments": {"path": "あ.py"}}]',
+        '<tool_calls>[{"name": "readFile", "arguments": {"path": "あ.py"}}]</tool_calls>',
+        '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "readFile", "parameters":'
+        ' {"path": "あ.py"}}]<|END_ACTION|>',
     ],
 )
 def test_the_markup_of_families(text: str) -> None:
-    """Claude, DeepSeek, Kimi, GLM, Granite, Llama, Gemma."""
+    """A7: the markup that each family's chat template writes, where a server passes it on."""
     assert heard(text) == ("", [("readFile", {"path": "あ.py"})])
 
 
@@ -66,6 +88,10 @@ def test_a_patch_is_a_call() -> None:
         '[deleteEverything(path="/")]',
         "[1, 2, 3]",
         "*** Begin Patch\nand no end",
+        "functools[1, 2]",
+        "[TOOL_CALLS]readFile{half",
+        '<|tool_call>call:readFile{path:<|"|>a.py',
+        "<tool_calls>none</tool_calls>",
     ],
 )
 def test_what_is_no_call_stays_text(text: str) -> None:

@@ -7,6 +7,7 @@ its checks; everything else stays as it is and is answered with an error.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,10 +21,11 @@ from evercontext.errors import UnknownTool
 from evercontext.tools.toolbox import Toolbox
 
 PATCH = "apply_patch"
-_PATHS = ("file_path", "filepath", "filename", "absolute_path", "target_file", "file")
-_OLD = ("old", "old_string", "old_str", "search")
-_NEW = ("new", "new_string", "new_str", "replace", "replacement")
+_PATHS = ("file_path", "filePath", "filepath", "filename", "absolute_path", "target_file", "file")
+_OLD = ("old", "old_string", "oldString", "old_str", "search")
+_NEW = ("new", "new_string", "newString", "new_str", "replace", "replacement")
 _CONTENT = ("content", "contents", "file_text", "text", "code_edit")
+_PATCHES = ("input", "patch", "patchText", "patch_text", "diff", "command")
 _COMMAND = ("command", "cmd", "script")
 _READ = {"read", "view", "cat", "open_file", "view_file", "read_file", "readfile"}
 _WRITE = {"write", "write_to_file", "create_file", "save_file", "write_file"}
@@ -122,6 +124,7 @@ def _settle_edits(arguments: dict[str, Any]) -> None:
         _rename(arguments, "new", _NEW[1:])
         if "old" in arguments and "new" in arguments:
             edit = {"old": arguments.pop("old"), "new": arguments.pop("new")}
+            _rename(arguments, "replace_all", ("replaceAll",))
             if "replace_all" in arguments:
                 edit["replace_all"] = arguments.pop("replace_all")
             arguments["edits"] = [edit]
@@ -172,9 +175,8 @@ def _is_patched_shell(call: ToolCall, name: str) -> bool:
 def _patch(call: ToolCall, toolbox: Toolbox) -> Sequence[ToolCall]:
     if _has(toolbox, PATCH) or not (_has(toolbox, "edit_file") and _has(toolbox, "write_file")):
         return [call]
-    text = call.malformed or next(
-        (value for value in _texts(call.arguments) if "*** Begin Patch" in value), ""
-    )
+    text = _decoded(call.malformed) if call.malformed else ""
+    text = text or next((t for t in _texts(call.arguments) if "*** Begin Patch" in t), "")
     try:
         calls = [ours for file in read_patch(text) for ours in _file_calls(file)]
     except InvalidPatch as problem:
@@ -186,8 +188,17 @@ def _patch(call: ToolCall, toolbox: Toolbox) -> Sequence[ToolCall]:
     ]
 
 
+def _decoded(text: str) -> str:
+    """Return a patch that came as one JSON text, as transcripts of some agents hold it."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, str) else text
+
+
 def _texts(arguments: Mapping[str, Any]) -> list[str]:
-    values = [arguments.get(key) for key in ("input", "patch", "diff", "command")]
+    values = [arguments.get(key) for key in _PATCHES]
     flat = [part for value in values for part in (value if isinstance(value, list) else [value])]
     return [part for part in flat if isinstance(part, str)]
 

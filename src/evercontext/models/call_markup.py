@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
-Written = tuple[str, str | Mapping[str, Any]]
-"""A name, and arguments as they were written."""
+from evercontext.models import token_markup
+from evercontext.models.token_markup import Written
 
 MARKS = (
+    *token_markup.MARKS,
     "<function_calls>",
     "<invoke name=",
     "<｜tool▁calls▁begin｜>",
@@ -77,6 +77,7 @@ def _patched(text: str) -> list[Written]:
 
 
 READERS: tuple[Callable[[str], list[Written]], ...] = (
+    *token_markup.READERS,
     _invoked,
     _deepseek,
     _kimi,
@@ -102,6 +103,9 @@ def _python_call(node: ast.expr) -> Written | None:
         node = node.args[0] if len(node.args) == 1 else node
     if not isinstance(node, ast.Call) or node.args:
         return None
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "call":
+        # Llama's tag for its built-in tools: readFile.call(path="a.py").
+        node.func = node.func.value
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     name = node.func.id if isinstance(node.func, ast.Name) else name
     try:

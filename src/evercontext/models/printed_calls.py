@@ -16,6 +16,7 @@ from evercontext.domain.model import ToolSpec
 from evercontext.models.call_markup import MARKS, READERS, Written, edit_blocks, python_calls
 from evercontext.models.json_reply import new_call_id
 from evercontext.models.lenient_json import NotJson, arguments_of, decode_at
+from evercontext.models.token_markup import without_dsml
 
 _MARKS = (
     *("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>", "```json", "```tool_call"),
@@ -84,6 +85,7 @@ class PrintedCalls:
         return ("", calls) if calls else (rest, ())
 
     def _recover(self, text: str) -> tuple[ToolCall, ...]:
+        text = without_dsml(text)
         editor = next((self._names[name] for name in _EDITORS if name in self._names), None)
         for read in READERS:
             if written := read(text):
