@@ -13,6 +13,7 @@ processor time that the chat spent. Goal: 50 ms at the 95th percentile.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -169,7 +170,9 @@ def measure(files: int, messages: int) -> dict[str, object]:
             terminal.wait(f"tok{(number + 1) * TOKENS:05d}")
             terminal.wait("done")
             terminal.text = ""
-        terminal.child.close(force=True)
+        # On a busy machine it ends later than pexpect waits; what was measured stands.
+        with contextlib.suppress(pexpect.ExceptionPexpect):
+            terminal.child.close(force=True)
     server.shutdown()
     wire = [1000 * (arrived - begun) for arrived, begun in zip(Model.arrived, entered, strict=True)]
     screen = [1000 * (terminal.seen[token] - sent) for token, sent in Model.sent.items()]
