@@ -13,10 +13,10 @@ from typing import Any
 
 from evercontext.domain.message import ToolCall
 from evercontext.domain.model import ToolSpec
-from evercontext.models.call_markup import MARKS, READERS, Written, edit_blocks, python_calls
+from evercontext.models.call_markup import MARKS, READERS, edit_blocks, python_calls
 from evercontext.models.json_reply import new_call_id
 from evercontext.models.lenient_json import NotJson, arguments_of, decode_at
-from evercontext.models.token_markup import without_dsml
+from evercontext.models.token_markup import Written, without_dsml
 
 _MARKS = (
     *("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>", "```json", "```tool_call"),
