@@ -11,8 +11,7 @@ looked for. Exits 1 if one is missing, if a reader saw what nobody was promised,
 written outside the root, or if the server did not come back.
 
 A memory counts from the last accident that destroyed its database on; an audit line from the last
-one that destroyed the log on. Disk full needs root, clock jumps the Debian package ``faketime``;
-what cannot be done is skipped with its reason.
+one that destroyed the log on. Disk full needs root, and is skipped with its reason elsewhere.
 """
 
 from __future__ import annotations
@@ -41,7 +40,6 @@ from benchmarks.soak_chaos import (
     Chaos,
     Server,
     disk,
-    false_clock,
     hostile_model,
     run_tasks,
     schedule,
@@ -222,10 +220,6 @@ def main() -> int:
         models: Counter[str] = Counter()
         url = stack.enter_context(hostile_model(options.seed, place / "outside.txt", models))
         environment = settings(base, place, url)
-        if library := false_clock():
-            environment |= with_clock(base, library)
-        else:
-            skipped["clock jump"] = "needs libfaketime (Debian: faketime)"
         soak = Soak(options, base, place, environment, skipped, world, models)
         server, chaos = asyncio.run(soak.run())
         good = report(soak, server, chaos)
@@ -239,27 +233,17 @@ def main() -> int:
 def settings(base: Path, place: Path, url: str) -> dict[str, str]:
     """Return the environment of the server and of the agents."""
     (base / "user").mkdir()
+    (base / "clock").write_text("0")
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(base / "user"),
         "EC_HOME": str(place / "home"),
         "EC_APP_ROOT": str(place / "root"),
+        "SOAK_CLOCK": str(base / "clock"),
         "EC_PORT": "0",
         "MCP_PORT": "0",
         "OPENAI_API_KEY": "sk-of-the-soak",
         "OPENAI_BASE_URL": url,
-    }
-
-
-def with_clock(base: Path, library: Path) -> dict[str, str]:
-    """Return what gives a process a clock that the soak can set."""
-    clock = base / "clock"
-    clock.write_text("+0\n")
-    return {
-        "LD_PRELOAD": str(library),
-        "FAKETIME_TIMESTAMP_FILE": str(clock),
-        "FAKETIME_CACHE_DURATION": "1",
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
     }
 
 

@@ -116,7 +116,8 @@ class Link:
         else:
             tally.seconds[kind].append(time.monotonic() - started)
             answer = json.loads(data) if data else None
-            if status >= 400:
+            # That a file is not there is often the right answer, and is checked as such.
+            if status >= 400 and status != 404:
                 code = answer.get("error", {}).get("code") if isinstance(answer, dict) else ""
                 tally.error(f"{status} {code}", data[:200])
             return status, head, answer
@@ -249,7 +250,7 @@ class FileClient:
             "X-EverContext-CSRF": target.csrf,
         }
         status, _, answer = await self._link.ask(
-            "console undo", f"/console/api/runs/{trace}/undo", {}, headers
+            "console undo", f"/console/api/runs/{trace}/undo", {"dry_run": False}, headers
         )
         if status != 200:
             return
