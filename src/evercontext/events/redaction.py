@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import quote
 
+from evercontext.events.secret_rules import compiled, every_rule, shape_rules
 from evercontext.settings import Settings, process_environment
 
 MASK = "[redacted]"
@@ -17,49 +20,15 @@ LONGEST = 262_144
 MARGIN = 16_384
 """Characters behind the cut that are looked at too: a secret may lie across it."""
 
-# Shapes of well-known credentials. A false positive costs a word in a log, a miss costs a key.
-# Words end in ASCII here: Japanese is written up to a key without a space.
-_SHAPES = re.compile(
-    r"""
-      -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
-    | \b(?:sk|pk|rk)-[A-Za-z0-9_\-]{16,}
-    | \b(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{20,} | \bgithub_pat_[A-Za-z0-9_]{20,}
-    | \bglpat-[A-Za-z0-9_\-]{16,} | \bxox[abprs]-[A-Za-z0-9\-]{10,} | \bhf_[A-Za-z0-9]{20,}
-    | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b | \bAIza[A-Za-z0-9_\-]{30,} | \bnpm_[A-Za-z0-9]{30,}
-    # Looked for where a word begins: from every eyJ of a long one on it would take the square.
-    | (?<![A-Za-z0-9_\-])(?=[A-Za-z0-9_\-]*+\.eyJ[A-Za-z0-9_\-]{8,}+\.)
-      (?:[A-Za-z0-9_\-]*?[_\-])??eyJ[A-Za-z0-9_\-]{8,}+\.eyJ[A-Za-z0-9_\-]{8,}+\.[A-Za-z0-9_\-]*
-    | (?<=[Bb]earer[ ])[A-Za-z0-9._~+/\-]{12,}=*
-    """,
-    re.VERBOSE | re.DOTALL | re.ASCII,
-)
-# One of these is in every text that has such a shape: looking for them is far cheaper.
-SECRET_MARKS: tuple[str, ...] = (
-    "-----BEGIN",
-    "sk-",
-    "pk-",
-    "rk-",
-    "ghp_",
-    "gho_",
-    "ghu_",
-    "ghs_",
-    "ghr_",
-    "github_pat_",
-    "glpat-",
-    "xox",
-    "hf_",
-    "AKIA",
-    "ASIA",
-    "AIza",
-    "npm_",
-    "eyJ",
-    "earer ",
-)
+WORK = 4_000_000
+"""Characters times kinds of secrets that one text is looked through for, as the loop waits."""
 _SECRET_NAME = re.compile(
     r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|(^|_)(PASS|PWD|AUTH)$|_PASS_|CREDENTIAL", re.IGNORECASE
 )
 _INNOCENT = frozenset({"PWD", "OLDPWD"})
 _SHORTEST = 8
+_NAMED = 256
+_URL_SAFE = str.maketrans("+/", "-_")
 
 
 def names_secret(name: str) -> bool:
@@ -82,7 +51,9 @@ class Redactor:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: frozenset[str] = frozenset()
         self._known: re.Pattern[str] | None = None
-        self._marks = SECRET_MARKS
+        self._known_mark: Any = None
+        self._odd: list[str] = []
+        self._marks: Any = None
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:
@@ -92,9 +63,10 @@ class Redactor:
             return
         self._secrets = more
         # Longest first, or the rest of a longer secret would survive a shorter one inside it.
-        known = sorted(more, key=len, reverse=True)
-        self._known = re.compile("|".join(map(re.escape, known)))
-        self._marks = (*SECRET_MARKS, *(_dumped(secret)[1:-1] for secret in known))
+        spellings = {spelling for secret in more for spelling in _spellings(secret)}
+        self._known = re.compile("|".join(map(re.escape, sorted(spellings, key=_longest_first))))
+        self._known_mark = self._marks = None
+        self._odd = [spelling for spelling in spellings if not _is_unicode(spelling)]
 
     def line(self, value: Mapping[str, Any]) -> str:
         """Return a JSON object as one line without secrets."""
@@ -107,11 +79,18 @@ class Redactor:
         return _dumped(self.value(value)) if suspect else line
 
     def _is_marked(self, line: str) -> bool:
-        # A plain loop: this runs for every line of the log, and a generator costs as much again.
-        for mark in self._marks:  # noqa: SIM110
-            if mark in line:
-                return True
-        return False
+        if self._marks is None:
+            written = (_dumped(spelling)[1:-1] for spelling in self._usual())
+            parts = (every_rule().marks, *map(re.escape, written))
+            self._marks = compiled("|".join(parts))
+        if self._marks.search(_encoded(line)) is not None:
+            return True
+        return any(_dumped(spelling)[1:-1] in line for spelling in self._odd)
+
+    def _usual(self) -> list[str]:
+        """The spellings of known secrets that RE2 can look for."""
+        spellings = {spelling for secret in self._secrets for spelling in _spellings(secret)}
+        return sorted(spellings.difference(self._odd))
 
     def without_known(self, text: str) -> str:
         """Return the text without known secret values, every line where it was."""
@@ -119,23 +98,102 @@ class Redactor:
             return text
         return self._known.sub(lambda match: MASK + "\n" * match[0].count("\n"), text)
 
+    def without_shapes(self, text: str) -> str:
+        """Return the text without what looks like a credential, every line where it was."""
+        data = _encoded(text)
+        spans = shape_rules().spans(data)
+        return _masked(data, spans, keep_lines=True) if spans else text
+
     def masked(self, text: str) -> str:
         """Return the whole text without secrets, however long it is."""
-        if self._known:
-            text = self._known.sub(MASK, text)
-        return _SHAPES.sub(MASK, text)
+        text, data = self._unknown(text)
+        spans = every_rule().spans(data)
+        return _masked(data, spans) if spans else text
+
+    def _unknown(self, text: str) -> tuple[str, bytes]:
+        """Return the text without known values, and the same in UTF-8."""
+        data = _encoded(text)
+        if self._known is None:
+            return text, data
+        if self._known_mark is None:
+            self._known_mark = compiled("|".join(map(re.escape, self._usual())))
+        # Replacing by the slower engine is worth its time only where there is something.
+        if self._known_mark.search(data) is None and not any(odd in text for odd in self._odd):
+            return text, data
+        text = self._known.sub(MASK, text)
+        return text, _encoded(text)
 
     def text(self, text: str) -> str:
         """Return the text without secrets, cut where it is longer than a log keeps."""
-        size = len(text)
-        text = self.masked(text[: LONGEST + MARGIN])
-        if size > LONGEST + MARGIN or len(text) > LONGEST:
-            return f"{text[:LONGEST]}… [{max(size - LONGEST, 1)} more characters]"
+        size, longest = len(text), LONGEST
+        text = text[: LONGEST + MARGIN]
+        text, data = self._unknown(text)
+        kinds = every_rule().candidates(data)
+        if kinds:
+            # A text of every vendor's name would be looked through for every vendor's keys.
+            longest = min(LONGEST, max(MARGIN, WORK // len(kinds)))
+            text = text[: longest + MARGIN]
+            data = _encoded(text)
+            spans = every_rule().spans(data, kinds)
+            text = _masked(data, spans) if spans else text
+        if size > longest + MARGIN or len(text) > longest:
+            return f"{text[:longest]}… [{max(size - longest, 1)} more characters]"
         return text
 
     def value(self, value: Any) -> Any:
         """Return a JSON value without secrets, keys included."""
+        if isinstance(value, Mapping):
+            return {self.text(str(k)): self._named(str(k), v) for k, v in value.items()}
+        if isinstance(value, list | tuple | set | frozenset):
+            return [self.value(item) for item in value]
         return cleaned(value, self.text)
+
+    def _named(self, name: str, value: Any) -> Any:
+        """Mask a value that its own shape does not tell, but the name that it has."""
+        if isinstance(value, str) and names_secret(name) and len(value) <= _NAMED:
+            data = _encoded(f'{name}: "{value}"')
+            if every_rule().spans(data):
+                return MASK
+        return self.value(value)
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _masked(data: bytes, spans: list[tuple[int, int]], *, keep_lines: bool = False) -> str:
+    parts, done = [], 0
+    for begin, end in spans:
+        lines = data.count(b"\n", begin, end) if keep_lines else 0
+        parts += [data[done:begin], MASK.encode(), b"\n" * lines]
+        done = end
+    return b"".join((*parts, data[done:])).decode("utf-8", "surrogatepass")
+
+
+def _is_unicode(text: str) -> bool:
+    """False for what came from bytes that are no UTF-8; RE2 takes no pattern with such."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _longest_first(text: str) -> tuple[int, str]:
+    return -len(text), text
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    """A secret as it is, in an address, and in base64 wherever it begins in what was encoded."""
+    yield secret
+    data = _encoded(secret)
+    yield quote(data, safe="")
+    for before in range(3):
+        # Only the characters that no neighbour has a bit in are the same in every text.
+        encoded = base64.b64encode(bytes(before) + data).decode()
+        first, last = -(-before * 8 // 6), (before + len(data)) * 8 // 6
+        yield encoded[first:last]
+        yield encoded[first:last].translate(_URL_SAFE)
 
 
 def redactor(settings: Settings | None) -> Redactor:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from evercontext.errors import EverContextError, NotUtf8
-from evercontext.events.redaction import MASK, SECRET_MARKS, Redactor
+from evercontext.events.redaction import MASK, Redactor
 from evercontext.files import file_io
 from evercontext.files.contained_paths import Root
 from evercontext.files.os_errors import explained
@@ -17,14 +17,7 @@ from evercontext.index.languages import language_of
 
 LONGEST_LINE = 20_000
 """A longer line is data: parsing it would cost much and tell nothing."""
-# Plain pieces, because looking for each is several times quicker than one pattern for all.
-_BEGIN = "-----BEGIN"
-_ANYWHERE = frozenset({_BEGIN, "earer "})
-"""Those that may stand inside a word; a ``task-`` is no ``sk-``."""
 _SECRET_WORDS = ("key", "secret", "token", "passw", "credential")
-_PRIVATE_KEY = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
-)
 _ASSIGNED = re.compile(r"([:=]\s{0,4}[\"'])([^\"'\s]{12,200})(?=[\"'])")
 _SECRET_NAME = re.compile(r"(?i)(?:api[_-]?key|secret|token|passw(?:or)?d|credential)\w*[\"']?\s*$")
 _NAME_LENGTH = 48
@@ -117,37 +110,12 @@ class Reader:
         """Mask credentials and keep every line where it is."""
         text = self._redactor.without_known(text)
         text = _ASSIGNED.sub(_mask_assigned, text)
-        if _BEGIN in text:
-            text = _PRIVATE_KEY.sub(lambda m: MASK + "\n" * m[0].count("\n"), text)
-        masked: list[str] = []
-        done = 0
-        for first, last in _marked_lines(text):
-            masked += (text[done:first], self._redactor.text(text[first:last]))
-            done = last
-        return "".join((*masked, text[done:]))
+        return self._redactor.without_shapes(text)
 
 
 @lru_cache(maxsize=4096)
 def _is_settings(path: str) -> bool:
     return language_of(path) in _SETTINGS
-
-
-def _marked_lines(text: str) -> list[tuple[int, int]]:
-    """Return begin and end of the lines that hold what some kind of credential begins with."""
-    lines: dict[int, int] = {}
-    for mark in SECRET_MARKS:
-        at = text.find(mark)
-        while at >= 0:
-            before = text[at - 1 : at]
-            inside = before.isascii() and (before.isalnum() or before == "_")
-            if inside and mark not in _ANYWHERE:
-                at = text.find(mark, at + 1)
-                continue
-            end = text.find("\n", at)
-            end = len(text) if end < 0 else end
-            lines[text.rfind("\n", 0, at) + 1] = end
-            at = text.find(mark, end)
-    return sorted(lines.items())
 
 
 def _mask_assigned(match: re.Match[str]) -> str:
