@@ -67,7 +67,9 @@ def main() -> None:
     lines = json.dumps(content, indent=1, ensure_ascii=False)
     (DATA / "secret_rules.json").write_text(lines + "\n", encoding="utf-8")
     examples = [*_examples(clone / "cmd" / "generate" / "config" / "rules")]
-    EXAMPLES.write_text("".join(json.dumps(one) + "\n" for one in examples), encoding="utf-8")
+    EXAMPLES.write_text(
+        "".join(json.dumps(example) + "\n" for example in examples), encoding="utf-8"
+    )
     sys.stdout.write(f"{len(rules)} of {len(source['rules'])} rules, {len(examples)} examples\n")
 
 
@@ -80,7 +82,7 @@ def _rule(rule: dict[str, Any]) -> dict[str, Any]:
         "entropy": rule.get("entropy", 0),
         "group": rule.get("secretGroup", 0),
     }
-    allowed = [_allowed(one) for one in rule.get("allowlists", []) if "paths" not in one]
+    allowed = [_allowed(texts) for texts in rule.get("allowlists", []) if "paths" not in texts]
     return {**entry, **({"allowed": allowed} if allowed else {})}
 
 

@@ -34,7 +34,7 @@ class Allowed:
 
 
 @dataclass(frozen=True)
-class Rule:
+class SecretRule:
     """One kind of secret."""
 
     id: str
@@ -58,7 +58,7 @@ class Rule:
     @cached_property
     def excused(self) -> list[tuple[str, Any]]:
         """Targets and patterns of what is no secret."""
-        pairs = [(one.target, p) for one in self.allowed for p in one.patterns]
+        pairs = [(entry.target, p) for entry in self.allowed for p in entry.patterns]
         pairs += [("secret", pattern) for pattern in self.innocent]
         return [(target, compiled(pattern)) for target, pattern in pairs]
 
@@ -77,7 +77,7 @@ class Rule:
         if self.check and not self.check(text):
             return False
         lower = text.lower()
-        if any(word in lower for one in self.allowed for word in one.words):
+        if any(word in lower for entry in self.allowed for word in entry.words):
             return False
         if not self.excused:
             return True
@@ -128,9 +128,12 @@ def _is_chosen(text: str) -> bool:
 
 def _is_quoted_choice(text: str) -> bool:
     return _is_chosen(text) or (
-        len(text) >= 6 and text.isascii() and text.isalpha() and text.islower()
+        len(text) >= 6
+        and text.isascii()
+        and text.isalpha()
+        and text.islower()
         and not _PLACEHOLDER.match(text)
-    )  # fmt: skip
+    )
 
 
 def _has_digit_and_letter(text: str) -> bool:
@@ -145,37 +148,37 @@ _LABEL_MARK = r"(?i)passw(?:or)?d|passphrase|passcode|pwd"
 _LABEL = r"(?i)(?:\b|_|-|[a-z])(?:passw(?:or)?d|passphrase|passcode|pwd)"
 _SAYS = r"""[ \t]{0,3}(?:=>|:=|[:=])[ \t]{0,3}"""
 OWN = (
-    Rule(
+    SecretRule(
         "private-key-block",
         r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?"
         r"(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\z)",
     ),
-    Rule("evercontext-token", r"\bec_[A-Za-z0-9_-]{32,}", check=_has_digit_and_letter),
-    Rule("vendor-key", r"\b(?:sk|pk|rk)-[A-Za-z0-9_\-]{16,}"),
-    Rule("stripe", r"\b(?:[spr]k_(?:live|test|prod)|whsec)_[A-Za-z0-9+/]{10,}"),
-    Rule("github", r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})"),
-    Rule("gitlab", r"\bglpat-[A-Za-z0-9_\-]{16,}"),
-    Rule("slack", r"\bxox[abeoprs]-[A-Za-z0-9\-]{10,}"),
-    Rule("huggingface", r"\bhf_[A-Za-z0-9]{20,}"),
-    Rule("aws", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
-    Rule(
+    SecretRule("evercontext-token", r"\bec_[A-Za-z0-9_-]{32,}", check=_has_digit_and_letter),
+    SecretRule("vendor-key", r"\b(?:sk|pk|rk)-[A-Za-z0-9_\-]{16,}"),
+    SecretRule("stripe", r"\b(?:[spr]k_(?:live|test|prod)|whsec)_[A-Za-z0-9+/]{10,}"),
+    SecretRule("github", r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})"),
+    SecretRule("gitlab", r"\bglpat-[A-Za-z0-9_\-]{16,}"),
+    SecretRule("slack", r"\bxox[abeoprs]-[A-Za-z0-9\-]{10,}"),
+    SecretRule("huggingface", r"\bhf_[A-Za-z0-9]{20,}"),
+    SecretRule("aws", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
+    SecretRule(
         "aws-secret",
         r"(?i)(?:aws[\w.-]{0,20}secret|secret[_.-]?access[_.-]?key)",
         r"""(?i)(?:aws[\w.-]{0,20}secret|secret[_.-]?access)[\w.-]{0,20}["'\\]{0,3}[ \t]{0,3}"""
         r"""(?:=>|:=|[:=]|\s)[ \t]{0,3}["'\\]{0,3}([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|\z)""",
         labelled=True,
     ),
-    Rule("google", r"\bAIza[A-Za-z0-9_\-]{30,}"),
-    Rule("npm", r"\bnpm_[A-Za-z0-9]{30,}"),
-    Rule("sendgrid", r"\bSG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,64}"),
-    Rule(
+    SecretRule("google", r"\bAIza[A-Za-z0-9_\-]{30,}"),
+    SecretRule("npm", r"\bnpm_[A-Za-z0-9]{30,}"),
+    SecretRule("sendgrid", r"\bSG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,64}"),
+    SecretRule(
         "azure-key",
         r"(?i)(?:AccountKey|SharedAccessKey|AccessKey)=[A-Za-z0-9+/]{43}",
         r"(?i)(?:AccountKey|SharedAccessKey|AccessKey)=([A-Za-z0-9+/]{43,88}={0,2})",
     ),
-    Rule("azure-client", r"\b[a-zA-Z0-9_~.]{3}\dQ~[a-zA-Z0-9_~.-]{31,34}"),
-    Rule("square", r"\bsq0(?:atp|csp|idp)-[\w-]{22,}"),
-    Rule(
+    SecretRule("azure-client", r"\b[a-zA-Z0-9_~.]{3}\dQ~[a-zA-Z0-9_~.-]{31,34}"),
+    SecretRule("square", r"\bsq0(?:atp|csp|idp)-[\w-]{22,}"),
+    SecretRule(
         "hexadecimal-token",
         r"(?i)(?:token|secret|api.?key|access.?key)[^\n]{0,40}[a-f0-9]{32}",
         r"""(?i)(?:token|secret|api[_-]?key|access[_-]?key)[\w.-]{0,20}["'\\]{0,3}[ \t]{0,3}"""
@@ -183,54 +186,60 @@ OWN = (
         entropy=3,
         labelled=True,
     ),
-    Rule(
+    SecretRule(
         "azure-signature",
         r"(?i)[?&]sig=[A-Za-z0-9%+/]{40}",
         r"(?i)[?&]sig=([A-Za-z0-9%+/]{40,}={0,2})",
     ),
-    Rule("discord-bot", r"\b[MNO][A-Za-z\d_-]{23,27}\.[A-Za-z\d_-]{6,7}\.[A-Za-z\d_-]{27,40}"),
-    Rule(
+    SecretRule(
+        "discord-bot", r"\b[MNO][A-Za-z\d_-]{23,27}\.[A-Za-z\d_-]{6,7}\.[A-Za-z\d_-]{27,40}"
+    ),
+    SecretRule(
         "discord-webhook",
         r"(?i)discord(?:app)?\.com/api/webhooks/",
         r"(?i)discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{15,20}/([A-Za-z0-9_-]{40,})",
     ),
-    Rule("age", r"AGE-SECRET-KEY-(?:1|PQ-1)[0-9A-Z]{40,}"),
-    Rule("jwt-any", r"eyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"),
-    Rule(
+    SecretRule("age", r"AGE-SECRET-KEY-(?:1|PQ-1)[0-9A-Z]{40,}"),
+    SecretRule("jwt-any", r"eyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"),
+    SecretRule(
         "bearer",
         r"[Bb]earer [A-Za-z0-9._~+/\-]{12}",
         r"[Bb]earer ([A-Za-z0-9._~+/\-]{12,}=*)",
         check=_is_not_a_word,
     ),
-    Rule(
+    SecretRule(
         "basic-login",
         r"[Bb]asic[ \t]+[A-Za-z0-9+/]{8}",
         r"[Bb]asic[ \t]+([A-Za-z0-9+/]{8,}={0,2})",
         check=_is_login,
     ),
-    Rule(
+    SecretRule(
         "password-in-address",
         r"""://[^\s/:@'"<>\x60]*:[^\s/'"<>\x60]{3,}@""",
         r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@'"<>\x60]*:([^\s/'"<>\x60]{3,})@""",
         check=lambda text: not _PLACEHOLDER.match(text),
     ),
-    Rule(
+    SecretRule(
         "password-quoted",
         _LABEL_MARK,
-        _LABEL + r"""[\w.-]{0,20}\\?["']?""" + _SAYS
+        _LABEL
+        + r"""[\w.-]{0,20}\\?["']?"""
+        + _SAYS
         + r"""\\?["'\x60]([^\s"'\x60\\]{4,100})\\?["'\x60]""",
         check=_is_quoted_choice,
         labelled=True,
     ),
-    Rule(
+    SecretRule(
         "password-plain",
         _LABEL_MARK,
-        _LABEL + r"""[\w.-]{0,20}["']?(?:[ \t]{1,3}is[ \t]{1,3}|""" + _SAYS
+        _LABEL
+        + r"""[\w.-]{0,20}["']?(?:[ \t]{1,3}is[ \t]{1,3}|"""
+        + _SAYS
         + r"""|[ \t]{1,3})([^\s"'\x60,;(){}\[\]<>|\\&]{6,100})(?:[\s"'\x60,;&\\]|\z)""",
         check=_is_chosen,
         labelled=True,
     ),
-    Rule(
+    SecretRule(
         "password-japanese",
         "(?:パスワード|暗証番号|秘密鍵)",
         r"(?:パスワード|暗証番号|秘密鍵)(?:は|＝|：|:|=|[ \t])[ \t　]{0,3}[「'\"\x60]?"
@@ -238,7 +247,7 @@ OWN = (
         check=_is_chosen,
         labelled=True,
     ),
-)  # fmt: skip
+)
 
 
 def compiled(pattern: str) -> Any:
@@ -251,7 +260,7 @@ def compiled(pattern: str) -> Any:
 
 
 @lru_cache(maxsize=1)
-def rules() -> tuple[Rule, ...]:
+def rules() -> tuple[SecretRule, ...]:
     """All rules, our own first."""
     text = resources.files(__package__).joinpath("data", "secret_rules.json").read_text("utf-8")
     content = json.loads(text)
@@ -259,23 +268,30 @@ def rules() -> tuple[Rule, ...]:
     return (*OWN, *(_from_json(entry, innocent) for entry in content["rules"]))
 
 
-def _from_json(entry: dict[str, Any], innocent: tuple[str, ...]) -> Rule:
+def _from_json(entry: dict[str, Any], innocent: tuple[str, ...]) -> SecretRule:
     allowed = tuple(
-        Allowed(one["target"], tuple(one["patterns"]), tuple(one["words"]))
-        for one in entry.get("allowed", ())
+        Allowed(texts["target"], tuple(texts["patterns"]), tuple(texts["words"]))
+        for texts in entry.get("allowed", ())
     )
     labelled = entry["pattern"].startswith(_LABELLED)
     number, group = entry["entropy"], entry["group"]
-    return Rule(
-        entry["id"], entry["mark"], entry["pattern"], number, group, allowed, None, labelled,
+    return SecretRule(
+        entry["id"],
+        entry["mark"],
+        entry["pattern"],
+        number,
+        group,
+        allowed,
+        None,
+        labelled,
         innocent if labelled else (),
-    )  # fmt: skip
+    )
 
 
 class RuleSet:
     """Some rules, looked for together."""
 
-    def __init__(self, members: Iterable[Rule]) -> None:
+    def __init__(self, members: Iterable[SecretRule]) -> None:
         self._rules = tuple(members)
 
     @cached_property
@@ -303,7 +319,7 @@ class RuleSet:
         """True if the text deserves a closer look; nearly none does."""
         return self._mark.search(data) is not None
 
-    def candidates(self, data: bytes) -> list[Rule]:
+    def candidates(self, data: bytes) -> list[SecretRule]:
         """The rules whose mark is in the text."""
         # The set finds nothing when it runs out of memory; then each is looked for by itself.
         numbers = self._kinds.Match(data)
@@ -313,7 +329,9 @@ class RuleSet:
             return []
         return [rule for rule in self._rules if compiled(rule.mark).search(data)]
 
-    def spans(self, data: bytes, candidates: Iterable[Rule] | None = None) -> list[tuple[int, int]]:
+    def spans(
+        self, data: bytes, candidates: Iterable[SecretRule] | None = None
+    ) -> list[tuple[int, int]]:
         """Begin and end of every secret, in order and apart from each other."""
         if candidates is None:
             candidates = self.candidates(data)
