@@ -159,7 +159,8 @@ SQL_FROM_PARTS = {
 OPENERS = {
     "our own data, inside the package": """
         agent/system_prompt.py agent/compaction.py agent/repair/repair_prompt.py catalog/synonyms.py
-        cli/chat/slash_commands.py context/token_estimate.py domain/translation.py events/secret_rules.py
+        cli/chat/slash_commands.py context/token_estimate.py domain/translation.py
+        events/secret_rules.py
         evaluation/writer.py index/languages.py index/ranking.py models/embedders/wordpiece.py
         retrieval/japanese_dictionary.py server/console/assets.py storage/migrate.py
         storage/postgres_memory_search.py
