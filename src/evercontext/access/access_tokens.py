@@ -5,7 +5,6 @@ The secret is shown once, when it is made; the store holds its digest.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from datetime import UTC, datetime
 
 from evercontext.domain.principal import user_name
 from evercontext.errors import ConfigError, NotFound
+from evercontext.storage.login import digest_of
 from evercontext.storage.store import Row, Store
 from evercontext.storage.version_cache import VersionCache
 
@@ -55,7 +55,7 @@ class Tokens:
         changed = await self._store.execute(
             "INSERT INTO tokens (name, digest, projects, servers, created_at, user_id)"
             " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING",
-            (name, _digest(secret), _list(projects), _list(servers), _now(), user),
+            (name, digest_of(secret), _list(projects), _list(servers), _now(), user),
         )
         if not changed:
             fix = "Choose another name, or revoke it"
@@ -69,13 +69,13 @@ class Tokens:
 
     async def check(self, secret: str) -> AccessToken | None:
         """The token behind a secret, unless it was revoked, by whatever process."""
-        return (await self._open.get()).get(_digest(secret))
+        return (await self._open.get()).get(digest_of(secret))
 
     async def revoked_name(self, secret: str) -> str | None:
         """Return the name of the token behind a secret if it was revoked."""
         row = await self._store.fetch_one(
             "SELECT name FROM tokens WHERE digest = ? AND revoked_at IS NOT NULL",
-            (_digest(secret),),
+            (digest_of(secret),),
         )
         return None if row is None else str(row["name"])
 
@@ -104,11 +104,6 @@ def _user(name: str) -> str:
         return user_name(name)
     except ValueError as problem:
         raise ConfigError(str(problem)) from None
-
-
-def _digest(secret: str) -> str:
-    # The secret has 256 random bits: nothing slower than this is needed.
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _now() -> str:

@@ -22,6 +22,7 @@ from evercontext.access.never_auto_approved import reason_to_ask
 from evercontext.domain.tool import Arguments, Caller, CommandAccess, Tool
 from evercontext.errors import EverContextError, StoreGone
 from evercontext.settings import Settings
+from evercontext.storage.key_value import owner_of_keys
 from evercontext.storage.outbox_file import Outbox
 from evercontext.storage.store import Store
 
@@ -42,8 +43,9 @@ class StoredRules:
         box = Outbox(self._store.report.outbox) if self._store.report.outbox else None
         try:
             rows = await self._store.fetch_all(
-                "SELECT verdict, rule FROM permission_rules WHERE project_path = ? ORDER BY id",
-                (self._project,),
+                "SELECT verdict, rule FROM permission_rules WHERE project_path IN (?, ?)"
+                " ORDER BY id",
+                (self._project, self._own),
             )
         except StoreGone:
             copied = await asyncio.to_thread(box.copied, self._copy) if box else None
@@ -58,6 +60,11 @@ class StoredRules:
         return [parse(row["verdict"], row["rule"]) for row in rows]
 
     @property
+    def _own(self) -> str:
+        """The project as the rules of a login name it; others would not be bound by them."""
+        return owner_of_keys(self._store) + self._project
+
+    @property
     def _copy(self) -> str:
         return f"rules:{self._project}"
 
@@ -66,7 +73,7 @@ class StoredRules:
         await self._store.execute(
             "INSERT INTO permission_rules (project_path, verdict, rule) VALUES (?, ?, ?)"
             " ON CONFLICT (project_path, rule) DO UPDATE SET verdict = excluded.verdict",
-            (self._project, rule.verdict, rule.text),
+            (self._own, rule.verdict, rule.text),
         )
         await self._renew_copy()
 
@@ -74,7 +81,7 @@ class StoredRules:
         """Forget a rule; ``False`` if there was none."""
         gone = await self._store.execute(
             "DELETE FROM permission_rules WHERE project_path = ? AND rule = ?",
-            (self._project, text),
+            (self._own, text),
         )
         await self._renew_copy()
         return gone > 0

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from evercontext.access.acting_user import acting_user
 from evercontext.agent.baseline import NewFailures
 from evercontext.agent.conversation import check_sees
 from evercontext.agent.open_project import ESSENTIAL_TOOLS
@@ -84,11 +85,12 @@ class EverContext:
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, settings: Settings, servers: Sequence[ServerConfig] = ()
+        cls, settings: Settings, servers: Sequence[ServerConfig] = (), *, serving: bool = False
     ) -> AsyncIterator[EverContext]:
         """Open all parts; a failure names its fix and leaves nothing open.
 
-        ``servers`` are MCP servers for this time only, beside those of the store.
+        ``servers`` are MCP servers for this time only, beside those of the store. ``serving``: each
+        request brings the login of its user.
         """
         check_root(settings)
         make_home(settings.home)
@@ -96,8 +98,10 @@ class EverContext:
             secrets = redactor(settings)
             events = open_log(settings, secrets)
             stack.callback(events.close)
-            store = await open_or_wait(settings.database, settings.database_url)
+            store = await open_or_wait(settings.database, settings.database_url, settings.login)
             stack.push_async_callback(store.close)
+            who = await acting_user(store, settings, serving=serving)
+            settings = replace(settings, user=who)
             traces = TraceIndex(store, events, settings.traces, secrets.masked)
             stack.push_async_callback(traces.close)
             history = EvaluationHistory(store, settings.home, secrets.masked, settings.user)

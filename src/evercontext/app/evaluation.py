@@ -6,6 +6,7 @@ import shutil
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
+from evercontext.access.acting_user import acting_user
 from evercontext.app.models import (
     canonical_name,
     choose_model,
@@ -98,9 +99,10 @@ def lazy_evaluator(
 
 async def open_history(settings: Settings, stack: AsyncExitStack) -> EvaluationHistory:
     """Open the store for its evaluations only."""
-    store = await open_store(settings.database, settings.database_url)
+    store = await open_store(settings.database, settings.database_url, settings.login)
     stack.push_async_callback(store.close)
-    return EvaluationHistory(store, settings.home, redactor(settings).masked, settings.user)
+    who = await acting_user(store, settings)
+    return EvaluationHistory(store, settings.home, redactor(settings).masked, who)
 
 
 async def open_judge(

@@ -85,6 +85,36 @@ def migrate() -> None:
     run_until_stopped(work())
 
 
+@command.command("grant")
+@click.argument("role")
+def grant(role: str) -> None:
+    """Let servers and developers connect as ROLE, which owns nothing; it is made if missing.
+
+    Under it everybody sees what their login may, and nothing else (see: evercontext users).
+    """
+    settings = settings_of(None)
+    if not settings.database_url:
+        raise ConfigError("EC_DATABASE_URL is not set", fix="Set it to the owner's address")
+
+    async def work() -> None:
+        from evercontext.storage.postgres import PostgresStore
+
+        store = await _open("shared", settings)
+        try:
+            assert isinstance(store, PostgresStore)
+            password = await store.grant_role(role)
+        finally:
+            await store.close()
+        if password:
+            print(password)
+            note = translate("the password of the new role {role}; shown once", role=role)
+            print(note, file=sys.stderr)
+        note = translate("{role} can be used in EC_DATABASE_URL, with a login", role=role)
+        print(note, file=sys.stderr)
+
+    run_until_stopped(work())
+
+
 @command.command("copy")
 @click.option("--from", "source", required=True, metavar="DATABASE", help=f"{_PLACE}.")
 @click.option(

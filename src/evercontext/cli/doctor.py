@@ -275,17 +275,24 @@ def _nearest(path: Path) -> Path:
 
 
 async def _server(settings: Settings) -> DoctorCheck:
+    from evercontext.access.acting_user import acting_user
     from evercontext.storage.opener import open_store
 
     try:
         waiting = await _queued(settings)
-        store = await open_store(settings.database, settings.database_url)
+        store = await open_store(settings.database, settings.database_url, settings.login)
     except StoreGone as error:
         return DoctorCheck("database", "bad", f"{error.message}{waiting}", error.fix)
     except EverContextError as error:
         return DoctorCheck("database", "bad", error.message, error.fix)
-    await store.close()
-    text = f"{store.report.location}, schema {store.report.version}{waiting}"
+    try:
+        who = await acting_user(store, settings)
+    except EverContextError as error:
+        return DoctorCheck("database", "bad", error.message, error.fix)
+    finally:
+        await store.close()
+    user = f", logged in as {who}" if who and who != settings.user else ""
+    text = f"{store.report.location}, schema {store.report.version}{user}{waiting}"
     return DoctorCheck("database", "ok", text)
 
 

@@ -78,6 +78,10 @@ COMMANDS = {
         "Set up", "agent_hooks", "See what runs around the agent's work; trust a project's."
     ),
     "git-hooks": CommandEntry("Set up", "git_hooks", "Let git tell the index about commits."),
+    "users": CommandEntry(
+        "Set up", "users", "Say who may use a shared database, and what in which project."
+    ),
+    "groups": CommandEntry("Set up", "groups", "Put users of a shared database into groups."),
     "db": CommandEntry(
         "Set up", "db", "See the database, bring it up to date, copy it into another."
     ),

@@ -55,7 +55,7 @@ async def _serve(settings: Settings, router: bool) -> None:
     from evercontext.server.stdio_tools import StdioTools
 
     opening, commands = partial(_opened, settings), settings.allow_commands
-    await StdioTools(opening, user=settings.user, allow_commands=commands).serve()
+    await StdioTools(opening, allow_commands=commands).serve()
 
 
 async def _serve_router(settings: Settings) -> None:
@@ -79,7 +79,7 @@ async def _refuse(problem: EverContextError) -> None:
         raise problem
         yield
 
-    await StdioTools(fail, user=None, allow_commands=False).serve()
+    await StdioTools(fail, allow_commands=False).serve()
 
 
 @asynccontextmanager

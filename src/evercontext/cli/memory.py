@@ -269,6 +269,7 @@ def _with_memory(work: Work, place: dict[str, Any], user: str | None) -> int:
     settings = settings_of(place["root"], allow_wide_root=place["allow_wide_root"])
 
     async def opened() -> Outcome:
+        from evercontext.access.acting_user import acting_user
         from evercontext.context.memory_service import MemoryService
         from evercontext.events.redaction import redactor
         from evercontext.settings.directories import check_root, make_home
@@ -276,14 +277,15 @@ def _with_memory(work: Work, place: dict[str, Any], user: str | None) -> int:
 
         check_root(settings)
         make_home(settings.home)
-        store = await open_or_wait(settings.database, settings.database_url)
+        store = await open_or_wait(settings.database, settings.database_url, settings.login)
         try:
             screen = Screen(sys.stdout, no_color=settings.no_color)
+            acting = await acting_user(store, settings)
             clean = redactor(settings).masked
             memory = MemoryService.of(store, Path(settings.root), clean)
             for warning in (*store.report.warnings, *await memory.catch_up()):
                 print(labelled("warning", warning), file=sys.stderr)
-            return await work(memory, screen, (settings.user if user is None else user) or None)
+            return await work(memory, screen, (acting if user is None else user) or None)
         finally:
             await store.close()
 

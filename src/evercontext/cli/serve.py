@@ -83,7 +83,8 @@ async def _serve(settings: Settings, names: Sequence[str], browse: bool) -> Outc
     # A gateway serves its own tree: sent on to EC_MCP_URL, its calls could come back to it.
     settings = replace(settings, mcp_url=None)
     async with AsyncExitStack() as stack:
-        app = await stack.enter_async_context(EverContext.open(settings))
+        app = await stack.enter_async_context(EverContext.open(settings, serving=True))
+        needs_login, names = _check_logins(app, names)
         opened = [await _OPEN[name](stack, app) for name in names]
         listeners = [entrance.listener for entrance in opened if entrance.listener]
         warn(app, screen)
@@ -94,13 +95,35 @@ async def _serve(settings: Settings, names: Sequence[str], browse: bool) -> Outc
             for line in (line for entrance in opened for line in entrance.lines):
                 screen.line(line)
             if set(names) != {"router"}:
-                needed = "needed" if settings.token else "not needed on this machine"
-                screen.line(_row("token", translate(needed)))
+                screen.line(_who_may(settings, needs_login))
             if link:
                 show_link(link, screen)
             screen.line(translate("Ctrl-C ends"))
 
         return await serve(listeners, on_ready=ready)
+
+
+def _check_logins(app: EverContext, names: Sequence[str]) -> tuple[bool, Sequence[str]]:
+    """Return whether users log in, and the servers that can be started then."""
+    from evercontext.access.users import KnowsUsers
+
+    if not isinstance(app.store, KnowsUsers):
+        return False, names
+    if not app.store.needs_login:
+        return False, names
+    if app.settings.user is None:
+        # What it judges would be nobody's.
+        names = [name for name in names if name != "evaluator"]
+    if not names:
+        fix = "Set EC_LOGIN, or start the gateway"
+        raise UsageError("the evaluator needs to know whose scores it stores", fix=fix)
+    return True, names
+
+
+def _who_may(settings: Settings, needs_login: bool) -> str:
+    if needs_login:
+        return _row("login", translate("needed: the token of a user (evercontext users)"))
+    return _row("token", translate("needed" if settings.token else "not needed on this machine"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +140,13 @@ def _row(label: str, text: str) -> str:
 
 async def _gateway(stack: AsyncExitStack, app: EverContext) -> _Entrance:
     from evercontext.server.listener import open_gateway
-    from evercontext.server.token_check import is_loopback
 
     opening = open_gateway(app.settings, app.toolbox, app.events, app)
     listener = await stack.enter_async_context(opening)
     url = listener.url
     described = translate("(described at {place})", place=f"{url}/docs")
     lines = [_row("REST", f"{url}  {described}"), _row("MCP", f"{url}/mcp")]
-    if is_loopback(listener.socket.getsockname()[0]):
+    if listener.has_console:
         link = translate("(a link that lets you in: evercontext console)")
         lines.append(_row("console", f"{url}/console/  {link}"))
     return _Entrance(tuple(lines), listener)

@@ -46,6 +46,7 @@ _TABLE: dict[type[EverContextError], tuple[int, int]] = {
     errors.StoreReplaced: (503, JSON_RPC_SERVER),
     errors.StoreTimeout: (503, JSON_RPC_SERVER),
     errors.StoreConflict: (409, JSON_RPC_SERVER),
+    errors.StoreForbidden: (403, JSON_RPC_SERVER),
     errors.ForeignHost: (403, JSON_RPC_SERVER),
     errors.ForeignOrigin: (403, JSON_RPC_SERVER),
     errors.Unauthorized: (401, JSON_RPC_UNAUTHORIZED),

@@ -15,7 +15,9 @@ class Principal:
     user: str | None = None
     project: str | None = None
     token: str | None = None
-    """The token's name, never its value."""
+    """The token's name, never its value; the user's, where there are logins."""
+    role: str | None = None
+    """What a login may do in the project: reader, member or admin. ``None``: none was needed."""
 
 
 def user_name(text: object) -> str:

@@ -14,11 +14,17 @@ def is_exposed(tool: Tool, allow_commands: bool) -> bool:
     return allow_commands or not tool.effects & Effect.EXECUTE
 
 
+def _only_reads(tool: Tool, caller: Caller) -> bool:
+    """Tell whether a call would change something that its login may only read."""
+    return caller.principal.role == "reader" and tool.writes
+
+
 def exposed_toolbox(toolbox: Toolbox, *, allow_commands: bool) -> Toolbox:
     """Return the tools that programs may call, behind a gate that denies the others."""
 
     def policy(tool: Tool, arguments: Arguments, caller: Caller) -> Verdict:
-        return "allow" if is_exposed(tool, allow_commands) else "deny"
+        allowed = is_exposed(tool, allow_commands) and not _only_reads(tool, caller)
+        return "allow" if allowed else "deny"
 
     # Tools of outside servers are called through the router, which has tokens.
     names = [t.name for t in toolbox if is_exposed(t, allow_commands) and t.name not in META]
@@ -30,7 +36,8 @@ def router_toolbox(toolbox: Toolbox, catalog: Catalog, *, allow_commands: bool) 
 
     def policy(tool: Tool, arguments: Arguments, caller: Caller) -> Verdict:
         ours = not tool.origin.startswith(ADOPTED)
-        return "allow" if not ours or is_exposed(tool, allow_commands) else "deny"
+        exposed = not ours or is_exposed(tool, allow_commands)
+        return "allow" if exposed and not _only_reads(tool, caller) else "deny"
 
     return (
         exposed_toolbox(toolbox, allow_commands=allow_commands)

@@ -42,6 +42,7 @@ from evercontext.server.exposed_tools import exposed_toolbox
 from evercontext.server.http_connection import IncomingConnection
 from evercontext.server.kpi_metrics import LogMetrics
 from evercontext.server.lazy_app import LazyApp
+from evercontext.server.login_check import LoginCheck
 from evercontext.server.request_cancellation import Disconnect
 from evercontext.server.request_guard import (
     ROUTE,
@@ -80,6 +81,8 @@ class Listener:
     on_stop: Callable[[], None] = lambda: None
     """Told when the server begins to end, so that answers without an end find theirs."""
 
+    has_console: bool = False
+
     @property
     def url(self) -> str:
         """The address to give to clients."""
@@ -100,14 +103,19 @@ async def open_gateway(
 
     With a ``project``, and on loopback alone, the web console too.
     """
-    require_token_off_loopback(settings.host, settings.token)
+    logins = LoginCheck(project.store, project.memory.here) if project else None
+    needs_login = logins is not None and logins.is_needed
+    if not needs_login:
+        require_token_off_loopback(settings.host, settings.token)
     async with AsyncExitStack() as stack:
         bound = stack.enter_context(closing(bind(settings.host, settings.port)))
         stack.enter_context(announced(settings.home, [bound.getsockname()[1]]))
         tools = exposed_toolbox(toolbox, allow_commands=settings.allow_commands)
         limit = body_limit(settings.max_bytes)
         port = bound.getsockname()[1]
-        console_host = _console_host(bound) if project else None
+        # A console is one person's: without a login of its own the process is nobody's.
+        is_personal = project is not None and not (needs_login and settings.user is None)
+        console_host = _console_host(bound) if is_personal else None
         names = (*settings.allowed_hosts, *([console_host] if console_host else []))
         addresses = Addresses.of(settings.host, port, names)
         token = Token.of(settings.token) if settings.token else None
@@ -115,7 +123,7 @@ async def open_gateway(
         metrics = Metrics(LogMetrics(settings.traces).text)
         gateway = build_gateway(tools, metrics, token_name=token_name)
         who = {"token_name": token_name, "user": settings.user}
-        mcp = LazyApp(partial(_open_mcp, tools, events, who, addresses, limit))
+        mcp = LazyApp(partial(_open_mcp, tools, events, who, addresses, limit, needs_login))
         stack.push_async_callback(mcp.close)
         console: ConsoleApplication | None = None
         if project and console_host:
@@ -125,10 +133,11 @@ async def open_gateway(
         routes = _by_path({**gateway.tools, "/mcp": mcp}, pages)
         bounded = Bounded(ServerErrorMiddleware(routes, handler=answer_crash), limit)
         below = (PREFIX,) if console else ()
-        guarded = AccessGuard(bounded, addresses, token, open_below=below)
+        guarded = AccessGuard(bounded, addresses, token, open_below=below, logins=logins)
         app = Audited(guarded, events, metrics, is_quiet if console else never)
         stop = console.feed.stop if console else lambda: None
-        yield Listener(app, bound, connection_class(events, token=token is not None), stop)
+        protocol = connection_class(events, token=token is not None or needs_login)
+        yield Listener(app, bound, protocol, stop, console is not None)
 
 
 def _console_host(bound: socket.socket) -> str | None:
@@ -145,11 +154,16 @@ def _console_host(bound: socket.socket) -> str | None:
 
 
 async def _open_mcp(
-    tools: Toolbox, events: EventLog, who: dict[str, str | None], addresses: Addresses, limit: int
+    tools: Toolbox,
+    events: EventLog,
+    who: dict[str, str | None],
+    addresses: Addresses,
+    limit: int,
+    stateless: bool,
 ) -> AbstractAsyncContextManager[App]:
     module = await asyncio.to_thread(import_module, "evercontext.server.mcp_tools")
     door: McpTools = module.McpTools(tools, events, **who)
-    return door.http(addresses, limit)
+    return door.http(addresses, limit, stateless=stateless)
 
 
 def body_limit(max_bytes: int) -> int:

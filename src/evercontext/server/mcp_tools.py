@@ -8,7 +8,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import mcp_types as types
@@ -26,9 +25,10 @@ from evercontext.events.log import EventLog
 from evercontext.server.mcp_results import call_result, tool_definition
 from evercontext.server.mcp_session_limit import SessionLimit
 from evercontext.server.request_cancellation import DISCONNECT, Disconnect
-from evercontext.server.request_guard import NOTE, App, Note
+from evercontext.server.request_guard import NOTE, App, Note, principal_of
 from evercontext.server.stdio_tools import INSTRUCTIONS
 from evercontext.server.token_check import Addresses
+from evercontext.storage.login import logged_in
 from evercontext.tools.audit_line import line_of
 from evercontext.tools.toolbox import Toolbox
 
@@ -66,11 +66,17 @@ class McpTools:
         )
 
     @asynccontextmanager
-    async def http(self, addresses: Addresses, largest_body: int) -> AsyncIterator[App]:
-        """Serve Streamable HTTP while the context is open; yields the ASGI application."""
+    async def http(
+        self, addresses: Addresses, largest_body: int, *, stateless: bool = False
+    ) -> AsyncIterator[App]:
+        """Serve Streamable HTTP while the context is open; yields the ASGI application.
+
+        ``stateless``: no client has a session here, so that any process may answer it.
+        """
         manager = StreamableHTTPSessionManager(
             self.server(),
             json_response=True,
+            stateless=stateless,
             security_settings=TransportSecuritySettings(
                 allowed_hosts=sorted(host.decode() for host in addresses.hosts),
                 allowed_origins=sorted(origin.decode() for origin in addresses.origins),
@@ -97,16 +103,16 @@ class McpTools:
     ) -> types.CallToolResult:
         note = _note(context)
         trace_id = note.trace_id if note else _given_trace_id(context)
-        who = replace(self._principal, user=note.user) if note and note.user else self._principal
+        who = principal_of(note, self._principal)
         caller = Caller(trace_id, Door.MCP, principal=who)
         arguments = parameters.arguments or {}
         working = self._toolbox.call(parameters.name, arguments, caller)
         if (disconnect := _disconnect(context)) and not self._writes(parameters.name):
             working = disconnect.unless_disconnected(working)
-        result = await working
-        line = line_of(
-            parameters.name, arguments, result, replace(caller, principal=self._principal)
-        )
+        # The task of a client's session may be another's than the one that asks now.
+        with logged_in(note.login if note else None):
+            result = await working
+        line = line_of(parameters.name, arguments, result, caller)
         if note and not note.settled:
             # The HTTP request that brought the call has one line, and this is what it says.
             note.call, note.writes = line, self._writes(parameters.name)

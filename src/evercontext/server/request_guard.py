@@ -11,10 +11,11 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evercontext.domain.event import Audit
+from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Door
 from evercontext.domain.visible_text import escaped_line
 from evercontext.errors import (
@@ -26,9 +27,11 @@ from evercontext.errors import (
     WrongMediaType,
 )
 from evercontext.events.log import EventLog
+from evercontext.server.login_check import LoginCheck
 from evercontext.server.request_metrics import Metrics, Timer
 from evercontext.server.responses import error_response
 from evercontext.server.token_check import Addresses, Token, named_user
+from evercontext.storage.login import Login, logged_in
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -57,6 +60,8 @@ class Note:
     principal: str | None = None
     user: str | None = None
     """Whom the request speaks for, where it said so and may."""
+    login: Login | None = None
+    """The user's login, where the database has users."""
     call: Audit | None = None
     """The line of the tool call inside, for a protocol that answers everything with 200."""
     settled: bool = False
@@ -67,6 +72,15 @@ def note_of(scope: Scope) -> Note:
     """Return the note of a request."""
     note: Note = scope[NOTE]
     return note
+
+
+def principal_of(note: Note | None, otherwise: Principal) -> Principal:
+    """Return who a request is for: its login's user, or the one it names, or else the default."""
+    if note is None:
+        return otherwise
+    if note.login:
+        return Principal(note.login.user, token=note.login.user, role=note.login.role)
+    return replace(otherwise, user=note.user) if note.user else otherwise
 
 
 def take_trace_id(headers: list[tuple[bytes, bytes]]) -> Note:
@@ -194,10 +208,12 @@ class AccessGuard:
         token: Token | None,
         open_paths: frozenset[str] = frozenset({"/healthz"}),
         open_below: tuple[str, ...] = (),
+        logins: LoginCheck | None = None,
     ) -> None:
         self._app = app
         self._addresses = addresses
         self._token = token
+        self._logins = logins
         self._open_paths = open_paths
         self._open_below = open_below
 
@@ -213,15 +229,23 @@ class AccessGuard:
         try:
             self._addresses.check(scope["headers"])
             if not self._is_open(scope["path"]):
-                if self._token:
-                    self._token.check(scope["headers"])
-                user = named_user(scope["headers"], trusted=self._token is not None)
-                if user:
-                    note_of(scope).user = user
+                await self._identify(scope)
         except EverContextError as error:
             await _refuse(scope, receive, send, error)
             return
-        await self._app(scope, receive, send)
+        with logged_in(note_of(scope).login if scope["type"] == "http" else None):
+            await self._app(scope, receive, send)
+
+    async def _identify(self, scope: Scope) -> None:
+        """Note whom a request is for; raise if it may not be served."""
+        note = note_of(scope)
+        if self._logins and self._logins.is_needed:
+            note.login = await self._logins.check_headers(scope["headers"])
+            note.user = note.principal = note.login.user
+            return
+        if self._token:
+            self._token.check(scope["headers"])
+        note.user = named_user(scope["headers"], trusted=self._token is not None)
 
     def _is_open(self, path: str) -> bool:
         return path in self._open_paths or path.startswith(self._open_below)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from evercontext.domain.error_codes import http_status
-from evercontext.errors import Busy, EverContextError
+from evercontext.errors import EverContextError
 
 RawHeaders = list[tuple[bytes, bytes]]
 
@@ -46,7 +46,7 @@ def error_response(
     headers = [*extra, (b"connection", b"close")] if close else list(extra)
     if http_status(error) == 401:
         headers.append((b"www-authenticate", b"Bearer"))
-    if isinstance(error, Busy):
+    if http_status(error) == 503:
         headers.append((b"retry-after", b"1"))
     return start(http_status(error), body, headers), body
 

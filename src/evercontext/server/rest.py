@@ -32,7 +32,16 @@ from evercontext.process.worker_threads import think
 from evercontext.server.api_page import POLICY, page
 from evercontext.server.openapi import ROUTES, openapi_document
 from evercontext.server.request_cancellation import DISCONNECT, Disconnect
-from evercontext.server.request_guard import BODY, ROUTE, Note, Receive, Scope, Send, note_of
+from evercontext.server.request_guard import (
+    BODY,
+    ROUTE,
+    Note,
+    Receive,
+    Scope,
+    Send,
+    note_of,
+    principal_of,
+)
 from evercontext.server.request_metrics import Metrics
 from evercontext.server.responses import encode, error_body, error_response, start
 from evercontext.server.strict_json import parse_object
@@ -93,8 +102,9 @@ class ToolRoute:
             return ToolResult.failed(error)
         path = arguments.get("path")
         note.path = path if isinstance(path, str) else None
-        note.principal, note.writes = self._principal.token, self._tool.writes
-        caller = Caller(note.trace_id, Door.REST, principal=self._principal)
+        who = principal_of(note, self._principal)
+        note.principal, note.writes = who.token, self._tool.writes
+        caller = Caller(note.trace_id, Door.REST, principal=who)
         working = self._toolbox.call(self._tool.name, arguments, caller)
         disconnect: Disconnect | None = scope.get(DISCONNECT)
         # A write that was begun is made, whether or not anybody waits for the answer.

@@ -44,8 +44,8 @@ _AFTER_HANDSHAKE = 0.02
 class StdioTools:
     """Answers the client; every call takes the one road."""
 
-    def __init__(self, open_app: OpenApp, *, user: str | None, allow_commands: bool) -> None:
-        self._open_app, self._user, self._allow_commands = open_app, user, allow_commands
+    def __init__(self, open_app: OpenApp, *, allow_commands: bool) -> None:
+        self._open_app, self._allow_commands = open_app, allow_commands
         self._server = StdioServer(self._respond, lambda _: None)
         self._initialized = False
         self._needed, self._closing = asyncio.Event(), asyncio.Event()
@@ -124,7 +124,7 @@ class StdioTools:
         name, arguments = request.params.get("name"), request.params.get("arguments") or {}
         if not isinstance(name, str) or not isinstance(arguments, dict):
             raise RpcError(INVALID_PARAMS, "name is a text and arguments an object")
-        caller = Caller(_trace_id(request), Door.MCP, principal=Principal(user=self._user))
+        caller = Caller(_trace_id(request), Door.MCP, principal=Principal(user=app.settings.user))
         result = await box.call(name, arguments, caller)
         result = _recorded(app, box, name, arguments, result, caller)
         return call_result(result, caller.trace_id)

@@ -182,6 +182,14 @@ class Settings:
         project=Project.NEVER,
     )
 
+    login: str | None = _setting(
+        "EC_LOGIN",
+        None,
+        "Your token on a shared database with users. Replaces EC_USER",
+        secret=True,
+        project=Project.NEVER,
+    )
+
     # Policy
     allow_ext: tuple[str, ...] | None = _setting(
         "EC_ALLOW_EXT",

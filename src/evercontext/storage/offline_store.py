@@ -10,6 +10,7 @@ from dataclasses import replace
 from psycopg.errors import ConnectionTimeout
 
 from evercontext.errors import EverContextError, StoreGone
+from evercontext.storage.login import Login, current_login
 from evercontext.storage.postgres import ATTEMPTS, PostgresStore
 from evercontext.storage.store import (
     DATABASE,
@@ -58,6 +59,9 @@ class OfflineStore:
         if self._inner is None:
             return self._report
         ours = self._report
+        if self._inner.needs_login and current_login():
+            # What a server's clients say cannot wait: nobody would be logged in for it later.
+            return replace(self._inner.report, outbox=None)
         warnings = (*ours.warnings, *self._inner.report.warnings)
         return replace(self._inner.report, outbox=ours.outbox, warnings=warnings)
 
@@ -70,6 +74,21 @@ class OfflineStore:
     def has_memory_search(self) -> bool:
         """Whether the server chooses the candidates of questions about memories."""
         return self._inner is not None and self._inner.has_memory_search
+
+    @property
+    def needs_login(self) -> bool:
+        """Whether the server shows each user their own rows alone, as far as is known."""
+        return self._inner is not None and self._inner.needs_login
+
+    @property
+    def login(self) -> Login | None:
+        """The login that statements run under."""
+        return self._inner.login if self._inner is not None else None
+
+    @property
+    def key_owner(self) -> str:
+        """Whose keys and rules these are."""
+        return self._inner.key_owner if self._inner is not None else ""
 
     def on_change(self, listener: Listener) -> None:
         """Tell of the server's going and coming back from now on."""
@@ -103,6 +122,11 @@ class OfflineStore:
         """Say that a message holds every word, if the server answers."""
         async with self._server() as inner:
             return await inner.holding(words)
+
+    async def prepare_users(self) -> None:
+        """Make the tables of users and the rules, if the server answers."""
+        async with self._server() as inner:
+            await inner.prepare_users()
 
     async def index_vectors(self, scope: int, encoder: str, dimensions: int) -> bool:
         """Build the vector index of a scope of very many memories, if the server answers."""

@@ -16,17 +16,17 @@ _SCHEMES = ("postgresql://", "postgres://")
 _SECRET = ("password", "sslpassword")
 
 
-async def open_store(path: Path, url: str | None = None) -> Store:
+async def open_store(path: Path, url: str | None = None, login: str | None = None) -> Store:
     """Open the database at ``url``, or the file ``path`` where none is named."""
     if not url:
         return await SqliteStore.open(path)
     check_address(url)
     from evercontext.storage.postgres import PostgresStore
 
-    return await PostgresStore.open(url, outbox=outbox_path(path, url))
+    return await PostgresStore.open(url, outbox=outbox_path(path, url), login=login)
 
 
-async def open_or_wait(path: Path, url: str | None = None) -> Store:
+async def open_or_wait(path: Path, url: str | None = None, login: str | None = None) -> Store:
     """Open it; a server that is away gives a store that says so until it is back."""
     if not url:
         return await SqliteStore.open(path)
@@ -38,7 +38,7 @@ async def open_or_wait(path: Path, url: str | None = None) -> Store:
     box = outbox_path(path, url)
     warning = await asyncio.to_thread(Outbox(box).repair)
     store = OfflineStore(
-        lambda attempts: PostgresStore.open(url, outbox=box, attempts=attempts),
+        lambda attempts: PostgresStore.open(url, outbox=box, attempts=attempts, login=login),
         OpenReport(
             place_of(url), 0, shared=True, outbox=box, warnings=(warning,) if warning else ()
         ),

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import psycopg
@@ -21,10 +21,12 @@ import psycopg.conninfo
 from psycopg.rows import dict_row
 
 from evercontext.errors import StoreGone, StoreProblem
+from evercontext.storage import postgres_identity
 from evercontext.storage.fulltext_query import for_postgres
+from evercontext.storage.login import Login, current_login
 from evercontext.storage.migrate import Migration, postgres_migrations
-from evercontext.storage.postgres_memory_search import index_vectors, install
-from evercontext.storage.postgres_migrate import migrate
+from evercontext.storage.postgres_memory_search import index_vectors, install, is_installed
+from evercontext.storage.postgres_migrate import check_version, migrate
 from evercontext.storage.postgres_values import incoming, numbered, outgoing, translated
 from evercontext.storage.store import DATABASE, READ_SECONDS, OpenReport, Parameters, Queries, Row
 from evercontext.storage.write_lock import WriteLock
@@ -44,8 +46,16 @@ _DATABASE_LOCK, _NAMED_LOCK = 0x45434F4E, 0x45434F57
 """The lock that one transaction has alone or many share, and the class of those with a name."""
 _CONNECTIONS = 4
 """Transactions that a process may have open at once, each on a connection of its own."""
+_SET_LOGIN = "SELECT set_config('evercontext.login', $1, $2)"
 _Result = TypeVar("_Result")
 Link = psycopg.AsyncConnection[Row]
+
+
+class _Session(NamedTuple):
+    """What a connection for reading was told last."""
+
+    seconds: float
+    secret: str
 
 
 class PostgresStore:
@@ -58,14 +68,17 @@ class PostgresStore:
         busy_seconds: float,
         *,
         has_memory_search: bool = False,
+        needs_login: bool = False,
+        login: Login | None = None,
     ) -> None:
         self._url, self._report, self._busy_seconds = url, report, busy_seconds
         self._has_memory_search = has_memory_search
+        self._needs_login, self._login = needs_login, login
         self._closed = False
         self._writers: list[Link] = []
         self._write_lock = WriteLock(busy_seconds, _CONNECTIONS)
         self._reading = asyncio.Semaphore(_READERS)
-        self._readers: list[tuple[Link, float]] = []
+        self._readers: list[tuple[Link, _Session]] = []
 
     @classmethod
     async def open(
@@ -76,21 +89,32 @@ class PostgresStore:
         busy_seconds: float = BUSY_SECONDS,
         outbox: Path | None = None,
         attempts: int = ATTEMPTS,
+        login: str | None = None,
     ) -> PostgresStore:
-        """Connect and bring the schema up to date."""
+        """Connect and bring the schema up to date.
+
+        ``login`` is the token of a user. A role that owns nothing sees what its login may, and
+        leaves the schema to the owner.
+        """
         steps = postgres_migrations() if migrations is None else migrations
 
-        async def prepare() -> tuple[int, int, bool]:
+        async def prepare() -> tuple[int, int, bool, bool, Login | None]:
             link = await connect(url)
             try:
+                state = await postgres_identity.read_state(link)
+                if state.restricted:
+                    version = await check_version(link, len(steps))
+                    user = await postgres_identity.user_of(link, login) if login else None
+                    return version, version, await is_installed(link), True, user
                 before, after = await migrate(link, steps, busy_seconds)
                 # Migrations of a test have no memories.
                 searches = migrations is None and await install(link)
-                return before, after, searches
+                await postgres_identity.refresh(link)
+                return before, after, searches, False, None
             finally:
                 await link.close()
 
-        before, after, searches = await _again(prepare, attempts)
+        before, after, searches, needs_login, who = await _again(prepare, attempts)
         report = OpenReport(
             location=place_of(url),
             version=after,
@@ -98,7 +122,30 @@ class PostgresStore:
             shared=True,
             outbox=outbox,
         )
-        return cls(url, report, busy_seconds, has_memory_search=searches)
+        return cls(
+            url,
+            report,
+            busy_seconds,
+            has_memory_search=searches,
+            needs_login=needs_login,
+            login=who,
+        )
+
+    @property
+    def needs_login(self) -> bool:
+        """Whether the database shows a role like this only what a user's login may see."""
+        return self._needs_login
+
+    @property
+    def login(self) -> Login | None:
+        """The login of the request at hand, or that of this process."""
+        return (current_login() or self._login) if self._needs_login else None
+
+    @property
+    def key_owner(self) -> str:
+        """Whose keys and rules these are; none where everybody shares them."""
+        login = self.login
+        return f"user:{login.user}:" if login else ""
 
     @property
     def has_memory_search(self) -> bool:
@@ -144,7 +191,7 @@ class PostgresStore:
         async with self._write_lock.hold():
             # Nothing was sent yet: a server that has just restarted is simply asked again.
             link = await _again(lambda: self._begun(lock))
-            transaction = _PostgresTransaction(link)
+            transaction = _PostgresTransaction(link, self.key_owner)
             try:
                 yield transaction
                 await transaction.end("COMMIT")
@@ -159,8 +206,27 @@ class PostgresStore:
         link = await connect(self._url)
         await link.close()
 
+    async def prepare_users(self) -> None:
+        """Make the tables of users and the rules, unless they are there; as the owner."""
+        link = await _again(lambda: connect(self._url))
+        try:
+            await postgres_identity.install(link)
+        finally:
+            await link.close()
+
+    async def grant_role(self, role: str) -> str | None:
+        """Let requests run under a role; return the password of one that was made now."""
+        link = await _again(lambda: connect(self._url))
+        try:
+            await postgres_identity.install(link)
+            return await postgres_identity.grant(link, role)
+        finally:
+            await link.close()
+
     async def index_vectors(self, scope: int, encoder: str, dimensions: int) -> bool:
         """Build the vector index of a scope of very many memories, if nobody else does."""
+        if self._needs_login:
+            return False  # Only the owner can: ``db migrate`` does it.
         link = await _again(lambda: connect(self._url))
         try:
             return await index_vectors(link, scope, encoder, dimensions)
@@ -172,6 +238,8 @@ class PostgresStore:
         link = await _again(lambda: connect(self._url))
         try:
             with translated():
+                if self._needs_login:
+                    return  # The owner's own vacuum does it.
                 derived = ("memory_documents", "memory_postings") if self._has_memory_search else ()
                 for table in ("memories", "messages", "sessions", *derived):
                     await link.execute(f"VACUUM {table}".encode())
@@ -197,6 +265,9 @@ class PostgresStore:
                 # One round trip; numbers of our own, so that there is nothing to quote.
                 statements = f"BEGIN; SET LOCAL lock_timeout = {wait}; {_locking(lock)}"
                 await link.execute(statements, prepare=False)
+                if self._needs_login:
+                    # A value of its own, never part of a statement, which others could see.
+                    await link.execute(_SET_LOGIN, [self._secret(), True])
             return link
         except BaseException:
             await asyncio.shield(link.close())
@@ -212,22 +283,29 @@ class PostgresStore:
 
     async def _read(self, sql: str, parameters: Parameters, seconds: float) -> list[Row]:
         async with self._reading:
-            link, limit = self._readers.pop() if self._readers else (await self._reader(), 0.0)
+            wanted = _Session(seconds, self._secret())
+            link, had = self._readers.pop() if self._readers else (await self._reader(), None)
             try:
                 with translated(seconds):
-                    if limit != seconds:
+                    if had is None or had.seconds != seconds:
                         wait = f"{int(seconds * 1000)}"
                         await link.execute(
                             "SELECT set_config('statement_timeout', $1, false)", [wait]
                         )
+                    if self._needs_login and (had is None or had.secret != wanted.secret):
+                        await link.execute(_SET_LOGIN, [wanted.secret, False])
                     return await _fetch(link, sql, parameters)
             finally:
                 idle = link.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
                 if idle and not self._closed:
-                    self._readers.append((link, seconds))
+                    self._readers.append((link, wanted))
                 else:
                     # Cut off in the middle, or by a closed store: not to be used again.
                     await asyncio.shield(link.close())
+
+    def _secret(self) -> str:
+        login = self.login
+        return login.secret if login else ""
 
     async def _reader(self) -> Link:
         link = await connect(self._url)
@@ -245,8 +323,8 @@ class PostgresStore:
 class _PostgresTransaction:
     """The statements of one open transaction; one that fails ends it."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, link: Link, key_owner: str = "") -> None:
+        self._link, self.key_owner = link, key_owner
         self._over: str | None = None
         self._seconds: float | None = None
 

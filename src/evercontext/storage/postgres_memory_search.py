@@ -42,13 +42,13 @@ Link = psycopg.AsyncConnection[dict[str, Any]]
 async def install(link: Link) -> bool:
     """Build the tables unless they are there; return whether questions can be asked of them."""
     with translated():
-        if await _is_installed(link):
+        if await is_installed(link):
             return True
         try:
             async with link.transaction():
                 await link.execute("SELECT pg_advisory_xact_lock($1)", [_INSTALLING])
                 # Another process may have built them while this one waited.
-                if not await _is_installed(link):
+                if not await is_installed(link):
                     if not await _is_possible(link):
                         return False
                     await link.execute(_script())
@@ -97,7 +97,8 @@ async def index_vectors(link: Link, scope: int, encoder: str, dimensions: int) -
     return True
 
 
-async def _is_installed(link: Link) -> bool:
+async def is_installed(link: Link) -> bool:
+    """Return whether questions can be asked of the tables."""
     return bool((await _state(link)).get("version") == VERSION)
 
 

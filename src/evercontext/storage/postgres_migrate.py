@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from evercontext.errors import StoreTooNew
+from evercontext.errors import StoreProblem, StoreTooNew
 from evercontext.storage.migrate import Migration
 from evercontext.storage.postgres_values import meaning_of, translated
 
@@ -46,6 +46,19 @@ async def read_version(link: Link) -> int:
     newest = await link.execute("SELECT max(version) AS version FROM schema_migrations")
     row = await newest.fetchone()
     return int((row or {}).get("version") or 0)
+
+
+async def check_version(link: Link, known: int) -> int:
+    """Return the version of a schema that somebody else keeps up to date."""
+    with translated():
+        version = await read_version(link)
+    _refuse_newer(version, known)
+    if version < known:
+        raise StoreProblem(
+            f"the database has schema {version}, this version needs {known}",
+            fix="Let the owner of the database run: evercontext db migrate",
+        )
+    return version
 
 
 def _refuse_newer(version: int, known: int) -> None:

@@ -16,6 +16,7 @@ from evercontext.errors import (
     StoreBusy,
     StoreClash,
     StoreConflict,
+    StoreForbidden,
     StoreGone,
     StoreProblem,
     StoreTimeout,
@@ -28,6 +29,7 @@ _STRING_OR_MARK = re.compile(r"'(?:[^']|'')*'|\?")
 _LARGEST = 2**63
 _MARK = "\U000f00fe"
 _FIX = "Check that the server of EC_DATABASE_URL runs, then try again"
+_MEMBERS_ONLY = "Let an admin of the project run: evercontext users grant"
 _UNCLEAR = f"{_FIX}. If it does: {LOCKED_OUT}"
 # Before somebody is let in libpq gives no code, only the server's words, in the server's language.
 _ANSWERED = re.compile(r"failed: [^:\n]+:  ")
@@ -93,6 +95,8 @@ def meaning_of(error: psycopg.Error, seconds: float | None = None) -> EverContex
             return StoreClash(f"another writer came first ({text})", fix="Try again")
         case psycopg.errors.LockNotAvailable():
             return StoreBusy(f"another process holds the database ({text})", fix="Try again")
+        case psycopg.errors.InsufficientPrivilege():
+            return StoreForbidden(f"this login may not do that ({text})", fix=_MEMBERS_ONLY)
         case psycopg.IntegrityError():
             return StoreConflict(f"the row contradicts another one ({text})")
         case psycopg.OperationalError() | psycopg.InterfaceError():

@@ -14,9 +14,12 @@ from typing import Any
 from evercontext.access.access_tokens import AccessToken, Tokens
 from evercontext.access.router_projects import UNASSIGNED, Projects
 from evercontext.domain.caller_scope import NO_ACCESS, Scope
+from evercontext.errors import StoreForbidden, StoreProblem, Unauthorized
 from evercontext.files.project_identity import identity_of
 from evercontext.mcp.messages import meta_of
 from evercontext.mcp.server.http import Headers, Refused
+from evercontext.server.login_check import LoginCheck
+from evercontext.storage.login import use_login
 
 SESSION_HEADER = b"mcp-session-id"
 PROJECT_HEADER = b"x-evercontext-project"
@@ -32,6 +35,8 @@ class RouterClient:
     session: str = ""
     user: str | None = None
     """The user whose memories count: the one the token was made for."""
+    role: str | None = None
+    """What the user of a login may do."""
     project: str | None = None
     """The project whose memories count, by its one name; ``None``: the project of the root."""
 
@@ -81,16 +86,20 @@ class Authenticator:
         *,
         allow_anonymous: bool,
         on_project_renamed: Callable[[], Awaitable[object]],
+        logins: LoginCheck | None = None,
     ) -> None:
         self._tokens, self._projects = tokens, projects
         self._allow_anonymous = allow_anonymous
         self._root, self._on_project_renamed = root.resolve(), on_project_renamed
         self.sessions = RouterSessions()
+        self._logins = logins
         self._names: dict[str, str] = {}
 
     async def authenticate(self, headers: Headers, params: Mapping[str, Any]) -> RouterClient:
         """Return who sends a request; raise ``Refused`` if it may not."""
         meta = meta_of(params)
+        if self.needs_login:
+            return await self._log_in(bearer_token(headers) or meta.get("token"))
         token = await self._token(bearer_token(headers) or meta.get("token"))
         name = token.name if token else None
         session = _text(headers, SESSION_HEADER)
@@ -101,7 +110,27 @@ class Authenticator:
         own_root = await self._is_own_root(project, token)
         scope = Scope(project, token.servers if token else None, own_root)
         memories = await self._name_of(project) if project else None
-        return RouterClient(name, scope, session, token.user if token else None, memories)
+        user = token.user if token else None
+        return RouterClient(name, scope, session, user, project=memories)
+
+    @property
+    def needs_login(self) -> bool:
+        """Whether users log in; their requests stand alone, so that any process may answer."""
+        return self._logins is not None and self._logins.is_needed
+
+    async def _log_in(self, secret: Any) -> RouterClient:
+        assert self._logins is not None
+        try:
+            login = await self._logins.check(secret if isinstance(secret, str) else "")
+        except Unauthorized as problem:
+            raise Refused(401, f"unauthorized: {problem}") from None
+        except StoreForbidden as problem:
+            raise Refused(403, f"unauthorized: {problem}") from None
+        except StoreProblem as problem:
+            raise Refused(503, str(problem)) from None
+        # For the rest of this request, whatever tasks it starts.
+        use_login(login)
+        return RouterClient(login.user, Scope(), user=login.user, role=login.role)
 
     async def _is_own_root(self, project: str | None, token: AccessToken | None) -> bool:
         """Tell whether the root that our own tools work in is for this token and project."""

@@ -44,6 +44,7 @@ from evercontext.mcp.server.response_stream import ResponseStream
 from evercontext.process.listening_ports import announced
 from evercontext.server.disconnect_watcher import DisconnectWatcher, Watch
 from evercontext.server.listener import Listener, bind, connection_class
+from evercontext.server.login_check import LoginCheck
 from evercontext.server.request_guard import (
     BODY,
     ROUTE,
@@ -90,6 +91,7 @@ class HttpRouter:
             settings.root,
             allow_anonymous=settings.router_open,
             on_project_renamed=app.memory.carry_over,
+            logins=LoginCheck(app.store, app.memory.here),
         )
         self._search = CatalogSearch(self._authenticator, picker)
         self._offer = RouterOffer(app)
@@ -330,6 +332,8 @@ class HttpRouter:
 
     def _initialize(self, post: _RouterPost, request: RpcRequest) -> None:
         """Begin a session, learn what its client can do, and start the servers it may see."""
+        if self._authenticator.needs_login:
+            return
         post.new_session = self._authenticator.sessions.issue(post.client.token)
         capabilities = request.params.get("capabilities")
         session = self._sessions.get(post.new_session)

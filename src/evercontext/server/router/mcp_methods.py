@@ -266,7 +266,7 @@ class RouterOffer:
         caller = Caller(
             context.trace_id,
             Door.MCP,
-            principal=Principal(client.user, client.project, client.token),
+            principal=Principal(client.user, client.project, client.token, client.role),
             scope=client.scope,
             aside=_aside(request, context),
         )
