@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from evercontext.access.acting_user import acting_user
 from evercontext.access.approval_rules import parse
 from evercontext.access.permissions import StoredRules
 from evercontext.access.users import Users
 from evercontext.domain.memory import MemoryType, RetrievalOptions, SourceType
-from evercontext.errors import ConfigError, NotFound, StoreForbidden, UsageError
+from evercontext.errors import (
+    ConfigError,
+    NotFound,
+    StoreForbidden,
+    Unauthorized,
+    UsageError,
+)
 from evercontext.memory.memory_store import MemoryStore
 from evercontext.memory.recall import RetrievalOrchestrator
+from evercontext.server.login_check import LoginCheck
+from evercontext.settings import load
 from evercontext.storage.key_value import get_value, put_value, values_below
 from evercontext.storage.login import Login, logged_in
 from evercontext.storage.postgres import PostgresStore
@@ -232,3 +242,49 @@ async def test_a_role_that_bypasses_the_rules_is_refused(database: SharedDatabas
             await store.grant_role(role)
     with pytest.raises(ConfigError, match="bypass row-level security"):
         await PostgresStore.open(as_address(database.owner, role))
+
+
+async def test_a_process_works_for_its_logins_user_and_not_for_a_name(
+    database: SharedDatabase,
+) -> None:
+    settings = replace(load({}), user="bob", login=database.ann)
+    async with opened(database.requests, database.ann) as store:
+        assert await acting_user(store, settings) == "ann"
+    async with opened(database.requests) as store:
+        assert await acting_user(store, replace(settings, login=None), serving=True) is None
+        for login, problem in ((None, "who you are"), ("ecl_ended", "no login of this")):
+            with pytest.raises(ConfigError, match=problem):
+                await acting_user(store, replace(settings, login=login))
+    async with opened(database.owner) as store:
+        assert await acting_user(store, settings) == "bob"
+
+
+async def test_a_request_is_let_in_by_its_token_alone(database: SharedDatabase) -> None:
+    async def served() -> str:
+        return PROJECT
+
+    def bearer(token: str) -> list[tuple[bytes, bytes]]:
+        return [(b"authorization", f"Bearer {token}".encode())]
+
+    async with opened(database.requests) as store:
+        check = LoginCheck(store, served)
+        assert check.is_needed
+        login = await check.check_headers(bearer(database.ann))
+        assert (login.user, login.role) == ("ann", "member")
+        with pytest.raises(StoreForbidden, match="no member"):
+            await check.check_headers(bearer(database.bob))
+        named = (b"x-evercontext-user", b"ann")
+        for headers in (
+            [],
+            bearer(""),
+            bearer("ann"),
+            bearer("ecl_\0"),
+            bearer("é" * 9),
+            bearer("x" * 5_000),
+            [*bearer(database.ann), named],
+            [*bearer(database.ann), *bearer(database.ann)],
+        ):
+            with pytest.raises(Unauthorized):
+                await check.check_headers(headers)
+    async with opened(database.owner) as store:
+        assert not LoginCheck(store, served).is_needed
