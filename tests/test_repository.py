@@ -166,7 +166,7 @@ OPENERS = {
         events/secret_rules.py
         evaluation/writer.py index/languages.py index/ranking.py models/embedders/wordpiece.py
         retrieval/japanese_dictionary.py server/console/assets.py storage/migrate.py
-        storage/postgres_memory_search.py
+        storage/postgres_memory_search.py storage/postgres_identity.py
     """,
     "our own files, in the user's home folder": """
         agent/resumption.py catalog/server_log.py evaluation/document_versions.py

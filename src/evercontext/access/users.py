@@ -17,7 +17,19 @@ from evercontext.storage.store import Queries, Row, Store
 
 ProjectRole = Literal["reader", "member", "admin"]
 ROLES: tuple[ProjectRole, ...] = get_args(ProjectRole)
-MOST_DAYS = 3_650
+_END_OF_A_USER = (
+    "DELETE FROM logins WHERE user_name = ?",
+    "DELETE FROM group_users WHERE user_name = ?",
+    "DELETE FROM memberships WHERE user_name = ?",
+)
+_OF_USERS = (
+    "DELETE FROM memberships WHERE project = ? AND user_name = ?",
+    "INSERT INTO memberships (project, user_name, role) VALUES (?, ?, ?)",
+)
+_OF_GROUPS = (
+    "DELETE FROM memberships WHERE project = ? AND group_name = ?",
+    "INSERT INTO memberships (project, group_name, role) VALUES (?, ?, ?)",
+)
 
 
 @runtime_checkable
@@ -66,7 +78,7 @@ class User:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain JSON."""
-        projects = {one.project: one.role for one in self.projects}
+        projects = {held.project: held.role for held in self.projects}
         return {
             "name": self.name,
             "created_at": self.created_at,
@@ -126,8 +138,8 @@ class Users:
         await self._owned()
         async with self._store.transaction() as writing:
             await _refuse_unknown(writing, name)
-            for table in ("logins", "group_users", "memberships"):
-                await writing.execute(f"DELETE FROM {table} WHERE user_name = ?", (name,))  # noqa: S608 - names of ours
+            for statement in _END_OF_A_USER:
+                await writing.execute(statement, (name,))
             await writing.execute("UPDATE users SET removed_at = now() WHERE name = ?", (name,))
 
     async def all(self) -> list[User]:
@@ -162,8 +174,7 @@ class Users:
         """Take users out of a group; without names the group ends, and what it was allowed."""
         await self._owned()
         async with self._store.transaction() as writing:
-            if not await writing.fetch_one("SELECT 1 FROM groups WHERE name = ?", (group,)):
-                raise NotFound(f"there is no group {group[:80]!r}", fix="See: evercontext groups")
+            await _refuse_unknown_group(writing, group)
             if not names:
                 await writing.execute("DELETE FROM groups WHERE name = ?", (group,))
             for name in names:
@@ -194,24 +205,12 @@ class Users:
                 await writing.fetch_all("SELECT set_membership(?, ?, ?)", (project, who, role))
             return
         await self._owned()
-        column, table = ("group_name", "groups") if group else ("user_name", "users")
+        remove, insert = _OF_GROUPS if group else _OF_USERS
         async with self._store.transaction() as writing:
-            if group and not await writing.fetch_one(
-                f"SELECT 1 FROM {table} WHERE name = ?",  # noqa: S608 - a name of ours
-                (who,),
-            ):
-                raise NotFound(f"there is no group {who[:80]!r}", fix="See: evercontext groups")
-            if not group:
-                await _refuse_unknown(writing, who)
-            await writing.execute(
-                f"DELETE FROM memberships WHERE project = ? AND {column} = ?",  # noqa: S608 - a name of ours
-                (project, who),
-            )
+            await (_refuse_unknown_group if group else _refuse_unknown)(writing, who)
+            await writing.execute(remove, (project, who))
             if role is not None:
-                await writing.execute(
-                    f"INSERT INTO memberships (project, {column}, role) VALUES (?, ?, ?)",  # noqa: S608 - a name of ours
-                    (project, who, role),
-                )
+                await writing.execute(insert, (project, who, role))
 
     async def members(self, project: str) -> list[Membership]:
         """Return who may do what in a project."""
@@ -269,6 +268,11 @@ async def _refuse_unknown(queries: Queries, name: str) -> None:
         raise NotFound(f"there is no user {name[:80]!r}", fix="See: evercontext users list")
 
 
+async def _refuse_unknown_group(queries: Queries, name: str) -> None:
+    if await queries.fetch_one("SELECT 1 FROM groups WHERE name = ?", (name,)) is None:
+        raise NotFound(f"there is no group {name[:80]!r}", fix="See: evercontext groups list")
+
+
 async def _new_login(queries: Queries, name: str, label: str, days: int | None) -> str:
     secret = PREFIX + secrets.token_urlsafe(32)
     await queries.execute(
@@ -282,9 +286,9 @@ async def _new_login(queries: Queries, name: str, label: str, days: int | None) 
 def _user(row: Row, memberships: list[Row]) -> User:
     groups = tuple(row["groups"])
     projects = tuple(
-        Membership(one["project"], one["role"], one["user_name"], one["group_name"])
-        for one in memberships
-        if one["user_name"] == row["name"] or one["group_name"] in groups
+        Membership(held["project"], held["role"], held["user_name"], held["group_name"])
+        for held in memberships
+        if held["user_name"] == row["name"] or held["group_name"] in groups
     )
     return User(
         row["name"], row["created_at"], int(row["logins"]), groups, projects, row["removed_at"]

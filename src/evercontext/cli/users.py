@@ -98,7 +98,7 @@ def _described(user: User) -> str:
     if user.removed_at:
         return f"{one_line(user.name)}  removed {local_time(user.removed_at)}"
     groups = f"  in {', '.join(map(one_line, user.groups))}" if user.groups else ""
-    projects = "".join(f"  {one.role} of {one_line(one.project)}" for one in user.projects)
+    projects = "".join(f"  {row.role} of {one_line(row.project)}" for row in user.projects)
     tokens = f"{user.logins} token{'' if user.logins == 1 else 's'}"
     return f"{one_line(user.name)}  {tokens}{groups}{projects}"
 
@@ -175,10 +175,10 @@ def members(project: str | None, as_json: bool) -> None:
     async def work(users: Users, screen: Screen) -> None:
         listed = await users.members(project or _here())
         if as_json:
-            print(json.dumps([one.to_json() for one in listed], indent=2, ensure_ascii=False))
+            print(json.dumps([row.to_json() for row in listed], indent=2, ensure_ascii=False))
             return
-        for one in listed:
-            screen.line(f"{one_line(one.user or f'@{one.group}')}  {one.role}")
+        for row in listed:
+            screen.line(f"{one_line(row.user or f'@{row.group}')}  {row.role}")
         if not listed:
             print(translate("nobody that you may see"), file=sys.stderr)
 

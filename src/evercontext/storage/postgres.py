@@ -283,7 +283,7 @@ class PostgresStore:
 
     async def _read(self, sql: str, parameters: Parameters, seconds: float) -> list[Row]:
         async with self._reading:
-            wanted = _Session(seconds, self._secret())
+            session = _Session(seconds, self._secret())
             link, had = self._readers.pop() if self._readers else (await self._reader(), None)
             try:
                 with translated(seconds):
@@ -292,13 +292,13 @@ class PostgresStore:
                         await link.execute(
                             "SELECT set_config('statement_timeout', $1, false)", [wait]
                         )
-                    if self._needs_login and (had is None or had.secret != wanted.secret):
-                        await link.execute(_SET_LOGIN, [wanted.secret, False])
+                    if self._needs_login and (had is None or had.secret != session.secret):
+                        await link.execute(_SET_LOGIN, [session.secret, False])
                     return await _fetch(link, sql, parameters)
             finally:
                 idle = link.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
                 if idle and not self._closed:
-                    self._readers.append((link, wanted))
+                    self._readers.append((link, session))
                 else:
                     # Cut off in the middle, or by a closed store: not to be used again.
                     await asyncio.shield(link.close())
