@@ -47,7 +47,8 @@ def list_groups(as_json: bool) -> None:
             print(json.dumps(groups, indent=2, ensure_ascii=False))
             return
         for name, users in groups.items():
-            screen.line(f"{one_line(name)}  {', '.join(map(one_line, users)) or '(nobody)'}")
+            listed = ", ".join(map(one_line, users)) or translate("(nobody)")
+            screen.line(f"{one_line(name)}  {listed}")
         if not groups:
             print(translate("no group yet: evercontext groups add GROUP USER"), file=sys.stderr)
 

@@ -95,12 +95,13 @@ def list_users(as_json: bool) -> None:
 
 
 def _described(user: User) -> str:
+    name = one_line(user.name)
     if user.removed_at:
-        return f"{one_line(user.name)}  removed {local_time(user.removed_at)}"
-    groups = f"  in {', '.join(map(one_line, user.groups))}" if user.groups else ""
-    projects = "".join(f"  {row.role} of {one_line(row.project)}" for row in user.projects)
-    tokens = f"{user.logins} token{'' if user.logins == 1 else 's'}"
-    return f"{one_line(user.name)}  {tokens}{groups}{projects}"
+        return translate("{name}  removed {time}", name=name, time=local_time(user.removed_at))
+    groups = [f"@{one_line(group)}" for group in user.groups]
+    projects = [f"{one_line(row.project)}:{row.role}" for row in user.projects]
+    begin = translate("{name}  tokens: {count}", name=name, count=user.logins)
+    return "  ".join([begin, *groups, *projects])
 
 
 @command.command("remove")
