@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
@@ -177,7 +178,11 @@ def routed(
         assert done.code == 0, done.err
     with routing(project, PATH=os.environ["PATH"]) as url:
         client = Client(url, token("x"), "all")
-        called = client.ask("tools/call", name=f"{name}__{tool}", arguments=values)[1]
+        for _ in range(5):
+            called = client.ask("tools/call", name=f"{name}__{tool}", arguments=values)[1]
+            # On a busy machine the first start of a program takes longer than a server has.
+            if "no answer within" not in json.dumps(called):
+                break
         assert "result" in called, called
         answer = dict(called["result"])
         listed = client.ask("tools/list")[1]["result"]["tools"]
@@ -186,5 +191,5 @@ def routed(
 
 
 def settled(answer: dict[str, Any]) -> Any:
-    """An answer without what differs from one start of a program to the next."""
-    return {key: value for key, value in answer.items() if key != "_meta"}
+    """An answer without what differs from one start of a program to the next: times in names."""
+    return json.loads(re.sub(r"\d{4}-\d\d-\d\dT[\d-]+Z", "TIME", json.dumps(answer)))

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
 
 from evercontext.server.mcp_tools import MOST_SESSIONS
 from mcp import Client, StdioServerParameters
@@ -54,9 +55,14 @@ async def test_official_client_lists_and_calls(gateway: Gateway, transport: str,
         read = await client.call_tool("read_file", {"path": f"./{name}"})
         listed = await client.call_tool("list_files", {"path": ".", "extensions": [".txt"]})
         escaped = await client.call_tool("read_file", {"path": "../secret.txt"})
-        unknown = await client.call_tool("no_such_tool", {})
+        with pytest.raises(MCPError) as unknown:
+            await client.call_tool("no_such_tool", {})
         wrong = await client.call_tool("read_file", {"pth": 1})
 
+    # P16: an unknown tool was a result, and an empty path was valid by the schema.
+    assert unknown.value.error.code == -32602
+    assert "no_such_tool" in unknown.value.error.message
+    assert tools["read_file"].input_schema["properties"]["path"]["minLength"] == 1
     assert {"list_files", "read_file", "write_file"} <= tools.keys()
     assert not wrote.is_error
     assert wrote.structured_content == {"status": "ok", "path": name}
@@ -67,7 +73,6 @@ async def test_official_client_lists_and_calls(gateway: Gateway, transport: str,
     for result, code, status in (
         (again, "exists", 409),
         (escaped, "path_escapes_root", 400),
-        (unknown, "unknown_tool", 404),
         (wrong, "invalid_arguments", 422),
     ):
         assert result.is_error

@@ -15,6 +15,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.exceptions import MCPError
 
 from evercontext import __version__
 from evercontext.domain.event import Audit
@@ -118,6 +119,8 @@ class McpTools:
             note.call, note.writes = line, self._writes(parameters.name)
         else:
             result = self._recorded(parameters.name, line, result, trace_id)
+        if isinstance(result.error, UnknownTool):
+            raise MCPError(types.INVALID_PARAMS, str(result.error))
         return types.CallToolResult.model_validate(call_result(result, trace_id))
 
     def _recorded(self, name: str, line: Audit, result: ToolResult, trace_id: str) -> ToolResult:

@@ -119,6 +119,7 @@ class StdioTools:
     async def _call(self, request: RpcRequest, app: EverContext, box: Toolbox) -> Answer:
         from evercontext.domain.principal import Principal
         from evercontext.domain.tool import Caller, Door
+        from evercontext.errors import UnknownTool
         from evercontext.server.mcp_results import call_result
 
         name, arguments = request.params.get("name"), request.params.get("arguments") or {}
@@ -127,6 +128,8 @@ class StdioTools:
         caller = Caller(_trace_id(request), Door.MCP, principal=Principal(user=app.settings.user))
         result = await box.call(name, arguments, caller)
         result = _recorded(app, box, name, arguments, result, caller)
+        if isinstance(result.error, UnknownTool):
+            raise RpcError(INVALID_PARAMS, str(result.error))
         return call_result(result, caller.trace_id)
 
 
