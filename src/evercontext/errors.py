@@ -358,6 +358,12 @@ class LimitReached(EverContextError):
     code = "limit"
 
 
+class SessionBusy(EverContextError):
+    """Somebody else is being answered in the same session."""
+
+    code = "session_busy"
+
+
 class ProcessProblem(EverContextError):
     """A child process could not be run."""
 

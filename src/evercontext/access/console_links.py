@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import socket
 import time
+from collections.abc import Sequence
 
 from evercontext.process.process_identity import is_alive, owner_of
 from evercontext.storage.key_value import delete_value, get_value, put_value, values_below
@@ -16,6 +18,14 @@ from evercontext.storage.store import Store
 LINK_SECONDS = 600.0
 _OPEN = "console:"
 _TICKET = "console-ticket:"
+_BROWSER = "console-browser:"
+_NAME = "console-name:"
+_HOST = re.compile(r"ec-[0-9a-f]{16}\.localhost")
+
+
+def new_name() -> str:
+    """Return a name of this machine that nobody can guess."""
+    return f"ec-{secrets.token_hex(8)}.localhost"
 
 
 class Consoles:
@@ -24,9 +34,15 @@ class Consoles:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def announce(self, url: str, project: str, user: str | None = None) -> None:
-        """Say that this process shows a user's console of a project at ``url``."""
-        console = {"url": url, "project": project, "user": user, "owner": owner_of(os.getpid())}
+    async def announce(
+        self, url: str, project: str, user: str | None = None, also: Sequence[str] = ()
+    ) -> None:
+        """Say that this process shows a user's console of a project at ``url``.
+
+        Questions of the projects in ``also`` can be answered there, too.
+        """
+        owner = owner_of(os.getpid())
+        console = {"url": url, "project": project, "user": user, "owner": owner, "also": [*also]}
         await put_value(self._store, _own_key(), json.dumps(console))
 
     async def retire(self) -> None:
@@ -39,10 +55,11 @@ class Consoles:
         Of several, this process's own comes first.
         """
         rows = await values_below(self._store, _OPEN)
-        for row in sorted(rows, key=lambda row: str(row["key"]) != _own_key()):
-            console = json.loads(row["value"])
-            matches = (console.get("project"), console.get("user")) == (project, user)
-            if matches and is_alive(console.get("owner")):
+        consoles = [(str(row["key"]) != _own_key(), json.loads(row["value"])) for row in rows]
+        # One that was started in the project comes before one that shows it beside its own.
+        for _, console in sorted(consoles, key=lambda c: (c[0], c[1].get("project") != project)):
+            shows = project in (console.get("project"), *console.get("also", ()))
+            if shows and console.get("user") == user and is_alive(console.get("owner")):
                 return str(console["url"])
         return None
 
@@ -65,11 +82,36 @@ class Consoles:
         # Of two that come at once only one deletes the row.
         return await delete_value(self._store, key) and _until(value) > time.time()
 
+    async def keep_browser(self, digest: str, url: str, until: float, seen: float) -> None:
+        """Remember a browser that came in at the console of ``url``."""
+        value = json.dumps({"until": until, "seen": seen, "console": url})
+        await put_value(self._store, _BROWSER + digest, value)
+
+    async def browser(self, digest: str, url: str) -> tuple[float, float] | None:
+        """Return until when a browser is known at a console, and when it was last used."""
+        value = await get_value(self._store, _BROWSER + digest)
+        if value is None or _console(value) != url:
+            return None
+        return _until(value), float(json.loads(value)["seen"])
+
+    async def forget_browser(self, digest: str) -> None:
+        """Let a browser in no more."""
+        await delete_value(self._store, _BROWSER + digest)
+
+    async def name(self, place: str) -> str:
+        """Return the host name of the console at a place, the same as the last time."""
+        value = await get_value(self._store, _NAME + place)
+        if value is None or not _HOST.fullmatch(value):
+            value = new_name()
+            await put_value(self._store, _NAME + place, value)
+        return value
+
     async def sweep(self) -> None:
-        """Remove links that nobody used in time, and consoles that died."""
+        """Remove links and browsers whose time is over, and consoles that died."""
         dead = [
             row["key"]
-            for row in await values_below(self._store, _TICKET)
+            for prefix in (_TICKET, _BROWSER)
+            for row in await values_below(self._store, prefix)
             if _until(row["value"]) <= time.time()
         ]
         for row in await values_below(self._store, _OPEN):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,7 +29,7 @@ from evercontext.domain.model import Effort, Model, Reply, ToolSpec, Usage
 from evercontext.domain.principal import Principal
 from evercontext.domain.sent_tool_output import View
 from evercontext.domain.tool import Caller, Door, Mode, Shown
-from evercontext.errors import EverContextError, ModelRefused
+from evercontext.errors import EverContextError, ModelRefused, StoreGone
 from evercontext.events.log import EventLog
 from evercontext.memory.messages import MessageRepository
 from evercontext.memory.sessions import Session, SessionRepository
@@ -38,6 +39,13 @@ from evercontext.tools.toolbox import Toolbox
 from evercontext.workspace.background_commands import BackgroundCommands
 
 Look = Callable[[Caller], Awaitable[Surroundings]]
+Hold = Callable[[str], AbstractContextManager[None]]
+"""Keeps everybody else from writing into the session of this id while the block lasts."""
+
+
+def hold_nothing(session_id: str) -> AbstractContextManager[None]:
+    """Let anybody write: for a session that nobody else knows of."""
+    return nullcontext()
 
 
 def check_sees(model: Model, images: Sequence[Image]) -> None:
@@ -87,6 +95,7 @@ class Conversation:
     """Commands that the session may leave running; they end with it."""
     problem: str | None = None
     """Why it does not go on with the model that was chosen for it."""
+    hold: Hold = hold_nothing
     _stored: dict[int, int] = field(default_factory=dict)
     """Row ids of the messages in ``history``, by identity."""
 
@@ -120,12 +129,28 @@ class Conversation:
         gate: Gate | None = None,
         make_plan: MakePlan = no_planner,
         images: tuple[Image, ...] = (),
+        trace_id: str | None = None,
     ) -> TaskReport:
-        """Answer one message. Each is saved before it is shown; Ctrl-C leaves a valid history."""
+        """Answer one message. Each is saved before it is shown; Ctrl-C leaves a valid history.
+
+        A session may be open in several places: one is answered at a time, and what was said
+        elsewhere meanwhile is taken in first.
+        """
         check_sees(self.model, images)
+        with self.hold(self.session.id):
+            await self._catch_up()
+            return await self._answer(text, gate, make_plan, images, trace_id or new_trace_id())
+
+    async def _answer(
+        self,
+        text: str,
+        gate: Gate | None,
+        make_plan: MakePlan,
+        images: tuple[Image, ...],
+        trace_id: str,
+    ) -> TaskReport:
         if not self.session.title and not self.history:
             await self.sessions.set_title(self.session.id, text)
-        trace_id = new_trace_id()
         caller = self.caller(trace_id)
         surroundings = await self.look(caller)
         if self.model.info.tiny:
@@ -167,6 +192,18 @@ class Conversation:
             self.memory.grow(self.session.id, self.model, self.window, on_reply)
         return report
 
+    async def _catch_up(self) -> None:
+        """Load the history anew if another place has added to it, or taken something back."""
+        with suppress(StoreGone):
+            newest, _ = await self.messages.list(session_id=self.session.id, limit=1)
+            known = max(self._stored.values(), default=0)
+            if (newest[0].id if newest else 0) == await self.messages.settled(
+                self.session.id, known
+            ):
+                return
+            self.session = await self.sessions.get_by_id(self.session.id) or self.session
+            await self.load()
+
     async def add(self, message: Message, trace_id: str | None = None) -> None:
         """Take something up into the history without asking the model."""
         await self._saver(trace_id or new_trace_id())(message)
@@ -196,7 +233,14 @@ class Conversation:
         await self.sessions.set_model(self.session.id, model.info.bare_name)
 
     async def compact(self, focus: str = "", trace_id: str | None = None) -> tuple[int, int]:
-        """Hand the older part over in short; return the tokens before and after."""
+        """Hand the older part over in short; return the tokens before and after.
+
+        ``trace_id`` is that of the turn that needs the room, which holds the session already.
+        """
+        with nullcontext() if trace_id else self.hold(self.session.id):
+            return await self._compact(focus, trace_id)
+
+    async def _compact(self, focus: str, trace_id: str | None) -> tuple[int, int]:
         before = self.used()
         if self.toolbox.hooks:
             facts = {"trigger": "auto" if trace_id else "manual", "custom_instructions": focus}

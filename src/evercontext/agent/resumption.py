@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import struct
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,9 +25,9 @@ from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Caller
 from evercontext.errors import NotFound, UsageError
 from evercontext.files.task_changes import Extent, find_undo
+from evercontext.process.name_lock import hold_name
 
 LOCKS = "runs.lock"
-_SET_LOCK = getattr(fcntl, "F_OFD_SETLK", None)
 
 
 @dataclass(slots=True)
@@ -157,20 +153,8 @@ def resumed(interrupted: Interrupted, replan: MakePlan) -> MakePlan:
 @contextmanager
 def alone(home: Path, trace_id: str) -> Iterator[None]:
     """Hold a trace while its task runs; whatever ends this process lets it go."""
-    fd = os.open(home / LOCKS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        _lock(fd, zlib.crc32(trace_id.encode()), trace_id)
+    fix = f"Wait for it, or look: evercontext trace tail {trace_id[:8]}"
+    with hold_name(
+        home / LOCKS, trace_id, UsageError(f"the task {trace_id[:8]} is still running", fix=fix)
+    ):
         yield
-    finally:
-        os.close(fd)
-
-
-def _lock(fd: int, place: int, trace_id: str) -> None:
-    try:
-        if _SET_LOCK is None:
-            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
-        else:
-            fcntl.fcntl(fd, _SET_LOCK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, place, 1, 0))
-    except OSError:
-        fix = f"Wait for it, or look: evercontext trace tail {trace_id[:8]}"
-        raise UsageError(f"the task {trace_id[:8]} is still running", fix=fix) from None

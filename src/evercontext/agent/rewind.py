@@ -32,6 +32,11 @@ async def turns(talk: Conversation) -> list[Turn]:
 
 async def forget_from(talk: Conversation, turn: Turn) -> int:
     """Remove the messages from ``turn`` on; return how many there were."""
+    with talk.hold(talk.session.id):
+        return await _forget_from(talk, turn)
+
+
+async def _forget_from(talk: Conversation, turn: Turn) -> int:
     gone = await talk.messages.forget_after(talk.session.id, turn.first - 1)
     session = await talk.sessions.get_by_id(talk.session.id)
     assert session is not None

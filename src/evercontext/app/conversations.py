@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+
 from evercontext.agent.conversation import Conversation
 from evercontext.agent.open_project import ESSENTIAL_TOOLS
+from evercontext.agent.project_repair import checks_and_repair
 from evercontext.agent.task_limits import effort_of, limits_of
 from evercontext.agent.todo import todo_tool
 from evercontext.app.application import EverContext
@@ -12,10 +17,13 @@ from evercontext.context.token_calibration import Calibrations
 from evercontext.domain.event import Notice
 from evercontext.domain.model import Model
 from evercontext.domain.tool import Mode
-from evercontext.errors import ModelProblem, StoreGone, UsageError
+from evercontext.errors import ModelProblem, SessionBusy, StoreGone, UsageError
 from evercontext.memory.session_search import look_back_tool
 from evercontext.memory.sessions import Session
 from evercontext.models.prices import price
+from evercontext.process.name_lock import hold_name
+
+LOCKS = "sessions.lock"
 
 
 async def past_sessions(
@@ -119,9 +127,30 @@ async def open_conversation(
         few=ESSENTIAL_TOOLS,
         background=app.background,
         problem=problem,
+        hold=partial(_hold_session, app.settings.home),
     )
     await conversation.load()
     return conversation
+
+
+def _hold_session(home: Path, session_id: str) -> AbstractContextManager[None]:
+    """Let nobody else of this machine be answered in a session."""
+    busy = SessionBusy(
+        "this session is being answered in another window",
+        fix="Wait for the answer, stop it there, or go on in a copy: /fork",
+    )
+    return hold_name(home / LOCKS, session_id, busy)
+
+
+def check_after_changes(app: EverContext, talk: Conversation) -> None:
+    """Let the project's checks run after a turn that changed files, as the settings say."""
+    talk.verify, talk.repair = checks_and_repair(
+        app.checks(detect=bool(app.settings.auto_test)),
+        app.settings,
+        app.workspace,
+        by_default=False,
+        tiny=talk.model.info.tiny,
+    )
 
 
 async def _open_session_model(

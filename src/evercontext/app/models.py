@@ -11,6 +11,7 @@ from evercontext.domain.message import user
 from evercontext.domain.model import Model, Reply, Request, complete
 from evercontext.models import model_loader
 from evercontext.models import setup as setup
+from evercontext.models.context_windows import window as window_of
 from evercontext.models.model_loader import Available as Available
 from evercontext.models.model_loader import available as available_models
 from evercontext.models.model_loader import canonical as canonical_name
@@ -50,6 +51,7 @@ __all__ = [
     "setup",
     "test_model",
     "vendor_programs",
+    "window_of",
 ]
 
 _READ_ONLY = ("exec", "--sandbox", "read-only", "--skip-git-repo-check", "-")

@@ -39,6 +39,7 @@ _TABLE: dict[type[EverContextError], tuple[int, int]] = {
     errors.ModelUnavailable: (503, JSON_RPC_SERVER),
     errors.RateLimited: (429, JSON_RPC_SERVER),
     errors.LimitReached: (429, JSON_RPC_SERVER),
+    errors.SessionBusy: (409, JSON_RPC_SERVER),
     errors.NoSandbox: (503, JSON_RPC_SERVER),
     errors.ProcessTimeout: (504, JSON_RPC_SERVER),
     errors.StoreBusy: (503, JSON_RPC_SERVER),

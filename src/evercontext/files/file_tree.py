@@ -12,8 +12,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
+from evercontext.domain.message import Image
 from evercontext.errors import AlreadyExists, Changed, NotFound, ReadOnlyTree
-from evercontext.files import file_io
+from evercontext.files import file_io, images
 from evercontext.files.contained_paths import Root, SafePath
 from evercontext.files.directory_listing import Check, Listing, go_on, list_directory
 from evercontext.files.file_io import Content
@@ -88,6 +89,13 @@ class Tree:
         with explained(), self.root.file(path, self.policy) as safe:
             content = file_io.read(safe, self.policy)
             return FileText(safe.relative, content.text(), content.sha256, len(content.data))
+
+    def read_image(self, path: str) -> Image:
+        """Read a picture of the tree, known by its content."""
+        # Which texts may be read says nothing of pictures: these are known by their bytes.
+        policy = replace(self.policy, max_bytes=images.MOST_BYTES, extensions=None)
+        with explained(), self.root.file(path, policy) as safe:
+            return images.image_of(safe.name, file_io.read(safe, policy).data)
 
     def list(
         self,

@@ -28,10 +28,15 @@ def read_image(path: Path) -> Image:
         if status.st_size > MOST_BYTES:
             raise TooLarge(f"{path.name} is larger than {MOST_BYTES >> 20} MiB", fix="Shrink it")
         data = file.read(MOST_BYTES + 1)
+    return image_of(path.name, data)
+
+
+def image_of(name: str, data: bytes) -> Image:
+    """Return these bytes as a picture; what is none is refused by name."""
     kind = media_type(data)
     if kind is None:
-        raise InvalidArguments(f"{path.name} is no PNG, JPEG, GIF or WebP picture")
-    return Image(path.name, kind, data)
+        raise InvalidArguments(f"{name} is no PNG, JPEG, GIF or WebP picture")
+    return Image(name, kind, data)
 
 
 def media_type(data: bytes) -> str | None:

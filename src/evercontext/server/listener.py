@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-import secrets
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -15,6 +14,7 @@ from contextlib import (
     asynccontextmanager,
     closing,
     contextmanager,
+    suppress,
 )
 from dataclasses import dataclass
 from functools import partial
@@ -24,11 +24,12 @@ from typing import TYPE_CHECKING
 import uvicorn
 from starlette.middleware.errors import ServerErrorMiddleware
 
+from evercontext.access.console_links import Consoles, new_name
 from evercontext.app import EverContext
 from evercontext.domain.event import Audit
 from evercontext.domain.outcome import Outcome
 from evercontext.domain.tool import Door
-from evercontext.errors import ConfigError
+from evercontext.errors import ConfigError, StoreProblem
 from evercontext.events.log import EventLog
 from evercontext.process.listening_ports import announced
 from evercontext.process.shutdown import PATIENCE, end_within
@@ -115,7 +116,9 @@ async def open_gateway(
         port = bound.getsockname()[1]
         # A console is one person's: without a login of its own the process is nobody's.
         is_personal = project is not None and not (needs_login and settings.user is None)
-        console_host = _console_host(bound) if is_personal else None
+        console_host = (
+            await _console_host(bound, project, settings.port) if project and is_personal else None
+        )
         names = (*settings.allowed_hosts, *([console_host] if console_host else []))
         addresses = Addresses.of(settings.host, port, names)
         token = Token.of(settings.token) if settings.token else None
@@ -140,17 +143,21 @@ async def open_gateway(
         yield Listener(app, bound, protocol, stop, console is not None)
 
 
-def _console_host(bound: socket.socket) -> str | None:
+async def _console_host(bound: socket.socket, project: EverContext, port: int) -> str | None:
     """The name and port of this console alone; ``None`` where there can be no console.
 
     Its cookie goes over plain HTTP, which is good enough inside one machine only. Browsers know
-    that every name below ``localhost`` is this machine.
+    that every name below ``localhost`` is this machine. Where the port was chosen, the name is the
+    same the next time: an open page finds the server again.
     """
-    host, port = bound.getsockname()[:2]
+    host, taken = bound.getsockname()[:2]
     if host not in ("127.0.0.1", "::1"):
         return None
-    name = f"ec-{secrets.token_hex(8)}.localhost"
-    return name if port == 80 else f"{name}:{port}"
+    name = new_name()
+    if port:
+        with suppress(StoreProblem):
+            name = await Consoles(project.store).name(f"{socket.gethostname()}:{host}:{port}")
+    return name if taken == 80 else f"{name}:{taken}"
 
 
 async def _open_mcp(

@@ -37,6 +37,7 @@ FLAGS = [
     "--no-proxy-server",
 ]
 PAGES = (
+    "work",
     "runs",
     "approvals",
     "sessions",
@@ -161,6 +162,7 @@ def test_a_live_run_appears_is_read_and_is_undone(desk: Desk, world: World) -> N
         row.get_by_text("done").wait_for(timeout=120_000)
         run.communicate(timeout=120)
     row.click()
+    page.get_by_role("tab", name="Timeline").click()
     timeline = page.get_by_role("listbox", name="Timeline")
     timeline.get_by_role("option", name=re.compile("Final")).wait_for()
     timeline.get_by_role("option", name=re.compile("write_file.*live")).click()
@@ -186,13 +188,14 @@ def test_a_run_is_followed_while_it_waits_and_goes_on(desk: Desk, world: World) 
         assert page.title().startswith("(1)")
         assert card.get_by_role("button", name="Yes to every write_file in this run").is_visible()
         card.get_by_role("link", name="See the run").click()
-        page.get_by_text("This run waits for your answer.").wait_for()
-        page.get_by_role("link", name="Answer", exact=True).click()
+        page.get_by_role("tab", name="Course").wait_for()
+        card.locator(".diff .add", has_text="x = 1").wait_for()
         card.get_by_role("button", name="Yes, once").click()
         page.get_by_text("Allowed: write_file").wait_for()
         out, err = run.communicate(timeout=120)
     assert (run.returncode, out) == (0, "written\n"), err
     assert (world.root / "approved.py").read_text() == "x = 1\n"
+    page = desk.go("approvals")
     page.get_by_text("Nothing waits for you").wait_for()
     page.locator("#waiting").wait_for(state="hidden")
 
@@ -249,6 +252,7 @@ def test_sessions_are_searched_in_japanese_and_read(desk: Desk) -> None:
     hit.click()
     page.get_by_text("配送先の郵便番号は七桁の数字です。").last.wait_for()
     page.get_by_text("It is a small shop").last.wait_for()
+    page.get_by_text("Take it up in the terminal").click()
     page.get_by_role("button", name=re.compile("Copy evercontext chat -r")).wait_for()
 
 
@@ -284,10 +288,12 @@ def test_charts_are_drawn_and_said(desk: Desk) -> None:
     page.get_by_label("Left version").select_option("0")
     page.get_by_role("row", name=re.compile("completeness")).wait_for()
     page = desk.go("kpis")
-    page.get_by_role("img", name="Tasks per day").wait_for()
-    assert page.locator("svg .col").count() > 0
+    page.get_by_role("img", name="Runs by day").wait_for()
+    assert page.locator("svg.heat rect:not(.heat-0)").count() > 0
     page.get_by_role("button", name="7 days").click()
     page.get_by_text("Task success").wait_for()
+    assert "–" not in page.locator(".tile .big").all_inner_texts()
+    page.get_by_role("region", name="Tokens and cost by model").wait_for()
 
 
 @pytest.mark.parametrize("width", [360, 1280])
@@ -297,7 +303,7 @@ def test_letters_of_charts_are_large_enough_to_read(
     size: Any = {"width": width, "height": 740}
     context = browser.new_context(storage_state=cookies, viewport=size)
     desk = Desk(context, served)
-    for path in ("kpis", "evaluations"):
+    for path in ("evaluations",):
         page = desk.go(path)
         page.locator("svg.chart text").first.wait_for()
         heights = page.eval_on_selector_all(
@@ -339,7 +345,7 @@ def test_everything_is_reached_by_keys(desk: Desk) -> None:
     page.keyboard.press("k")
     assert rows.get_by_role("option", selected=True).get_attribute("aria-posinset") == "1"
     page.keyboard.press("Enter")
-    page.get_by_role("listbox", name="Timeline").wait_for()
+    page.get_by_role("tab", name="Course").wait_for()
     page.reload()
     page.wait_for_selector("html[data-ready]")
     page.keyboard.press("Tab")
@@ -415,10 +421,10 @@ def test_axe_finds_nothing(
     desk = Desk(context, served)
     run = desk.go("runs").get_by_role("option").last.evaluate("row => row.id")
     desk.page.locator(f"#{run}").click()
-    desk.page.get_by_role("listbox", name="Timeline").wait_for()
+    desk.page.get_by_role("tab", name="Course").wait_for()
     trace = desk.page.url.split("/console/")[1]
     # What the dark can spoil is contrast, and a few pages hold every colour there is.
-    for path in (*(PAGES if scheme == "light" else DARKEST), trace):
+    for path in (*(PAGES if scheme == "light" else DARKEST), trace, f"{trace}?tab=timeline"):
         page = desk.go(path)
         page.wait_for_timeout(100)
         found = Axe().run(page).response["violations"]
@@ -436,7 +442,7 @@ def test_without_a_link_it_is_locked(browser: Browser, served: Served, world: Wo
     page.goto(f"{console_of(served)}/console/runs")
     page.get_by_role("heading", name="This console is locked").wait_for()
     page.goto(new_link(world))
-    page.get_by_role("heading", name="Runs").wait_for()
+    page.get_by_role("heading", name="New work").wait_for()
     context.close()
 
 

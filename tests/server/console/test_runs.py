@@ -78,11 +78,11 @@ def test_runs_are_found_by_words_and_by_how_they_ended(visit: Visit, world: Worl
 
 
 def test_long_texts_are_cut_in_the_list_and_whole_alone(visit: Visit, world: World) -> None:
-    trace = _task(world, "long", write("long.txt", "x" * 5_000), {"text": "y" * 3_000})
+    trace = _task(world, "long", write("long.txt", "x" * 5_000), {"text": "y" * 60_000})
     events = visit.get(f"runs/{trace}/events")["events"]
     last = len(events) - 1
-    assert len(events[last]["data"]["text"]) < 1_000
-    assert len(visit.get(f"runs/{trace}/events/{last}")["data"]["text"]) == 3_000
+    assert len(events[last]["data"]["text"]) < 41_000
+    assert len(visit.get(f"runs/{trace}/events/{last}")["data"]["text"]) == 60_000
 
 
 @pytest.mark.contract("E54")

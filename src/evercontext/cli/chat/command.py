@@ -191,8 +191,7 @@ async def _choose_session(app: EverContext, options: dict[str, Any], screen: Scr
 
 
 async def _conversation(app: EverContext, options: dict[str, Any]) -> Conversation:
-    from evercontext.agent.project_repair import checks_and_repair
-    from evercontext.app.conversations import open_conversation
+    from evercontext.app.conversations import check_after_changes, open_conversation
     from evercontext.domain.tool import Mode
 
     talk = await open_conversation(
@@ -202,10 +201,7 @@ async def _conversation(app: EverContext, options: dict[str, Any]) -> Conversati
         model_name=options["model"],
         mode=Mode.PLAN if options["plan"] else Mode.AGENT,
     )
-    checks = app.checks(detect=bool(app.settings.auto_test))
-    talk.verify, talk.repair = checks_and_repair(
-        checks, app.settings, app.workspace, by_default=False, tiny=talk.model.info.tiny
-    )
+    check_after_changes(app, talk)
     return talk
 
 

@@ -21,15 +21,19 @@ from evercontext.server.console import (
     approvals,
     assets,
     code_search,
+    figures,
     memories,
     runs,
     sessions,
     statistics,
     stream,
     tool_switches,
+    work,
 )
 from evercontext.server.console.authentication import BrowserSession, BrowserSessions
 from evercontext.server.console.event_feed import EventFeed
+from evercontext.server.console.live_runs import LiveRuns
+from evercontext.server.console.pictures import read_picture
 from evercontext.server.console.request import ConsoleRequest
 from evercontext.server.console.stream import StreamReader, send_frames
 from evercontext.server.request_guard import BODY, ROUTE, Receive, Scope, Send, note_of
@@ -40,12 +44,14 @@ from evercontext.server.strict_json import parse_object
 PREFIX = "/console/"
 ROUTES = (
     *runs.ROUTES,
+    *figures.ROUTES,
     *approvals.ROUTES,
     *sessions.ROUTES,
     *code_search.ROUTES,
     *memories.ROUTES,
     *tool_switches.ROUTES,
     *statistics.ROUTES,
+    *work.ROUTES,
 )
 _STREAM_HEADERS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
 
@@ -63,6 +69,7 @@ class ConsoleApplication:
         self._app = app
         self.feed = EventFeed(app.settings.traces)
         self.sessions = BrowserSessions(Consoles(app.store), url)
+        self.work = LiveRuns(app, self.feed)
         self._readers = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,7 +79,7 @@ class ConsoleApplication:
         note_of(scope).writes = scope["method"] == "POST"
         try:
             if rest == "api/stream" and scope["method"] == "GET":
-                self.sessions.require(scope["headers"])
+                await self.sessions.require(scope["headers"])
                 await self._stream(scope, receive, send)
                 return
             status, body, headers, media = await self._answer(scope, rest)
@@ -83,6 +90,11 @@ class ConsoleApplication:
         await _send(send, _start(status, body, headers, media), body)
 
     async def _answer(self, scope: Scope, rest: str) -> tuple[int, bytes, RawHeaders, bytes]:
+        if rest == "api/picture" and scope["method"] == "GET":
+            await self.sessions.require(scope["headers"])
+            query = dict(parse_qsl(scope["query_string"].decode("latin-1"), max_num_fields=20))
+            data, media = await read_picture(self.work, self._app.memory.path, query)
+            return 200, data, [(b"cache-control", b"no-store")], media
         if rest.startswith("api/"):
             response = await self._api(scope, rest.removeprefix("api/"))
             return 200, encode(response), [(b"cache-control", b"no-store")], b"application/json"
@@ -106,12 +118,15 @@ class ConsoleApplication:
             if cookie:
                 to = [(b"location", PREFIX.encode()), (b"set-cookie", cookie.encode()), never]
                 return 303, b"", to, html
-        if self.sessions.of(scope["headers"]) is None:
+        session = await self.sessions.of(scope["headers"])
+        if session is None:
             return 401, assets.page("locked.html", language), [never], html
+        if not looks:
+            await self.sessions.touch(session)
         return 200, assets.page("index.html", language), [never], html
 
     async def _api(self, scope: Scope, path: str) -> Any:
-        session = self.sessions.require(scope["headers"])
+        session = await self.sessions.require(scope["headers"])
         if path == "me" and scope["method"] == "GET":
             return self._me(session)
         parts = tuple(unquote(part) for part in path.split("/"))
@@ -133,7 +148,7 @@ class ConsoleApplication:
             body = parse_object(scope[BODY])
         note.principal = "console"
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), max_num_fields=20))
-        return ConsoleRequest(self._app, self.feed, note.trace_id, parts, query, body)
+        return ConsoleRequest(self._app, self.feed, self.work, note.trace_id, parts, query, body)
 
     def _me(self, session: BrowserSession) -> dict[str, Any]:
         settings = self._app.settings
@@ -158,7 +173,15 @@ class ConsoleApplication:
         await send({**head, "headers": [*_STREAM_HEADERS, assets.NOSNIFF, *assets.GUARDS]})
         self._readers += 1
         try:
-            await send_frames(StreamReader(self._app, self.feed, trace, last), receive, send)
+            reader = StreamReader(
+                self._app,
+                self.feed,
+                trace,
+                last,
+                texts=self.work.texts,
+                projects=self.work.projects,
+            )
+            await send_frames(reader, receive, send)
         finally:
             self._readers -= 1
 
@@ -198,7 +221,8 @@ async def open_console(app: EverContext, address: str) -> AsyncIterator[ConsoleA
 
     async def announce() -> None:
         await consoles.sweep()
-        await consoles.announce(url, app.memory.path, app.settings.user)
+        places = [place for place in await console.work.projects() if place != app.memory.path]
+        await consoles.announce(url, app.memory.path, app.settings.user, places)
 
     # Without a database nobody finds the console; it is said there once it is back.
     await app.memory.when_reachable(announce)
@@ -206,5 +230,6 @@ async def open_console(app: EverContext, address: str) -> AsyncIterator[ConsoleA
         yield console
     finally:
         await console.feed.close()
+        await console.work.close()
         with suppress(StoreGone):
             await consoles.retire()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evercontext.app import EverContext
 from evercontext.errors import InvalidArguments
 from evercontext.server.console.event_feed import EventFeed
+
+if TYPE_CHECKING:
+    from evercontext.server.console.live_runs import LiveRuns
 
 LONGEST_TEXT = 100_000
 
@@ -19,6 +22,8 @@ class ConsoleRequest:
 
     app: EverContext
     feed: EventFeed
+    work: LiveRuns
+    """What this server runs for its pages."""
     trace_id: str
     """Of this request, for what it causes."""
     parts: tuple[str, ...] = ()

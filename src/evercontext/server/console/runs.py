@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from functools import lru_cache
 from typing import Any
 
 from evercontext.agent.task_undo import undo_task, undoable
+from evercontext.app import EverContext
 from evercontext.domain.tool import Door
 from evercontext.errors import NotFound
 from evercontext.events.log_index import Ledger, Run
@@ -31,6 +33,9 @@ FRAMING = frozenset(
 )
 _LONGEST = 600
 """Characters of one text in a row of the timeline; the whole is asked for by itself."""
+_SPOKEN = frozenset({"task", "model_reply", "final"})
+_LONGEST_SPOKEN = 40_000
+"""Characters of what a person or the model says: that is read where it stands."""
 
 
 @lru_cache(maxsize=1_000)
@@ -89,7 +94,9 @@ async def show_run(request: ConsoleRequest) -> dict[str, Any]:
         return {"run": summary(ledger, run), "frame": frame}
 
     answer = await request.feed.look(read)
-    journal_run = await undoable(request.app, trace_id)
+    app = await _app_of(request, answer["run"]["root"])
+    journal_run = await undoable(app, trace_id)
+    answer["here"] = request.work.of(trace_id) is not None
     answer["memories"] = await _recalled(request, answer["frame"])
     answer["undo"] = {
         "possible": bool(journal_run and journal_run.stands),
@@ -97,6 +104,13 @@ async def show_run(request: ConsoleRequest) -> dict[str, Any]:
         "files": list(journal_run.paths) if journal_run else [],
     }
     return answer
+
+
+async def _app_of(request: ConsoleRequest, root: str) -> EverContext:
+    """Return the parts of the project that a run was in, or our own where it is not registered."""
+    place = await asyncio.to_thread(real_path, root) if root else request.app.memory.path
+    known = place in await request.work.projects()
+    return await request.work.app_of(place) if known else request.app
 
 
 async def _recalled(request: ConsoleRequest, frame: list[dict[str, Any]]) -> dict[str, str]:
@@ -153,7 +167,12 @@ async def list_diffs(request: ConsoleRequest) -> dict[str, Any]:
 
 def row(event: dict[str, Any]) -> dict[str, Any]:
     """An event with its long texts cut, marked where something is missing."""
-    return {**event, "data": _cut(event.get("data") or {})}
+    data = event.get("data") or {}
+    shown = _cut(data)
+    if event.get("type") in _SPOKEN and isinstance(data.get("text"), str):
+        text = data["text"]
+        shown["text"] = text if len(text) <= _LONGEST_SPOKEN else text[:_LONGEST_SPOKEN] + "…"
+    return {**event, "data": shown}
 
 
 def _cut(value: Any) -> Any:
@@ -169,7 +188,9 @@ def _cut(value: Any) -> Any:
 async def undo_run(request: ConsoleRequest) -> dict[str, Any]:
     """Answer ``POST runs/*/undo``: take back what it changed, or say what that would do."""
     dry = request.switch("dry_run")
-    done = await undo_task(request.app, request.parts[0], dry_run=dry, door=Door.REST)
+    run = await request.feed.look(lambda ledger: ledger.runs.get(request.parts[0]))
+    app = await _app_of(request, run.root if run else "")
+    done = await undo_task(app, request.parts[0], dry_run=dry, door=Door.REST)
     return done.as_json()
 
 

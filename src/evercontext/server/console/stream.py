@@ -7,7 +7,7 @@ as fast as it reads. ``Last-Event-ID`` is an event's id, so a reader that was aw
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,16 +17,18 @@ from evercontext.app import EverContext
 from evercontext.errors import StoreProblem
 from evercontext.events.log_index import Ledger, moment_of
 from evercontext.server.console.event_feed import EventFeed
+from evercontext.server.console.live_text import LiveText, LiveTexts
 from evercontext.server.console.runs import find, row, summary
 from evercontext.server.request_guard import Receive, Send
 from evercontext.server.responses import encode
 
+Projects = Callable[[], Awaitable[dict[str, str]]]
 HEARTBEAT = 15.0
 BATCH = 200
 MOST_MISSED = 2_000
 """A reader that missed more than this is told to load its page again."""
 MOST_READERS = 32
-_LOOK_FOR_QUESTIONS = 0.5
+_LOOK_FOR_QUESTIONS = 0.15
 
 
 def frame(kind: str, data: Any, id: str | None = None) -> bytes:
@@ -48,15 +50,23 @@ class StreamReader:
     _position: int | None = None
     _waiting: list[str] | None = None
     _first: bool = field(default=True)
+    _behind: bool = False
+    texts: LiveTexts | None = None
+    projects: Projects | None = None
+    """The directories whose questions are answered here; without it only the server's own."""
+    _shown: LiveText | None = None
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
         """Everything new, as it comes; a comment now and then where nothing does."""
-        yield b"retry: 2000\n\n"
-        silent = 0.0
+        yield b"retry: 1000\n\n"
+        silent, seen = 0.0, -1
         async with self.feed.watching():
             while not self.feed.closed:
                 before = self.feed.number
-                new = [*await self._events(), *await self._questions()]
+                # Between events only the questions are looked for: the log is read for all.
+                events = await self._events() if before != seen or self._behind else []
+                seen = before
+                new = [*events, *self._text(), *await self._questions()]
                 for part in new:
                     yield part
                 silent = 0.0 if new else silent + _LOOK_FOR_QUESTIONS
@@ -64,7 +74,20 @@ class StreamReader:
                     silent = 0.0
                     yield b": still here\n\n"
                 if not new:
-                    await self.feed.wait(max(before, self._number), _LOOK_FOR_QUESTIONS)
+                    await self.feed.wait(before, _LOOK_FOR_QUESTIONS)
+
+    def _text(self) -> list[bytes]:
+        """What the model says at this moment: what is new of it, or all of it anew."""
+        now = self.texts.of(self.trace) if self.texts and self.trace else None
+        if now == self._shown:
+            return []
+        before, self._shown = self._shown, now
+        if now is None:
+            return []
+        goes_on = before is not None and before.turn == now.turn
+        start = len(before.text) if before and goes_on and now.text.startswith(before.text) else 0
+        piece = {"turn": now.turn, "start": start, "text": now.text[start:]}
+        return [frame("text", {**piece, "thinking": now.thinking})]
 
     async def _events(self) -> list[bytes]:
         if self.trace is None:
@@ -103,6 +126,7 @@ class StreamReader:
                 self._position = len(run.places)
                 return [frame("reset", {}, run.last_id)]
         events = ledger.events(run, self._position, BATCH)
+        self._behind = len(events) == BATCH
         if not events:
             return []
         frames = [
@@ -116,7 +140,8 @@ class StreamReader:
         """What waits for an answer, whenever that changes."""
         with suppress(StoreProblem):
             approvals = Approvals(self.app.store, self.app.settings.user)
-            pending = await approvals.pending(self.app.memory.path)
+            places = await self.projects() if self.projects else {self.app.memory.path: ""}
+            pending = [one for place in places for one in await approvals.pending(place)]
             waiting = [question.id for question in pending]
             if waiting != self._waiting:
                 self._waiting = waiting

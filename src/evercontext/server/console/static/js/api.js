@@ -8,9 +8,15 @@ export class Problem extends Error {
 }
 
 let me = null;
+let acted = Date.now();
+const ATTENTIVE = 60_000;
+for (const kind of ["keydown", "pointerdown"]) addEventListener(kind, () => { acted = Date.now(); }, { capture: true, passive: true });
+
+/** What a page asks for by itself is no sign that somebody is there. */
+const attention = () => (Date.now() - acted < ATTENTIVE ? { "x-evercontext-active": "1" } : {});
 
 async function ask(path, options) {
-  const response = await fetch(`/console/api/${path}`, { credentials: "same-origin", ...options });
+  const response = await fetch(`/console/api/${path}`, { credentials: "same-origin", ...options, headers: { ...attention(), ...options?.headers } });
   let body = null;
   try {
     body = await response.json();

@@ -64,3 +64,13 @@ export function moment(text) {
 export function model(name) {
   return String(name || "–").replace(/^([\w-]+:)?.*\/(?=[^/]+\.jsonl$)/, "$1");
 }
+
+/** The hour of a moment that is cut after it, in UTC. */
+export function hour(text) {
+  return new Intl.DateTimeFormat(language(), { hour: "2-digit", minute: "2-digit" }).format(new Date(`${text}:00:00Z`));
+}
+
+/** The day of a moment, as a heading names it. */
+export function dayOf(text) {
+  return new Intl.DateTimeFormat(language(), { dateStyle: "full" }).format(parsed(text));
+}

@@ -2,10 +2,10 @@
 
 import { get } from "./api.js";
 
-/** Follow runs, or one run; returns how to stop. `on` has run, event, approvals, reset, state. */
-export function follow(on, trace = null) {
+/** Follow runs, or one run; returns how to stop. `on` has run, event, text, approvals, reset, state. */
+export function follow(on, trace = null, after = "") {
   let source = null;
-  let last = "";
+  let last = after;
   const heard = (kind) => (message) => {
     if (message.lastEventId) last = message.lastEventId;
     on[kind]?.(JSON.parse(message.data));
@@ -16,7 +16,7 @@ export function follow(on, trace = null) {
     if (trace) query.set("trace", trace);
     if (last) query.set("after", last);
     source = new EventSource(`/console/api/stream?${query}`);
-    for (const kind of ["run", "event", "approvals", "reset"]) source.addEventListener(kind, heard(kind));
+    for (const kind of ["run", "event", "text", "approvals", "reset"]) source.addEventListener(kind, heard(kind));
     source.onopen = () => on.state?.(true);
     source.onerror = () => {
       on.state?.(false);
@@ -37,9 +37,6 @@ export function follow(on, trace = null) {
   document.addEventListener("visibilitychange", seen);
   open();
   return {
-    from(id) {
-      last ||= id;
-    },
     stop() {
       document.removeEventListener("visibilitychange", seen);
       close();

@@ -6,6 +6,7 @@ import { button, dialog, problemPage, segments } from "./parts.js";
 import { language, setLanguage, t } from "./words.js";
 
 const PAGES = [
+  ["work", "New work", "g w"],
   ["runs", "Runs", "g r"],
   ["approvals", "Approvals", "g a"],
   ["sessions", "Sessions", "g s"],
@@ -50,8 +51,8 @@ export function go(path, replace = false) {
 }
 
 function place() {
-  const [page = "runs", ...rest] = location.pathname.slice(BASE.length).split("/").filter(Boolean).map(decodeURIComponent);
-  return { page: PAGES.some(([name]) => name === page) ? page : "runs", rest, query: new URLSearchParams(location.search) };
+  const [page = "work", ...rest] = location.pathname.slice(BASE.length).split("/").filter(Boolean).map(decodeURIComponent);
+  return { page: PAGES.some(([name]) => name === page) ? page : "work", rest, query: new URLSearchParams(location.search) };
 }
 
 async function show() {
@@ -92,9 +93,9 @@ function side(me) {
   const links = PAGES.map(([name, title]) =>
     h("li", {}, h("a", { href: `${BASE}${name}`, "data-page": name }, icon(name), t(title), name === "approvals" ? h("span", { class: "count", id: "waiting", hidden: true }) : null)));
   const groups = [
-    h("h2", { id: "nav-work" }, t("Work")), h("ul", { "aria-labelledby": "nav-work" }, links.slice(0, 3)),
-    h("h2", { id: "nav-know" }, t("Knowledge")), h("ul", { "aria-labelledby": "nav-know" }, links.slice(3, 6)),
-    h("h2", { id: "nav-look" }, t("Quality")), h("ul", { "aria-labelledby": "nav-look" }, links.slice(6)),
+    h("h2", { id: "nav-work" }, t("Work")), h("ul", { "aria-labelledby": "nav-work" }, links.slice(0, 4)),
+    h("h2", { id: "nav-know" }, t("Knowledge")), h("ul", { "aria-labelledby": "nav-know" }, links.slice(4, 7)),
+    h("h2", { id: "nav-look" }, t("Quality")), h("ul", { "aria-labelledby": "nav-look" }, links.slice(7)),
   ];
   const menu = button("", () => box.classList.toggle("open"), "quiet menu-btn", "menu");
   menu.setAttribute("aria-label", t("Menu"));
@@ -115,7 +116,7 @@ function side(me) {
 
 function help() {
   if (document.querySelector("dialog[open]")) return;
-  const rows = [["j / k", t("Next or previous row")], ["Enter", t("Open the row")], ["/", t("Search on this page")], ["Esc", t("Leave a field, close a window")], ...PAGES.map(([, title, keys]) => [keys, t(title)]), ["?", t("This list")]];
+  const rows = [["j / k", t("Next or previous row")], ["Enter", t("Open the row")], ["/", t("Search on this page")], ["c", t("Write a task or a message")], ["y / n / a", t("Answer a question: yes, no, yes for this run")], ["Esc", t("Leave a field, close a window")], ...PAGES.map(([, title, keys]) => [keys, t(title)]), ["?", t("This list")]];
   dialog(t("Keys"), h("div", { class: "keys" }, rows.flatMap(([keys, text]) => [h("span", {}, h("kbd", {}, keys)), h("span", {}, text)])));
 }
 
@@ -154,6 +155,11 @@ function keys(event) {
       find.focus();
       find.select();
     }
+  } else if (key === "c") {
+    event.preventDefault();
+    const box = document.querySelector("[data-compose]");
+    if (box) box.focus();
+    else go("work");
   } else if (key === "j" || key === "k") move(key === "j" ? 1 : -1);
 }
 

@@ -28,6 +28,6 @@ export function setLanguage(name) {
 /** The text in the page's language, its {places} filled in; one thing is not many. */
 export function t(text, values = {}) {
   let found = language() === "ja" ? JAPANESE[text] ?? text : text;
-  if (language() === "en" && values.n === 1) found = found.replace(/\b(steps|files|changes|chunks|messages|tasks|scores|times|tokens|memories)\b/, (word) => (word === "memories" ? "memory" : word.slice(0, -1)));
+  if (language() === "en" && values.n === 1) found = found.replace(/\b(steps|files|changes|chunks|messages|tasks|scores|times|tokens|memories|turns|runs)\b/, (word) => (word === "memories" ? "memory" : word.slice(0, -1)));
   return found.replace(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ""));
 }

@@ -1,8 +1,8 @@
-import { get, part, post } from "../api.js";
-import { diffPanel } from "../diff.js";
-import { fill, h, icon } from "../dom.js";
+import { get, part } from "../api.js";
+import { fill, h } from "../dom.js";
 import { ago } from "../format.js";
-import { button, chip, empty, head, statusChip, toast } from "../parts.js";
+import { empty, head, statusChip } from "../parts.js";
+import { answerByKey, questionCard } from "../question.js";
 import { t } from "../words.js";
 
 export async function open({ main, bus, onDispose, alive }) {
@@ -16,7 +16,7 @@ export async function open({ main, bus, onDispose, alive }) {
     // A card that is being read or written into must not be made anew.
     for (const [id, node] of cards) if (!pending.some((one) => one.id === id)) { node.remove(); cards.delete(id); }
     for (const one of pending) {
-      if (!cards.has(one.id)) cards.set(one.id, card(one, load));
+      if (!cards.has(one.id)) cards.set(one.id, questionCard(one, load));
       place.append(cards.get(one.id));
     }
     const none = place.querySelector(".none");
@@ -25,41 +25,9 @@ export async function open({ main, bus, onDispose, alive }) {
     fill(past, settled.length ? answered(settled) : null);
   };
   await load();
+  answerByKey(() => [...cards.values()].find((node) => node.contains(document.activeElement)) ?? (cards.size === 1 ? cards.values().next().value : null), onDispose);
   bus.addEventListener("approvals", load);
   onDispose(() => bus.removeEventListener("approvals", load));
-}
-
-function card(one, reload) {
-  const { question } = one;
-  const why = h("textarea", { class: "field", rows: "2", placeholder: t("What should it do instead? (with “No”)"), "aria-label": t("Feedback to the agent") });
-  const answer = async (allowed, forRun = false) => {
-    for (const act of acts) act.disabled = true;
-    try {
-      await post(`approvals/${part(one.id)}`, { nonce: one.nonce, digest: question.digest, allowed, for_run: forRun, feedback: allowed ? "" : why.value.trim() });
-      toast(allowed ? t("Allowed: {tool}", { tool: one.tool }) : t("Not allowed: {tool}", { tool: one.tool }));
-    } catch (problem) {
-      toast(problem.status === 409 ? t("That was answered elsewhere, or the run is over.") : problem.message, true);
-    }
-    await reload();
-  };
-  const acts = [button(t("No"), () => answer(false), "danger", "cross"), button(t("Yes, once"), () => answer(true), "primary", "check")];
-  if (!question.reason) acts.push(button(t("Yes to every {tool} in this run", { tool: one.tool }), () => answer(true, true)));
-  const given = Object.entries(question.arguments);
-  return h("article", { class: "panel asks", "data-row": "", "aria-label": t("{tool} needs your approval", { tool: one.tool }) },
-    h("header", {}, h("h2", {}, t("{tool} needs your approval", { tool: one.tool })), question.effects.map((effect) => chip(t(effect), effect === "read" ? "" : "wait")), question.origin !== "evercontext" ? chip(question.origin, "bad") : null, h("span", { class: "meta" }, ago(one.asked_at))),
-    h("div", { class: "body stack" },
-      question.reason ? h("p", { class: "notice bad" }, icon("info"), t("Asked every time, because {reason}", { reason: question.reason })) : null,
-      question.origin !== "evercontext" ? h("pre", { class: "block", tabindex: "0" }, question.description) : null,
-      given.length ? h("dl", { class: "detail-list" }, given.map(argument)) : null,
-      question.changes.map((change) => diffPanel(change, chip(t(change.kind)), Infinity)),
-      why,
-      h("div", { class: "tools-row" }, acts, h("a", { href: `/console/runs/${part(one.trace_id)}` }, t("See the run")))));
-}
-
-function argument([name, value]) {
-  const text = String(value);
-  const short = text.length <= 90 && !text.includes("\n");
-  return h("div", { class: short ? "short" : "" }, h("dt", {}, name), h("dd", {}, short ? h("code", {}, text) : h("pre", { class: "block", tabindex: "0" }, text)));
 }
 
 function answered(settled) {

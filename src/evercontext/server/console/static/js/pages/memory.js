@@ -1,17 +1,25 @@
 import { get, part, post } from "../api.js";
 import { fill, h } from "../dom.js";
-import { when } from "../format.js";
+import { dayOf, when } from "../format.js";
 import { button, chip, dialog, empty, finder, head, segments, toast } from "../parts.js";
 import { t } from "../words.js";
 
 export async function open({ main, query, alive }) {
   let q = query.get("q") ?? "";
   let state = "active";
-  const place = h("div", { class: "stack" });
+  const place = h("div", { class: "stack timeline-days" });
+  let last = "";
   const load = async (before = null) => {
+    if (!before) last = "";
     const { memories, next } = await get("memories", { q, state, before });
     if (!alive()) return;
-    const cards = memories.map((one) => card(one, load, state));
+    // Newest first is a timeline: each day is named once.
+    const cards = memories.flatMap((one) => {
+      const day = q ? "" : dayOf(one.created_at);
+      const named = day && day !== last ? [h("h2", { class: "day" }, day)] : [];
+      last = day || last;
+      return [...named, card(one, load, state)];
+    });
     if (before) place.append(...cards);
     else if (cards.length) fill(place, cards);
     else fill(place, h("div", { class: "panel" }, q ? empty("search", t("Nothing is remembered about that"), t("Ask in other words.")) : empty("memory", t("Nothing is remembered yet"), t("What runs learn is kept here. You can add, correct and forget."), 'evercontext memory add "We deploy on Fridays"')));

@@ -1,10 +1,15 @@
 import { get, part, post } from "../api.js";
 import { fill, h, icon } from "../dom.js";
 import { diffLines, diffPanel } from "../diff.js";
+import { diffSizes, gauge, timeShares, waterfall } from "../figures.js";
 import { duration, model, money, number, since, when } from "../format.js";
 import { VirtualList } from "../list.js";
 import { follow } from "../live.js";
 import { button, chip, copyable, dialog, empty, statusChip, tabs, toast } from "../parts.js";
+import { answerByKey } from "../question.js";
+import { atBottom, toBottom } from "../scroll.js";
+import { stopButton } from "../composer.js";
+import { about, clockOf, Story } from "../story.js";
 import { t } from "../words.js";
 
 const LOOKS = {
@@ -15,7 +20,9 @@ const LOOKS = {
   audit: ["info", ""], repair: ["tools", "wait"], notice: ["info", ""], final: ["flag", "ok"], evaluation_state: ["evaluations", ""],
 };
 
-export async function open({ main, rest, go, bus, onDispose, alive, title }) {
+const MOST_TOLD = 600;
+
+export async function open({ main, rest, query, go, bus, onDispose, alive, title }) {
   const id = rest[0];
   const told = await get(`runs/${part(id)}`);
   if (!alive()) return;
@@ -23,42 +30,83 @@ export async function open({ main, rest, go, bus, onDispose, alive, title }) {
   title(run.text || id);
   const header = h("div", { class: "stack" });
   const detail = h("aside", { class: "detail", "aria-label": t("Details"), tabindex: "0" });
-  const waits = h("div", {});
   const list = timeline(run, id, detail);
+  const asked = async () => {
+    const { pending } = await get("approvals");
+    if (alive()) story.ask(pending);
+  };
+  const story = new Story(id, { project: run.root, started: run.started, reload: asked });
   const paint = () => fill(header, top(told, go, refresh), stages(told.run, told.frame));
   const refresh = async () => {
     Object.assign(told, await get(`runs/${part(id)}`));
     if (alive()) paint();
   };
   paint();
-  const [bar, panel] = tabs(t("Parts of this run"), [["timeline", t("Timeline")], ["changes", t("Changes")], ["evidence", t("Evidence")]], "timeline", (value, place) => {
-    if (value === "timeline") fill(place, h("div", { class: "panel timeline" }, list.node, detail));
-    else if (value === "changes") changes(id, place);
-    else evidence(told, place);
-  });
-  fill(main, header, waits, h("div", { class: "body-gap" }), bar, panel);
+  const parts = {
+    story: (place) => fill(place, h("div", { class: "panel body" }, story.node)),
+    timeline: (place) => fill(place, h("div", { class: "panel timeline" }, list.node, detail)),
+    time: (place) => figures(told.run, place),
+    changes: (place) => changes(id, place),
+    evidence: (place) => evidence(told, place),
+  };
+  const names = [["story", t("Course")], ["timeline", t("Timeline")], ["time", t("Time and context")], ["changes", t("Changes")], ["evidence", t("Evidence")]];
+  const [bar, panel] = tabs(t("Parts of this run"), names, parts[query.get("tab")] ? query.get("tab") : "story", (value, place) => parts[value](place));
+  fill(main, header, h("div", { class: "body-gap" }), bar, panel);
+  onDispose(() => story.stop());
+  const first = await tellSoFar(story, id);
+  if (!alive()) return;
+  live({ id, run: told, list, story, paint, refresh, onDispose, after: first });
   await list.open();
   if (alive()) hint(detail, told);
-  live({ id, run: told, list, paint, refresh, onDispose });
-  const asked = ({ detail: found }) => fill(waits, found.traces.includes(id) ? h("p", { class: "notice" }, icon("approvals"), t("This run waits for your answer."), h("a", { href: "/console/approvals" }, t("Answer"))) : null);
   bus.addEventListener("approvals", asked);
   onDispose(() => bus.removeEventListener("approvals", asked));
-  const { pending } = await get("approvals");
-  if (alive()) asked({ detail: { traces: pending.map((one) => one.trace_id) } });
+  answerByKey(() => story.question, onDispose);
+  await asked();
 }
 
-function live({ id, run: told, list, paint, refresh, onDispose }) {
+/** Tell what happened so far; of a very long run the task and its end. */
+async function tellSoFar(story, id) {
+  let { events, total } = await get(`runs/${part(id)}/events`, { limit: 500 });
+  const cut = total > MOST_TOLD + 500;
+  if (cut) {
+    story.take(0, events[0]);
+    story.add(h("p", { class: "step-line" }, icon("dots"), t("{n} more", { n: total - MOST_TOLD }), h("span", { class: "meta" }, t("They stand in the timeline."))));
+    story.next = total - MOST_TOLD;
+    ({ events } = await get(`runs/${part(id)}/events`, { start: story.next, limit: 500 }));
+  }
+  let last = "";
+  while (events.length) {
+    for (const event of events) { story.take(story.next, event); last = event.id; }
+    ({ events } = await get(`runs/${part(id)}/events`, { start: story.next, limit: 500 }));
+  }
+  return last;
+}
+
+function live({ id, run: told, list, story, paint, refresh, onDispose, after }) {
   const stream = follow({
-    event: (event) => list.append([[event.position, event]]),
+    event: (event) => {
+      list.append([[event.position, event]]);
+      const low = atBottom();
+      story.take(event.position, event);
+      if (low) toBottom();
+    },
+    text: (piece) => {
+      const low = atBottom();
+      story.say(piece);
+      if (low) toBottom();
+    },
     run: (run) => {
       const ended = told.run.status === "running" && run.status !== "running";
+      const first = told.run.status !== run.status || !run.duration_ms;
       told.run = run;
-      paint();
-      if (ended) refresh();
+      if (first || ended) paint();
+      if (ended) {
+        stream.stop();
+        refresh();
+      }
     },
     reset: () => list.refresh(),
-  }, id);
-  stream.from(told.run.last_id);
+  }, id, after || told.run.last_id);
   onDispose(() => stream.stop());
 }
 
@@ -80,16 +128,33 @@ function hint(detail, { run, frame }) {
 
 function top(told, go, refresh) {
   const { run, undo } = told;
+  const running = run.status === "running";
+  const act = running ? (told.here ? stopButton(run.trace_id) : null) : retryButton(run, go);
   const back = undo.possible ? button(t("Undo changes"), () => askUndo(run, refresh), "danger", "undo") : undo.undone ? chip(t("undone"), "wait") : null;
   const facts = [
-    [t("Model"), model(run.model)], [t("Duration"), duration(run.duration_ms)], [t("Turns"), number(run.turns)], [t("Steps"), number(run.steps)],
-    [t("Tokens in / out"), `${number(run.input_tokens)} / ${number(run.output_tokens)}`], [t("Cost"), money(run.cost_usd)], [t("Files changed"), number(run.changed.length)],
-  ];
+    [t("Model"), model(run.model)], [t("Duration"), clockOf(run)], [t("Turns"), number(run.turns)], [t("Steps"), number(run.steps)],
+    run.input_tokens ? [t("Tokens in / out"), `${number(run.input_tokens)} / ${number(run.output_tokens)}`] : null, run.cost_usd ? [t("Cost"), money(run.cost_usd)] : null, run.changed.length ? [t("Files changed"), number(run.changed.length)] : null,
+  ].filter(Boolean);
   return [
     h("header", { class: "head" }, h("div", {}, h("p", { class: "meta" }, h("a", { href: "/console/runs" }, t("Runs")), " / ", h("span", { class: "mono" }, run.trace_id.slice(0, 8))), h("h1", { class: "wrap" }, run.text || run.trace_id)),
-      h("div", { class: "tools-row" }, statusChip(run.status), run.verified ? chip(t(run.verified), run.verified === "verified" ? "ok" : "wait") : null, run.exit_code ? chip(t("exit {code}", { code: run.exit_code }), "bad") : null, run.mode && run.mode !== "agent" ? chip(run.mode, "accent") : null, run.session ? h("a", { class: "btn", href: `/console/sessions/${part(run.session)}` }, icon("sessions"), t("Session")) : null, back)),
-    h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", { title: value }, value)))),
+      h("div", { class: "tools-row" }, statusChip(run.status), run.verified ? chip(t(run.verified), run.verified === "verified" ? "ok" : "wait") : null, run.exit_code ? chip(t("exit {code}", { code: run.exit_code }), "bad") : null, run.mode && run.mode !== "agent" ? chip(run.mode, "accent") : null, run.session ? h("a", { class: "btn", href: `/console/sessions/${part(run.session)}` }, icon("sessions"), t("Session")) : null, act, back)),
+    h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", { title: value instanceof Node ? null : value }, value)))),
   ];
+}
+
+/** The same task once more. */
+function retryButton(run, go) {
+  const act = button(t("Try again"), async () => {
+    act.disabled = true;
+    try {
+      const next = await post(`work/${part(run.trace_id)}/retry`, { ask: true });
+      await go(next.session ? `sessions/${part(next.session)}` : `runs/${part(next.trace_id)}`);
+    } catch (problem) {
+      toast(problem.message, true);
+      act.disabled = false;
+    }
+  }, "", "retry");
+  return act;
 }
 
 // What a check proves; events of earlier versions have only the exit code.
@@ -165,12 +230,6 @@ function describe({ type, data }) {
   }
 }
 
-function about(given) {
-  const main = given?.path ?? given?.command ?? given?.query ?? given?.toolKey;
-  if (main !== undefined) return Array.isArray(main) ? main.join(" ") : String(main);
-  return Object.entries(given ?? {}).map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" ");
-}
-
 async function show(detail, id, event, index) {
   fill(detail, body(event));
   const whole = await get(`runs/${part(id)}/events/${index}`);
@@ -191,6 +250,22 @@ function body(event) {
     h("p", { class: "meta mono" }, event.id));
 }
 
+/** Where the time went, how full the window was, what was changed; what is empty is not drawn. */
+async function figures(run, place) {
+  fill(place, h("p", { class: "meta" }, t("Loading")));
+  const { bars, context, files } = await get(`runs/${part(run.trace_id)}/figures`);
+  const section = (name, ...body) => h("section", { class: "panel" }, h("header", {}, h("h2", {}, name)), h("div", { class: "body stack" }, body));
+  const shares = timeShares(bars, run.duration_ms);
+  const sum = shares.reduce((all, [, ms]) => all + ms, 0);
+  const legend = h("p", { class: "chips" }, shares.map(([name, ms, kind]) => h("span", { class: "chip" }, h("i", { class: `swatch ${kind}`, "aria-hidden": "true" }), `${name} ${duration(ms)} · ${Math.round((100 * ms) / sum)}%`)));
+  const parts = [
+    bars.length ? section(t("Model and tool time"), legend, waterfall(bars, run.duration_ms)) : null,
+    context.length ? section(t("Context window by turn"), gauge(context)) : null,
+    files.length ? section(t("Changes by file"), diffSizes(files)) : null,
+  ].filter(Boolean);
+  fill(place, parts.length ? h("div", { class: "stack" }, parts) : h("div", { class: "panel" }, empty("clock", t("Nothing to draw yet"), t("The time of the model and of each tool stands here."))));
+}
+
 async function changes(id, place) {
   fill(place, h("p", { class: "meta" }, t("Loading")));
   const { diffs, total } = await get(`runs/${part(id)}/diffs`);
@@ -205,9 +280,22 @@ function evidence({ frame, memories }, place) {
   if (!found.length && !recalled.length) return fill(place, h("div", { class: "panel" }, empty("search", t("No evidence"), t("When the agent searches the code, what it was shown stands here."))));
   const remembered = recalled.map((event) => h("section", { class: "panel" }, h("header", {}, h("h3", {}, t("Memories shown to the model"))),
     h("ol", { class: "pick" }, event.data.memories.map((id, at) => h("li", {}, h("a", { href: `/console/memory?q=${part(memories[id] ?? event.data.query)}` }, h("span", { class: "wrap" }, memories[id] ?? t("forgotten since")), h("span", { class: "meta" }, t("similarity {n}", { n: (event.data.similarities?.[at] ?? 0).toFixed(2) }))))))));
-  return fill(place, h("div", { class: "stack" }, remembered, found.map((event) => h("section", { class: "panel" },
+  fill(place, h("div", { class: "stack" }, remembered, found.map((event) => h("section", { class: "panel" },
     h("header", {}, h("h3", {}, event.data.query)),
-    h("ol", { class: "pick" }, event.data.paths.map((path, at) => h("li", {}, h("a", { href: `/console/search?q=${part(event.data.query)}&prefix=${part(path)}` }, h("span", { class: "chips" }, h("span", { class: "mono" }, path), event.data.scores?.[at] !== undefined ? chip(event.data.scores[at].toFixed(2)) : null, changed.has(path) ? chip(t("changed by this run"), "ok") : null)))))))));
+    h("ol", { class: "pick" }, event.data.paths.map((path, at) => h("li", {}, h("a", { href: `/console/search?q=${part(event.data.query)}&prefix=${part(path)}` }, h("span", { class: "chips" }, h("span", { class: "mono" }, path), event.data.scores?.[at] !== undefined ? chip(event.data.scores[at].toFixed(2)) : null, h("span", { class: "chips", "data-why": path }), changed.has(path) ? chip(t("changed by this run"), "ok") : null)))))))));
+  return why(found, place);
+}
+
+/** Why each place was ranked: asked of the index as it is now. */
+async function why(found, place) {
+  for (const event of found.slice(0, 5)) {
+    const { chunks } = await get("search", { q: event.data.query }).catch(() => ({ chunks: [] }));
+    const reasons = new Map();
+    for (const chunk of chunks) if (!reasons.has(chunk.path)) reasons.set(chunk.path, chunk.reasons);
+    for (const spot of place.querySelectorAll("[data-why]")) {
+      if (!spot.childNodes.length && reasons.has(spot.dataset.why)) fill(spot, reasons.get(spot.dataset.why).map((reason) => chip(t(reason))));
+    }
+  }
 }
 
 async function askUndo(run, refresh) {
