@@ -105,6 +105,17 @@ def test_the_source_speaks_without_metaphors() -> None:
     assert sorted(speaking) == []
 
 
+def test_the_documentation_speaks_without_metaphors() -> None:
+    """Decision records tell what was called so before."""
+    speaking = [
+        f"{name}: {match[0]}"
+        for name, text in text_files()
+        if name.endswith(".md") and not name.startswith(("docs/adr/", "training/"))
+        for match in METAPHORS.finditer(text)
+    ]
+    assert speaking == []
+
+
 def test_the_formatter_lays_out_every_line() -> None:
     marker = "# fmt: " + "skip"
     assert [name for name, text in text_files() if name.endswith(".py") and marker in text] == []

@@ -27,6 +27,8 @@ HEAVY = (
     "httpx2",
     "sqlite3",
     "asyncio",
+    "hashlib",
+    "tomllib",
     "xllamacpp",
 )
 

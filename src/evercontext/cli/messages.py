@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 from evercontext.domain.translation import catalogue, sections
-from evercontext.settings import process_environment
+from evercontext.settings.environment import process_environment
 
 _SENTENCE = re.compile(r"\. (?=[A-Z`/])")
 _PLACE = re.compile(r"\{(\w+)\}")

@@ -38,7 +38,7 @@ class Mode(StrEnum):
 
 
 class Door(StrEnum):
-    """The way a call came in; policy differs per door."""
+    """The way a call came in; policy differs per entrance."""
 
     RUN = "run"
     CHAT = "chat"

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 
 
 @cache
 def sections(language: str) -> dict[str, dict[str, str]]:
     """Return the catalogue's sections: texts of both, of settings by name, of the terminal."""
+    from importlib.resources import files  # costs more than the start of a command in English
+
     path = files("evercontext.domain").joinpath("translations", f"{language}.json")
     content: dict[str, dict[str, str]] = json.loads(path.read_text("utf-8"))
     return content

@@ -81,7 +81,7 @@ class Tree:
         return cls(root, policy, journal, recovery)
 
     def under(self, policy: FilePolicy) -> Self:
-        """The same tree through another door."""
+        """The same tree under another policy."""
         return replace(self, policy=policy)
 
     def read(self, path: str) -> FileText:

@@ -43,7 +43,7 @@ EXEMPT = (".env.example", ".env.sample", ".env.template", ".env.dist")
 
 @dataclass(frozen=True, slots=True)
 class FilePolicy:
-    """The rules of one door. Paths are relative components, already parsed."""
+    """The rules of one entrance. Paths are relative components, already parsed."""
 
     extensions: frozenset[str] | None = None
     """Kinds of file that may be opened; ``None`` allows all."""

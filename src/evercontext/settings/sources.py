@@ -44,11 +44,6 @@ def load_despite_problems(flags: Mapping[str, Any]) -> tuple[Settings, list[Conf
     return _Loader(flags, os.environ, Path.cwd(), problems).load(), problems
 
 
-def process_environment() -> dict[str, str]:
-    """A copy of this process's environment, for packages that filter it for their children."""
-    return dict(os.environ)
-
-
 class _Loader:
     def __init__(
         self,

@@ -69,7 +69,7 @@ Ask = Callable[[ApprovalQuestion], Awaitable[ApprovalAnswer]]
 
 
 def allow_all(tool: Tool, arguments: Arguments, caller: Caller) -> Verdict:
-    """Unattended work inside the policy of its door."""
+    """Unattended work inside the policy of its entrance."""
     return "allow"
 
 

@@ -118,7 +118,7 @@ class RecordedChanges:
 
 
 class LocalWorkspace:
-    """A tree on this machine, with a policy per door."""
+    """A tree on this machine, with a policy per entrance."""
 
     def __init__(
         self,
