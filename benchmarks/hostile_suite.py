@@ -130,7 +130,7 @@ def probes(options: argparse.Namespace) -> Score:
     _, text = _run("-m", "benchmarks.sandbox")
     score = Score()
     for line in text.splitlines():
-        if match := re.match(r"(blocked|ESCAPED) .* s  (\S+)", line):
+        if match := re.match(r"(blocked|ESCAPED) .*? s  (\S+)", line):
             score.held += match[1] == "blocked"
             score.failed += match[1] == "ESCAPED"
             score.broken += [match[2]] if match[1] == "ESCAPED" else []
