@@ -134,7 +134,7 @@ async def test_what_it_spends_is_spent_by_the_task(tmp_path: Path) -> None:
         {"when": "did not finish", "text": "It did not finish.", "usage": usage},
         limits=TaskLimits(tokens=170),
     )
-    assert outcome is Outcome.DONE
+    assert outcome is Outcome.FAILED, "V6: nobody finished what it had begun"
     assert bench.notes == ["x"]
 
 
@@ -177,3 +177,34 @@ async def test_what_it_left_undone_the_task_left_undone(tmp_path: Path) -> None:
     (final,) = (event.body for event in bench.bodies(Final))
     assert "save failed and the task stayed undone" in (final.error or "")  # type: ignore[attr-defined]
     assert final.turns == 4, "its turns count, as its tokens do"  # type: ignore[attr-defined]
+
+
+BROKEN: dict[str, object] = {"role": "subagent", "error": "model_refused"}
+TOOK: dict[str, object] = {"tool_calls": [call("task", request="Save it.")]}
+
+
+@pytest.mark.contract("E35")
+@pytest.mark.parametrize(
+    ("after", "outcome"),
+    [
+        ([], Outcome.FAILED),
+        ([{"tool_calls": [call("note", text="done by hand")]}], Outcome.DONE),
+        ([TOOK, {"role": "subagent", "text": "Saved."}], Outcome.DONE),
+    ],
+    ids=["nothing followed", "its caller did it", "a second one did it"],
+)
+async def test_one_that_failed_left_its_work_undone(
+    tmp_path: Path, after: list[dict[str, object]], outcome: Outcome
+) -> None:
+    """V6: a run whose only acting call was a sub-agent that failed was done, exit 0."""
+    bench = Bench(tmp_path)
+    ended, _ = await bench.run(TOOK, BROKEN, *after, {"text": "All done!"})
+    assert ended is outcome
+    (final,) = (event.body for event in bench.bodies(Final))
+    undone = "task failed and the task stayed undone" in (final.error or "")  # type: ignore[attr-defined]
+    assert undone == (outcome is Outcome.FAILED)
+
+
+async def test_where_nothing_may_be_changed_the_answer_makes_it_good(tmp_path: Path) -> None:
+    outcome, _ = await Bench(tmp_path, Mode.PLAN).run(TOOK, BROKEN, {"text": "The plan: …"})
+    assert outcome is Outcome.DONE

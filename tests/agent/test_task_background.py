@@ -101,7 +101,9 @@ async def test_in_a_conversation_it_goes_on_and_the_result_says_so(tmp_path: Pat
         talk = await open_conversation(app, model_name=model)
         first = await talk.turn("start it")
         assert first.final.changed == ("one",)
-        assert "still runs: what it changes from now on is not counted" in (first.final.note or "")
+        assert "still runs: what changes from now on may be its work or yours" in (
+            first.final.note or ""
+        )
         (settings.root / "mine.txt").write_text("mine")
         second = await talk.turn("go on")
         assert sorted(second.final.changed) == ["go", "two"]

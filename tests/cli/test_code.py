@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from evercontext.cli.code import command
-from evercontext.errors import UsageError
+from evercontext.errors import PathEscape, UsageError
 from tests.index.structure.world import PYTHON
 from tests.index.world import write
 
@@ -29,6 +30,33 @@ def test_each_question_has_a_command_with_text_and_json(tmp_path: Path) -> None:
     assert "class Cart(Base)" in text
     code, text = _run(tmp_path, "map", "--budget", "100", "--json")
     assert json.loads(text)["tokens"] <= 100
+
+
+def test_files_may_be_named_absolutely(tmp_path: Path) -> None:
+    """P15: inside the root, everywhere."""
+    write(tmp_path, PYTHON)
+    plain = _run(tmp_path, "outline", "shop/cart.py")
+    assert plain[0] == 0
+    assert _run(tmp_path, "outline", f"{tmp_path}/shop/cart.py") == plain
+    assert _run(tmp_path, "outline", "shop/../shop/cart.py") == plain
+    for question, name in (("callers", "Cart.add"), ("importers", "shop/cart.py")):
+        narrow = _run(tmp_path, question, name, "--path", "shop")
+        if name.endswith(".py"):
+            name = f"{tmp_path}/{name}"
+        assert _run(tmp_path, question, name, "--path", f"{tmp_path}/shop") == narrow
+    drawn = _run(tmp_path, "map", "--path-prefix", "shop/")
+    assert drawn[0] == 0
+    assert _run(tmp_path, "map", "--path-prefix", f"{tmp_path}/shop/") == drawn
+    outside = CliRunner().invoke(command, ["outline", "/etc/passwd.py", "--root", str(tmp_path)])
+    assert isinstance(outside.exception, PathEscape)
+
+
+def test_a_map_says_what_had_no_room(tmp_path: Path) -> None:
+    write(tmp_path, PYTHON)
+    _, text = _run(tmp_path, "map", "--budget", "50")
+    assert re.search(r"^\(a larger budget shows \d+ .*, too\)$", text, re.MULTILINE)
+    _, whole = _run(tmp_path, "map", "--budget", "20000")
+    assert "a larger budget" not in whole
 
 
 def test_nothing_found_is_exit_code_1(tmp_path: Path) -> None:

@@ -38,6 +38,28 @@ def test_index_then_search(tmp_path: Path) -> None:
     assert "symbol_defined" in shown.stdout
 
 
+@pytest.mark.contract("E5")
+def test_what_is_left_out_is_said(tmp_path: Path) -> None:
+    """F3, P15: a budget says what had no room, nonsense finds nothing, a prefix may be absolute."""
+    copies = {f"shop/card_{n}.py": f"def charge_card_{n}(card): ...\n" for n in range(5)}
+    write(tmp_path, SHOP | copies)
+    asked = ("search", "charge a credit card", "--path-prefix")
+    here = _run(tmp_path, *asked, "shop/", "--json")
+    assert json.loads(here.stdout)["chunks"], here.stderr
+    assert _run(tmp_path, *asked, f"{tmp_path}/shop/", "--json").stdout == here.stdout
+    tight = _run(tmp_path, "search", "charge a credit card", "--budget", "50", "--json")
+    told, count = json.loads(tight.stdout), len(json.loads(here.stdout)["chunks"])
+    assert told["budget"] == 50
+    assert told["left_out"] >= 1
+    assert len(told["chunks"]) + told["left_out"] >= count
+    shown = _run(tmp_path, "search", "charge a credit card", "--budget", "50")
+    assert shown.returncode == 0
+    assert f"{told['left_out']} more did not fit into 50 tokens" in shown.stderr
+    nothing = _run(tmp_path, "search", "zxqv wrblk ffnord")
+    assert (nothing.returncode, nothing.stdout) == (1, "")
+    assert "nothing found" in nothing.stderr
+
+
 @pytest.mark.contract("E5", "E36")
 def test_definitions_behind_what_a_grammar_cannot_read_are_named(tmp_path: Path) -> None:
     rows = "".join(f"  column_{number} int,\n" for number in range(30))

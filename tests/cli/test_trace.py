@@ -146,7 +146,7 @@ def test_long_words_keep_their_distance_in_the_list() -> None:
     changed = tuple(f"{n}.txt" for n in range(1234))
     log.emit(Final(status="unreachable", text="", exit_code=75, changed=changed), trace_id=FIRST)
     log.close()
-    assert "unreachable 1234 files far away" in evercontext("trace", "list", "--all").out
+    assert "unreachable 1,234 files far away" in evercontext("trace", "list", "--all").out
 
 
 def test_nothing_to_list_is_said_on_stderr() -> None:

@@ -12,6 +12,7 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,12 +38,34 @@ PLANT = (
 OBEYED = (".vscode", ".envrc", "sub/.git", "lefthook.yml")
 
 
-def start(tmp_path: Path, *more: str) -> subprocess.Popen[str]:
+def command(line: str, **more: Any) -> dict[str, Any]:
+    return {"tool_calls": [call("run_command", command=line, **more)]}
+
+
+PLANTING = command(PLANT + "sleep 600")
+WAYS: dict[str, tuple[dict[str, Any], ...]] = {
+    "by itself": (PLANTING,),
+    "in the background": (command(PLANT + "sleep 600", background=True), command("sleep 600")),
+    "by a sub-agent": (
+        {"tool_calls": [call("task", request="Prepare it.")]},
+        {"role": "subagent", **PLANTING},
+    ),
+    "in the background of a sub-agent": (
+        {"tool_calls": [call("task", request="Prepare it.")]},
+        {"role": "subagent", **command(PLANT + "sleep 600", background=True)},
+        {"role": "subagent", **command("sleep 600")},
+    ),
+}
+ways = pytest.mark.parametrize(
+    "way", [name if name == "by itself" else slow(name) for name in WAYS]
+)
+
+
+def start(tmp_path: Path, *more: str, way: str = "by itself") -> subprocess.Popen[str]:
     """Start a run whose command plants files and then stays."""
     project = tmp_path / "project"
     project.mkdir(exist_ok=True)
-    turn = {"tool_calls": [call("run_command", command=PLANT + "sleep 600")]}
-    model = script(tmp_path / "model", turn, {"text": "done"})
+    model = script(tmp_path / "model", *WAYS[way], {"text": "done"})
     arguments = [EVERCONTEXT, "run", "--task", "x", "-m", model, *more]
     return subprocess.Popen(
         arguments,
@@ -64,25 +87,37 @@ def left(project: Path) -> list[str]:
     return [name for name in OBEYED if os.path.lexists(project / name)]
 
 
+def assert_told(project: Path, err: str, way: str) -> None:
+    """It is said at once; of a command that nobody waited for, at the next start at the latest."""
+    if "background" in way:
+        assert all(mark.suffix == ".told" for mark in (home() / FOLDER).iterdir())
+        err += evercontext("undo", "--list", cwd=project).err
+    assert "moved away" in err
+    assert list((home() / FOLDER).iterdir()) == []
+
+
 @pytest.mark.case(136)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_nothing_planted_outlives_a_signal(tmp_path: Path, number: signal.Signals) -> None:
-    with start(tmp_path) as running:
+@ways
+def test_nothing_planted_outlives_a_signal(
+    tmp_path: Path, number: signal.Signals, way: str
+) -> None:
+    with start(tmp_path, way=way) as running:
         wait_for(tmp_path / "project/src/ready", running)
         running.send_signal(number)
         _, err = running.communicate(timeout=60)
     assert running.returncode == 128 + number
     assert left(tmp_path / "project") == []
-    assert "moved away" in err
-    assert list((home() / FOLDER).iterdir()) == []
+    assert_told(tmp_path / "project", err, way)
     assert len(list((home() / "quarantine").glob("*/tasks.json"))) == 0
     assert len(list((home() / "quarantine").glob("*/*/tasks.json"))) == 1
 
 
 @pytest.mark.slow
-def test_nothing_planted_outlives_the_time_limit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", list(WAYS))
+def test_nothing_planted_outlives_the_time_limit(tmp_path: Path, way: str) -> None:
     for seconds in (4, 20, 100):
-        with start(tmp_path, "--timeout", str(seconds)) as running:
+        with start(tmp_path, "--timeout", str(seconds), way=way) as running:
             out, err = running.communicate()
         assert running.returncode == 6, (out, err)
         # On a busy machine the time may be over before the command has planted anything.
@@ -91,7 +126,7 @@ def test_nothing_planted_outlives_the_time_limit(tmp_path: Path) -> None:
     else:
         pytest.fail("the command never began")
     assert left(tmp_path / "project") == []
-    assert list((home() / FOLDER).iterdir()) == []
+    assert_told(tmp_path / "project", err, way)
 
 
 @pytest.mark.parametrize(
@@ -117,6 +152,20 @@ def test_the_next_start_puts_away_what_a_killed_one_left(
     assert {Path(line.split("\t")[1]) for line in kept.read_text().splitlines()} == {
         project / name for name in OBEYED
     }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", [name for name in WAYS if name != "by itself"])
+def test_the_next_start_puts_away_what_others_left_behind(tmp_path: Path, way: str) -> None:
+    project = tmp_path / "project"
+    with start(tmp_path, way=way) as running:
+        wait_for(project / "src/ready", running)
+        running.kill()
+    assert left(project) == list(OBEYED)
+    done = evercontext("undo", "--list", cwd=project)
+    assert left(project) == []
+    assert list((home() / FOLDER).iterdir()) == []
+    assert "was cut" in done.out + done.err
 
 
 @pytest.fixture(params=LAYERS)

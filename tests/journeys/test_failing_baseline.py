@@ -53,6 +53,8 @@ def test_what_was_red_before_is_told_and_not_blamed(project: Path) -> None:
     assert json.loads(evercontext("kpi", "--json", cwd=project).out)["task_success"]["hits"] == 1
     shown = evercontext("trace", "show", cwd=project)
     assert "red before, too" in shown.out
+    assert shown.out.count("step run.test (before the change)") == 1, "one look was at that state"
+    assert shown.out.count("step run.test\n") == 1
 
 
 @pytest.mark.contract("E35", "E41")

@@ -103,6 +103,34 @@ async def test_an_edit_needs_a_read(call: Call, place: Path) -> None:
 
 
 @pytest.mark.contract("N28")
+async def test_an_edit_that_holds_the_lines_around_it_needs_no_read(
+    call: Call, place: Path
+) -> None:
+    """F7: a patch with its context lines was refused as "was not read yet"."""
+    (place / "a.py").write_text(
+        "def f():\n    a = 1\n    b = 1\n    return a\n" + "\n" * 9 + "z = 1\n"
+    )
+    good = {"old": "    a = 1\n    b = 1", "new": "    a = 1\n    b = 2"}
+    for wrong in (
+        {"old": "b = 1", "new": "b = 2"},
+        {"old": "    a = 1\n    b = 1", "new": "    a = 2\n    b = 2"},
+        {"old": "    a = 1\n    b = 3", "new": "    a = 1\n    b = 2"},
+        {"old": "  a = 1\n  b = 1", "new": "  a = 1\n  b = 2"},
+        {"old": "    a = 1\n    b = 1", "new": ""},
+        good | {"replace_all": True},
+    ):
+        refused = await call("edit_file", path="a.py", edits=[good, wrong])
+        assert "a.py was not read yet" in refused.text, wrong
+    done = await call("edit_file", path="a.py", edits=[good])
+    assert done.text == "edited a.py; edit 1 at line 2"
+    unseen = await call("edit_file", path="a.py", edits=[{"old": "z = 1", "new": "z = 2"}])
+    assert "which was not shown yet" in unseen.text
+    (place / "a.py").write_text("def f():\n    a = 1\n    b = 1\n")
+    stale = await call("edit_file", path="a.py", edits=[good])
+    assert "changed since it was read" in stale.text
+
+
+@pytest.mark.contract("N28")
 async def test_a_truncated_read_does_not_count(call: Call, place: Path) -> None:
     (place / "long.txt").write_text("".join(f"line {n}\n" for n in range(1, 10_001)))
     edits = [{"old": "line 10000\n", "new": "last\n"}]

@@ -187,7 +187,7 @@ class Baseline:
             variables={"PYTHONPATH": paths},
         )
         checks = Checks(settings.lint_cmd, settings.test_cmd, settings.format_cmd)
-        box = Toolbox(check_tools(runner, checks), self.events)
+        box = Toolbox(check_tools(runner, checks), self.events, state="before")
         checker = Checker(box, self.events, self.kinds, root=place, quiet=True)
         return await checker(caller, scope)
 

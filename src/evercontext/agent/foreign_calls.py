@@ -8,7 +8,6 @@ its checks; everything else stays as it is and is answered with an error.
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from typing import Any
 
 from evercontext.agent.patch_envelope import InvalidPatch, PatchedFile, read_patch
 from evercontext.domain.message import ToolCall
+from evercontext.domain.search_replace_blocks import read_blocks
 from evercontext.domain.tool import Effect
 from evercontext.errors import UnknownTool
 from evercontext.tools.toolbox import Toolbox
@@ -40,10 +40,6 @@ _EDIT = {
 }
 _RUN = {"bash", "shell", "execute_command", "run_shell_command", "exec", "terminal", "local_shell"}
 _EDITORS = {"str_replace_editor", "str_replace_based_edit_tool"}
-_BLOCK = re.compile(
-    r"^<{5,9} ?SEARCH>?\n(.*?)^={5,9}\n(.*?)^>{5,9} ?REPLACE\n?",
-    re.DOTALL | re.MULTILINE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +142,9 @@ def _one_edit(edit: Any) -> Any:
 
 def search_replace(text: str) -> list[dict[str, str]]:
     """Return the SEARCH/REPLACE blocks of a text as edits; none if one of them is broken."""
-    blocks = _BLOCK.findall(text)
-    if len(blocks) != len(re.findall(r"^<{5,9} ?SEARCH", text, re.MULTILINE)):
-        return []
     return [
-        {"old": old if not new else old.removesuffix("\n"), "new": new.removesuffix("\n")}
-        for old, new in blocks
+        {"old": "\n".join(block.old) + ("" if block.new else "\n"), "new": "\n".join(block.new)}
+        for block in read_blocks(text.split("\n"))
     ]
 
 

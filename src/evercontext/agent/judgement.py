@@ -7,6 +7,7 @@ from evercontext.domain.outcome import Outcome, outcome_of
 from evercontext.domain.visible_text import escaped_line
 from evercontext.errors import EverContextError
 
+WRITTEN_ONLY = "was written as text and not carried out"
 OVERRULED = (Outcome.DONE, Outcome.FAILED, Outcome.LIMIT)
 
 
@@ -41,7 +42,11 @@ def left_undone(progress: Progress, *, attended: bool = False) -> str | None:
     if progress.failed_call:
         reason = f": {progress.failure}" if progress.failure else ""
         return f"{progress.failed_call} failed and the task stayed undone{reason}"
-    if attended or not progress.failed_command:
+    if attended:
+        return None
+    if progress.printed:
+        return f"{progress.printed} {WRITTEN_ONLY}, and the task stayed undone"
+    if not progress.failed_command:
         return None
     code = progress.failed_command
     if progress.unwritten:
@@ -52,8 +57,13 @@ def left_undone(progress: Progress, *, attended: bool = False) -> str | None:
     return None
 
 
-def shortcomings(progress: Progress) -> str:
-    """Return the failures in a task that counts as done: no other message names them."""
+def shortcomings(progress: Progress, *, attended: bool = False) -> str:
+    """Return the failures in a task that counts as done: no other message names them.
+
+    A person who is there has seen them, but for a call that only looks like one.
+    """
+    if attended:
+        return f"{progress.printed} {WRITTEN_ONLY}" if progress.printed else ""
     parts = [_unwritten(progress)] if progress.unwritten else []
     if progress.failed_command:
         parts.append(f"the last command failed (exit code {progress.failed_command})")

@@ -34,8 +34,10 @@ from evercontext.domain.model import (
     ToolSpec,
     Usage,
 )
+from evercontext.domain.printed_calls import PrintedCalls
 from evercontext.domain.sent_tool_output import Sent
-from evercontext.domain.tool import Caller, Shown, Tool, ToolResult
+from evercontext.domain.tool import Caller, Door, Mode, Shown, Tool, ToolResult
+from evercontext.domain.visible_text import escaped_line
 from evercontext.errors import (
     AnswerFiltered,
     ApprovalDenied,
@@ -135,6 +137,8 @@ class Loop:
     _results: list[ToolResult] = field(default_factory=list)
     """Of the calls of the newest reply."""
     _format_errors: int = 0
+    _asked_to_call: bool = False
+    """The model was told that a call in its answer was not carried out."""
     _cut: list[str] = field(default_factory=list)
     """The pieces of an answer that was cut off and is gone on with."""
 
@@ -153,7 +157,8 @@ class Loop:
             elif reply.stop in _UNFINISHED:
                 await self._say(history, self._go_on(reply))
             elif (answer := "".join([*self._cut, reply.text])).strip() or self.progress.changed:
-                if (more := await self.may_stop(answer)) is None:
+                more = self._written_only(reply) or await self.may_stop(answer)
+                if more is None:
                     return answer
                 self._cut = []
                 await self._say(history, user(more))
@@ -294,11 +299,44 @@ class Loop:
         acts, edits = True, False
         with suppress(UnknownTool):
             tool = self.toolbox.find(call.name)
+            if tool.delegates:
+                return self._note_delegated(replace(call, name=tool.name), result)
             line = call.arguments.get("command")
             acts = tool.writes and not (isinstance(line, str) and only_asks(line))
             edits = tool.writes and "path" in tool.arguments.get("properties", {})
             call = replace(call, name=tool.name)
-        self.progress.note(call, result, acts=acts, edits=edits)
+        return self.progress.note(call, result, acts=acts, edits=edits)
+
+    def _note_delegated(self, call: ToolCall, result: ToolResult) -> None:
+        # Where nothing can be changed, or a person reads the answer, a sub-agent's failure is
+        # made good by the answer.
+        if self.caller.mode is Mode.AGENT and self.caller.door is not Door.CHAT:
+            self.progress.note_delegated(call, result)
+
+    def _written_only(self, reply: Reply) -> str | None:
+        """Note calls that stand in an answer as text; return the request to make them, once."""
+        if self.caller.mode is not Mode.AGENT:
+            return None
+        printed = PrintedCalls(self._offered())
+        printed.feed(reply.text)
+        calls = in_our_words(printed.finish()[1], self.toolbox)
+        names = [call.name for call in calls if self._acts(call)]
+        if not names:
+            return None
+        self.progress.printed = escaped_line(names[0], 80)
+        # A person reads the answer, and may have asked for just that.
+        if self._asked_to_call or self.caller.door is Door.CHAT:
+            return None
+        self._asked_to_call = True
+        return (
+            f"Your answer holds {names[0]} as text: it was not carried out, and nothing is changed."
+            " Call the tool if it is to be done; otherwise answer without it."
+        )
+
+    def _acts(self, call: ToolCall) -> bool:
+        with suppress(UnknownTool):
+            return self.toolbox.find(call.name).writes
+        return False
 
     def _go_on(self, reply: Reply) -> Message:
         """Return the request to go on after an incomplete answer, once."""

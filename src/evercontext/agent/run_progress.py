@@ -39,6 +39,8 @@ class Progress:
     """A call that succeeded really changed a file."""
     failed_command: int | None = None
     """How the last command ended, where it ended badly."""
+    printed: str = ""
+    """The tool of a call that was only written as text, until a call makes it good."""
     not_undoable: set[str] = field(default_factory=set)
     """Of the changed files those whose old content was too large to be kept."""
     unwritten: dict[str, str] = field(default_factory=dict)
@@ -58,6 +60,7 @@ class Progress:
         self.denied = self.denied or other.denied
         self.failed_call, self.failed_edit = other.failed_call, other.failed_edit
         self.failure, self.blocked = other.failure, other.blocked
+        self.printed = other.printed
         self.achieved = self.achieved or other.achieved
         self.failed_command = other.failed_command
         self._settle(other.changed)
@@ -99,6 +102,8 @@ class Progress:
         # What the mode forbids is no failure: a plan is all that was asked for.
         if acts and not isinstance(result.error, ModeRefused):
             self.failed_command = exit_code(result) or None
+            if result.ok and not self.failed_command:
+                self.printed = ""
             if not result.ok:
                 self.failed_call, self.failed_edit = _name(call), edits
                 self.failure = escaped_line((result.text.splitlines() or [""])[0], _LONGEST)
@@ -130,11 +135,22 @@ class Progress:
     def take_in(self, part: Progress) -> None:
         """Take in what a sub-agent did; one that only looked leaves what failed before as it is."""
         failed = self.failed_call, self.failed_edit, self.failure, self.blocked
-        command = self.failed_command
+        command, printed = self.failed_command, self.printed
         self.add(part)
         if not (part.failed_call or part.failed_command or part.achieved):
             self.failed_call, self.failed_edit, self.failure, self.blocked = failed
             self.failed_command = command
+            self.printed = part.printed or printed
+
+    def note_delegated(self, call: ToolCall, result: ToolResult) -> None:
+        """Take in how a sub-agent's work ended; its own calls are known already."""
+        finished = not isinstance(result.data, dict) or result.data.get("finished", True)
+        if not (result.ok and finished):
+            self.failed_call, self.failed_edit = _name(call), False
+            self.failure = escaped_line((result.text.splitlines() or [""])[0], _LONGEST)
+            self.blocked = isinstance(result.error, HookBlocked)
+        elif self.failed_call == _name(call):
+            self.failed_call, self.failure, self.blocked = "", "", False
 
     def _settle(self, changed: Iterable[str]) -> None:
         """Drop paths that were written after all; the first try may have erred."""

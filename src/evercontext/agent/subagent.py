@@ -117,6 +117,7 @@ def task_tool() -> Tool:
         },
         # It does nothing itself: each of its calls is judged for itself, in the same mode.
         effects=Effect.READ,
+        delegates=True,
         run=run,
         timeout=math.inf,
         longest=_LONGEST_REPORT,

@@ -467,8 +467,8 @@ class TaskRun:
         """Return the details that the outcome alone does not say."""
         parts = [self._findings.reason] if checked else []
         parts += [self._background.note, progress.undo_note]
-        if outcome is Outcome.DONE and self.caller.door is not Door.CHAT:
-            parts.append(shortcomings(progress))
+        if outcome is Outcome.DONE:
+            parts.append(shortcomings(progress, attended=self.caller.door is Door.CHAT))
         return "; ".join(part for part in parts if part) or None
 
     async def _rolled_back(self, outcome: Outcome, began: str) -> Standing:

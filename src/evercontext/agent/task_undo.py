@@ -44,20 +44,25 @@ async def undo_task(
     *,
     dry_run: bool = False,
     everything: bool = False,
+    only_doubtful: bool = False,
     door: Door = Door.RUN,
 ) -> Undone:
     """Undo one task's changes and log it; without an id, those of the latest task.
 
     What is remembered of the task is hidden with them, and returns when the undo is undone.
+    ``only_doubtful``: only what changed after it while its commands ran in the background.
     """
     journal = journal_of(project)
     trace_id = trace_id or await latest(journal)
-    report = await undo(journal, trace_id, dry_run=dry_run, everything=everything)
+    report = await undo(
+        journal, trace_id, dry_run=dry_run, everything=everything, only_doubtful=only_doubtful
+    )
     for line in () if dry_run else audit_lines(journal, report, door):
         project.events.note(line, trace_id=report.trace_id, needed=False)
     if not dry_run and (report.restored or report.removed):
-        changed = await project.memory.follow_undo(journal, trace_id, report)
-        report = replace(report, memories=changed)
+        if not only_doubtful:
+            changed = await project.memory.follow_undo(journal, trace_id, report)
+            report = replace(report, memories=changed)
         text = f"undo: {', '.join((*report.restored, *report.removed))} as before"
         project.events.emit(Notice(level="info", text=text), trace_id=report.trace_id)
     return report

@@ -163,6 +163,7 @@ def draw(
         )
         data = asdict(drawn)
         del data["lines"]
-        return drawn.text or "nothing is defined here", data, bool(drawn.symbols)
+        text = "\n".join(part for part in (drawn.text, drawn.note) if part)
+        return text or "nothing is defined here", data, bool(drawn.symbols)
 
     return _run(ask, as_json, root, allow_wide_root)

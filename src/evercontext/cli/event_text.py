@@ -9,16 +9,28 @@ from typing import Any
 from evercontext.cli.messages import language, translate, translate_composed
 from evercontext.cli.terminal import clip, counted, labelled, listed, one_line, visible
 from evercontext.domain.event import Diff, Final, RepairAttempt, Step, StepResult, Verification
+from evercontext.domain.tool import CommandAccess
 from evercontext.errors import ApprovalDenied, ModeRefused, PolicyError, by_code
 
 MOST_OUTPUT_LINES = 8
 _MODES = re.compile(r"\Aold mode 100(\d+)\nnew mode 100(\d+)\n")
+_OPENED = (CommandAccess.NETWORK.value, CommandAccess.OUTSIDE.value)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def describe_call(step: Step) -> str:
-    """A call in a few words: the tool and what it is about."""
-    return f"{shown_tool(step.tool)} {subject(step.arguments)}".rstrip()
+    """A call in a few words: the tool, how it is made, and what it is about."""
+    return f"{shown_tool(step.tool)}{manner(step)} {subject(step.arguments)}".rstrip()
+
+
+def manner(step: Step) -> str:
+    """Return what sets a call apart: before the change, in the background, with network."""
+    parts = [translate("before the change")] if step.state == "before" else []
+    if step.arguments.get("background") is True:
+        parts.append(translate("in the background"))
+    if step.access in _OPENED:
+        parts.append(translate(CommandAccess(step.access).phrase))
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def shown_tool(name: str) -> str:

@@ -188,7 +188,14 @@ def _use(step: Step, step_id: str) -> Object:
         "tool_name": step.tool,
         "tool_id": step_id,
         "parameters": parameters,
+        **_apart(step),
     }
+
+
+def _apart(step: Step) -> Object:
+    """Return what sets a call apart from one on the present state, in the sandbox."""
+    facts = {"state": step.state, "access": step.access}
+    return {name: value for name, value in facts.items() if value}
 
 
 def _results(result: StepResult, step_id: str | None, step: Step | None) -> Iterator[Object]:
@@ -203,11 +210,12 @@ def _results(result: StepResult, step_id: str | None, step: Step | None) -> Iter
         "error": error,
         "duration_ms": result.duration_ms,
         "truncated": result.truncated,
+        **(_apart(step) if step else {}),
     }
     if step and "execute" in step.effects:
         command = step.arguments.get("command", step.tool)
         ended = {"status": status, "exit_code": result.exit_code}
-        yield {"type": "command", "tool_id": step_id, "command": command, **ended}
+        yield {"type": "command", "tool_id": step_id, "command": command, **ended, **_apart(step)}
 
 
 def _change(diff: Diff) -> Object:

@@ -12,6 +12,7 @@ from evercontext.cli.event_text import (
     describe_final,
     describe_repair,
     error_line,
+    manner,
     output_lines,
     plan_part,
     repair_style,
@@ -246,7 +247,7 @@ class TextView:
         return self._parts.get(event.parent or "", "") if self._beside > 1 else ""
 
     def _painted_call(self, step: Step, part: str = "") -> str:
-        name, about = shown_tool(step.tool), subject(step.arguments)
+        name, about = f"{shown_tool(step.tool)}{manner(step)}", subject(step.arguments)
         mark = f"{self._err.paint(part, 'dim')} " if part else ""
         width = self._err.width - columns_of(name) - columns_of(part) - 24
         return f"  {mark}{self._err.paint(name, 'bold')} {clip(about, width)}".rstrip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -126,8 +126,8 @@ class _Search:
         if as_json:
             print(json.dumps({"query": query, **data}, ensure_ascii=False, indent=2))
         else:
-            self._show(data["chunks"])
-        return 0 if data["chunks"] else 1
+            self._show(data)
+        return 0 if data["chunks"] or data.get("left_out") else 1
 
     async def answer_stdin(self) -> int:
         """Answer one JSON line per line of the standard input."""
@@ -192,12 +192,16 @@ class _Search:
             data["note"] = " ".join(filter(None, [data.get("note"), lacks]))
         return data
 
-    def _show(self, chunks: Sequence[dict[str, Any]]) -> None:
+    def _show(self, data: dict[str, Any]) -> None:
         screen = Screen(sys.stdout, no_color=self._settings.no_color)
-        if not chunks:
+        left_out = data.get("left_out", 0)
+        if not data["chunks"] and not left_out:
             print(translate("nothing found"), file=sys.stderr)
-        for chunk in chunks:
+        for chunk in data["chunks"]:
             self._show_chunk(screen, chunk)
+        if left_out:
+            text = "{count} more did not fit into {tokens} tokens"
+            print(translate(text, count=left_out, tokens=f"{self._budget:,}"), file=sys.stderr)
 
     def _show_chunk(self, screen: Screen, chunk: dict[str, Any]) -> None:
         span = str(chunk.get("span", "")).replace("L", "")

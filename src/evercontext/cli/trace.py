@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +21,9 @@ from evercontext.domain.tool import Mode
 from evercontext.events.log_reader import follow
 from evercontext.events.trace_projects import Foreign
 from evercontext.settings import Settings
+
+if TYPE_CHECKING:
+    from evercontext.files.task_changes import TakenBack
 
 _STATUS_COLOURS = {"done": "green", "running": "cyan", "cancelled": "yellow", "limit": "yellow"}
 
@@ -79,13 +82,33 @@ def show(trace: str | None, everywhere: bool, as_json: bool, **place: Any) -> No
     """
     settings = settings_of(place["root"], allow_wide_root=place["allow_wide_root"])
     events = trace_lookup.events_of(settings.traces, trace, None if everywhere else settings.root)
+    taken = trace_lookup.taken_back(events, settings.home)
     if as_json:
         for event in events:
             print(json.dumps(event.to_json(), ensure_ascii=False))
+        if taken:
+            print(json.dumps(_undo_state(events[0].trace_id, taken)))
         return
     screen = Screen(sys.stdout, no_color=settings.no_color)
     for line in tree_lines(events, screen):
         screen.line(line)
+    if taken:
+        screen.line(_undone(taken), "yellow")
+
+
+def _undo_state(trace_id: str, taken: TakenBack) -> dict[str, Any]:
+    """Return how the task stands now: no event, but what the journal says."""
+    state = {"extent": taken.extent.value, "undo": taken.undo or None}
+    return {"type": "undo_state", "trace_id": trace_id, "data": state}
+
+
+def _undone(taken: TakenBack) -> str:
+    from evercontext.files.task_changes import Extent
+
+    extent = {Extent.ALL: "all of it is taken back", Extent.PART: "a part of it is taken back"}
+    hint = translate("bring it back: {command}", command=f"evercontext undo {taken.undo[:8]}")
+    text = translate("undone: {extent}", extent=translate(extent[taken.extent]))
+    return f"{text}; {hint}" if taken.undo else text
 
 
 @command.command("tail")

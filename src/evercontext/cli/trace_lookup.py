@@ -5,15 +5,19 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evercontext.domain.event import EvaluationState, Event, Final, Task
 from evercontext.domain.tool import Mode
-from evercontext.errors import NotFound, UsageError
+from evercontext.errors import EverContextError, NotFound, UsageError
 from evercontext.events.log_reader import is_written, read, read_trace, segments
+
+if TYPE_CHECKING:
+    from evercontext.files.task_changes import TakenBack
 
 EVALUATION = "evaluation"
 """The mode of a trace that is no task, but the judgement of a document."""
@@ -129,6 +133,18 @@ def count_written(summaries: Iterable[Summary], home: Path) -> None:
     known = {root: written(home, Path(root).resolve()) for root in roots}
     for summary in open_tasks:
         summary.changed = len(known[summary.root].get(summary.trace_id, ()))
+
+
+def taken_back(events: Iterable[Event], home: Path) -> TakenBack | None:
+    """Return how much of a task an undo took back, as the journal knows it; ``None``: nothing."""
+    from evercontext.files.task_changes import Extent, find_undo
+
+    for event in events:
+        if isinstance(event.body, Task) and event.body.mode == Mode.AGENT:
+            with suppress(EverContextError, OSError):
+                found = find_undo(home, Path(event.body.root).resolve(), event.trace_id)
+                return found if found.extent in (Extent.PART, Extent.ALL) else None
+    return None
 
 
 def _begun(event: Event, task: Task) -> Summary:

@@ -101,6 +101,9 @@ class Step(Body):
     origin: str = "evercontext"
     access: str | None = None
     """What was opened to a command: ``network``, or ``outside`` the sandbox."""
+    state: str | None = None
+    """The state of the project it is about, where that is not the present one: ``before`` the
+    change, to tell what was red already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +121,8 @@ class StepResult(Body):
     """Of the command that the tool ran; the first that is not 0 where it ran several."""
     hits: int | None = None
     """How much a search found."""
+    state: str | None = None
+    """As in the step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -69,3 +70,8 @@ def assistant(content: str, tool_calls: tuple[ToolCall, ...] = ()) -> Message:
 def tool_result(call: ToolCall, content: str) -> Message:
     """Return the message that answers ``call``."""
     return Message("tool", content, tool_call_id=call.id, tool_name=call.name)
+
+
+def new_call_id() -> str:
+    """Return an id for a call of a model that gives none."""
+    return f"call_{uuid.uuid4().hex[:16]}"

@@ -215,6 +215,9 @@ class Tool:
     moment later. What is done elsewhere cannot be undone here, so nothing waits for the disk."""
     audited: bool = True
     """Whether a call leaves its audit line here; a gateway elsewhere writes the line of its own."""
+    delegates: bool = False
+    """Whether others do what it is asked for: it changes nothing itself, and its failure leaves
+    work undone."""
     leads_on: bool = False
     """Whether it only leads to a call of another tool, which is then the step of the trace."""
     timeout: float = 60.0

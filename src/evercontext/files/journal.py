@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -84,6 +85,9 @@ class Journal:
         self._prepare_directory()
         journal_clock.follow(_latest(self.segments()))
         self._kernel: Kernel = root.kernel
+        self.applied: deque[tuple[str, bytes | None]] | None = None
+        """What our own changes made of files, in order, while somebody needs to tell them apart
+        from those of others."""
         self._guard = threading.Lock()
         self._segment: Segment | None = None
 
@@ -125,6 +129,8 @@ class Journal:
                 for path, name in displaced:
                     file_io.discard(path, name)
         self._note({"kind": "done", "ids": [entry.id for entry in entries]})
+        if self.applied is not None:
+            self.applied.extend((change.path.relative, change.after) for change in changes)
         return entries
 
     @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -46,6 +46,24 @@ class TakenBack:
     """The trace of the undo, where undoing that brings files back."""
 
 
+@dataclass(frozen=True, slots=True)
+class DoubtfulChange:
+    """A file that changed while a command ran that nobody waited for, by it or by the user."""
+
+    trace_id: str
+    """The task that began the command."""
+    path: str
+    command: str
+    before: str | None
+    after: str | None
+    """The hashes of its contents."""
+
+    @property
+    def reason(self) -> str:
+        """Say why an undo leaves it alone."""
+        return f"changed while {self.command[:80]} ran, by it or by you; --all takes it back too"
+
+
 @dataclass(slots=True)
 class _Work:
     """What one task changed, except what it took back itself while it ran."""
@@ -54,6 +72,10 @@ class _Work:
     creations: list[Creations]
     removed: set[str]
     """Links and directories that an undo removed."""
+
+    @property
+    def sure(self) -> list[JournalEntry]:
+        return [entry for entry in self.entries if not entry.unsure]
 
     @property
     def at(self) -> int:
@@ -82,15 +104,31 @@ def taken_back(journal: Journal) -> dict[str, bool]:
     """Of each task: whether something of it is taken back now, were it only one of its files.
 
     A task that made only links and directories is left out until an undo removed some of them.
+    What may be the user's work is not counted.
     """
     history = journal.history()
     gone = history.undone()
     works = _works(history, gone)
     return {
-        trace_id: any(entry.id in gone for entry in work.entries) or bool(work.removed)
+        trace_id: any(entry.id in gone for entry in work.sure) or bool(work.removed)
         for trace_id, work in works.items()
-        if work.entries or work.removed
+        if work.sure or work.removed
     }
+
+
+def doubtful_changes(history: History, traces: Container[str]) -> list[DoubtfulChange]:
+    """Return what may be the user's work, too, and was not taken back; oldest first."""
+    gone = history.undone()
+    return [
+        doubtful(entry)
+        for entry in changes_of(history)
+        if entry.unsure and entry.trace_id in traces and entry.id not in gone
+    ]
+
+
+def doubtful(entry: JournalEntry) -> DoubtfulChange:
+    """Return an entry that is nobody's for certain."""
+    return DoubtfulChange(entry.trace_id, entry.path, entry.unsure, entry.before, entry.after)
 
 
 def find_undo(home: Path, root: Path, trace_id: str) -> TakenBack:

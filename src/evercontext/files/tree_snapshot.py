@@ -135,6 +135,18 @@ def look_again(root: Root, path: str, shot: Snapshot) -> None:
             root.kernel.close(fd)
 
 
+def settle(root: Root, path: str, content: bytes | None, shot: Snapshot) -> None:
+    """Let a snapshot hold a file as it was written, whatever became of it since."""
+    before = shot.files.get(path)
+    look_again(root, path, shot)
+    now = shot.files.get(path)
+    if content is None:
+        shot.files.pop(path, None)
+    elif now is None or now.sha256 != file_io.digest(content):
+        mode, owner = (before.mode, before.owner) if before else (0o644, (0, 0))
+        shot.files[path] = Shot((0, 0, 0, 0), mode, owner, file_io.digest(content), content)
+
+
 def record(
     journal: Journal,
     before: Snapshot,

@@ -19,7 +19,7 @@ from evercontext.files.journal_records import History, JournalEntry
 from evercontext.files.links_and_directories import Creations, RemovedCreations, remove, standing
 from evercontext.files.os_errors import explained
 from evercontext.files.policy import UNRESTRICTED
-from evercontext.files.task_changes import changes_of
+from evercontext.files.task_changes import DoubtfulChange, changes_of, doubtful
 
 _CHANGED, _DELETED = "changed since", "deleted since"
 
@@ -72,6 +72,7 @@ def undo(
     trace_id: str | None = None,
     dry_run: bool = False,
     everything: bool = False,
+    only_doubtful: bool = False,
     during: str = "",
 ) -> Undone:
     """Take back the changes of ``traces`` made after the instant ``since``.
@@ -79,24 +80,27 @@ def undo(
     A file is only touched while it is exactly as the task left it. The undo is a step of its own in
     the journal, under ``trace_id``: all or nothing, and itself undoable. ``dry_run`` only says what
     would happen. A file that changed while a command ran that is not expected to change it is kept,
-    unless ``everything`` is wanted. ``during`` names the task that takes back its own work.
+    unless ``everything`` or ``only_doubtful`` such files are wanted. ``during`` names the task that
+    takes back its own work.
     """
     own, tasks = trace_id or str(uuid.uuid4()), set(traces)
     history = journal.history()
     gone = history.undone()
     chains: dict[str, list[JournalEntry]] = {}
-    doubts: dict[str, str] = {}
+    doubts: dict[str, DoubtfulChange] = {}
     for entry in changes_of(history):
         if entry.trace_id not in tasks or entry.at <= since or entry.id in gone:
             continue
-        if entry.unsure and not everything:
-            doubts[entry.path] = entry.unsure
+        if only_doubtful and not entry.unsure:
+            continue
+        if entry.unsure and not (everything or only_doubtful):
+            doubts[entry.path] = doubtful(entry)
         else:
             chains.setdefault(entry.path, []).append(entry)
     created = [
         creations
         for creations in history.creations
-        if creations.trace_id in tasks and creations.at > since
+        if creations.trace_id in tasks and creations.at > since and not only_doubtful
     ]
     with ExitStack() as held, explained(writing=True):
         held.enter_context(journal.locks.hold(chains))
@@ -127,19 +131,15 @@ def _unmade(
 
 
 def _in_doubt(
-    skipped: Sequence[SkippedFile], doubts: dict[str, str], chains: Mapping[str, object]
+    skipped: Sequence[SkippedFile], doubts: dict[str, DoubtfulChange], chains: Mapping[str, object]
 ) -> Iterator[SkippedFile]:
     """What was kept, with the likelier reason where a command ran meanwhile."""
     for file in skipped:
         doubt = file.path in doubts and file.reason in (_CHANGED, _DELETED)
-        yield SkippedFile(file.path, _meanwhile(doubts[file.path])) if doubt else file
-    for path, command in doubts.items():
+        yield SkippedFile(file.path, doubts[file.path].reason) if doubt else file
+    for path, change in doubts.items():
         if path not in chains:
-            yield SkippedFile(path, _meanwhile(command))
-
-
-def _meanwhile(command: str) -> str:
-    return f"changed while {command[:80]} ran, by it or by you; --all takes it back too"
+            yield SkippedFile(path, change.reason)
 
 
 def _plan(

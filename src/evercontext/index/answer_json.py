@@ -32,8 +32,17 @@ def as_data(answer: Answer) -> dict[str, Any]:
             if answer.coverage
             else {}
         ),
+        **({"budget": answer.budget, "left_out": answer.left_out} if answer.budget else {}),
         **({"note": answer.note} if answer.note else {}),
     }
+
+
+def unfitted(answer: Answer) -> str:
+    """What a budget left out of an answer, as a sentence; empty where it left out nothing."""
+    short = sum(hit.is_shortened for hit in answer.hits)
+    parts = [f"{answer.left_out} more did not fit"] if answer.left_out else []
+    parts += [f"{short} {'is' if short == 1 else 'are'} shown by signature alone"] if short else []
+    return f"Within {answer.budget:,} tokens: {', '.join(parts)}." if parts else ""
 
 
 def incomplete(answer: Answer) -> str:

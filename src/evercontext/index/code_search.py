@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from evercontext.errors import EverContextError, PathRefused, StoreBusy, UsageError
 from evercontext.events.redaction import Redactor
+from evercontext.files.absolute_paths import relative_prefix
 from evercontext.files.contained_paths import Root
 from evercontext.files.policy import AGENT, FilePolicy
 from evercontext.index.chunk_table import ChunkTable
@@ -99,6 +100,10 @@ class Answer:
     indexed: int = 0
     """How many of the tree's files the index knows, as far as can be told without reading them."""
     files: int = 0
+    budget: int = 0
+    """The tokens that it was fitted into; 0: as many as it takes."""
+    left_out: int = 0
+    """Results that did not fit."""
 
     @property
     def coverage(self) -> str:
@@ -198,6 +203,11 @@ class CodeIndex:
         return report
 
     @property
+    def root_path(self) -> str:
+        """Return where the tree lies."""
+        return str(self._root.path)
+
+    @property
     def unknown(self) -> Sequence[WalkedFile]:
         """Files that the index does not know as they are, too many to be read while one waits."""
         return () if self._pending.cheap else self._pending.changed
@@ -293,6 +303,7 @@ class CodeIndex:
         explain: bool = False,
     ) -> Answer:
         """Return what answers best in the last commit, as it was staged; the files do not count."""
+        path_prefix = path_prefix and relative_prefix(path_prefix, self.root_path)
         from evercontext.index.commit_index import CommitIndexer, CommittedTree
         from evercontext.index.commits import Commits
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 
+from evercontext.files.absolute_paths import relative_prefix
 from evercontext.index.code_search import Answer, CodeIndex, Hit
 from evercontext.index.indexer import Progress
 from evercontext.index.location import TOP_K
@@ -35,6 +36,7 @@ async def ask(
     progress: Progress | None = None,
 ) -> Answer:
     """Return the chunks that answer best; ``progress`` hears of an update in the background."""
+    path_prefix = path_prefix and relative_prefix(path_prefix, index.root_path)
     answer = await index.search(query, top_k, path_prefix, explain=explain)
     if not index.unknown:
         return answer

@@ -48,9 +48,13 @@ _AT_LINE = np.float32(6.0)
 """For a line that a frame of a trace names."""
 _SHOWN = 0.15
 _FLOOR = 0.01
-"""What is weaker only fills up the page; where all is weak, what is near the best is shown."""
+"""What is weaker only fills up the page; where all is weak, what is near the best is shown if a
+reason can be given for it."""
 _NEAR = 0.1
 """The cosine from which on a chunk is about what is asked."""
+_VAGUE, _CLOSE = frozenset({"meaning", "used by other files"}), 0.4
+"""Reasons that are none where all is weak, and the cosine from which on meaning is one: letters
+without sense are near to something, too (up to .36 where a word of the subject has .48)."""
 _BY_NAME = ("a definition's name", "type names", "function names")
 _SPOKEN = {
     "stem": "file name",
@@ -221,6 +225,9 @@ def _pick(
         own = truths.of(
             reasons[i], names, float(best.chunk_words[place]), float(best.chunk_meaning[place])
         )
+        close = float(best.chunk_meaning[place]) >= _CLOSE
+        if lowest < _FLOOR and not close and not set(own) - _VAGUE:
+            continue
         symbol = shown_symbol(names, requested)
         ranked.append(Ranked(slots[i], chunk, round(lowest, 4), own, shares[i], symbol))
     return ranked

@@ -17,7 +17,8 @@ _LONGEST_LINE = 200
 
 def fit(answer: Answer, budget: int, count: CountTokens) -> Answer:
     """Return the answer within a budget: all signatures that fit, then texts, the best first."""
-    return replace(answer, hits=tuple(fitting_hits(answer.hits, budget, count)))
+    hits = tuple(fitting_hits(answer.hits, budget, count))
+    return replace(answer, hits=hits, budget=budget, left_out=len(answer.hits) - len(hits))
 
 
 def fitting_hits(hits: Sequence[Hit], budget: int, count: CountTokens) -> list[Hit]:

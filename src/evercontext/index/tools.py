@@ -17,7 +17,7 @@ from evercontext.domain.tool import Arguments, Caller, Effect, Tool, ToolResult
 from evercontext.errors import InvalidArguments
 from evercontext.events.log import EventLog
 from evercontext.files.path_names import parse
-from evercontext.index.answer_json import as_data, incomplete
+from evercontext.index.answer_json import as_data, incomplete, unfitted
 from evercontext.index.location import LONGEST_KEPT, MOST_RESULTS, TOP_K
 from evercontext.index.token_budget import LEAST_BUDGET, MOST_BUDGET, CountTokens, fit
 
@@ -230,12 +230,12 @@ def _paths_of(diff: Any) -> list[str]:
 
 
 def _as_text(answer: Answer) -> str:
-    if not answer.hits:
+    if not answer.hits and not answer.left_out:
         return "Nothing found." + incomplete(answer)
     parts = [
         f"{hit.path}:{hit.start_line}-{hit.end_line}"
         f"{f' ({hit.symbol})' if hit.symbol else ''}\n{hit.text[:_LONGEST_TEXT]}"
         for hit in answer.hits
     ]
-    note = incomplete(answer)
-    return "\n\n".join(parts) + (f"\n\n({note.strip()})" if note else "")
+    notes = [note for note in (unfitted(answer), incomplete(answer).strip()) if note]
+    return "\n\n".join([*parts, *(f"({note})" for note in notes)])

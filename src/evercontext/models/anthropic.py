@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+from evercontext.domain.lenient_json import arguments_of
 from evercontext.domain.message import Image, Message, ToolCall
 from evercontext.domain.model import (
     CallDelta,
@@ -19,7 +20,6 @@ from evercontext.domain.model import (
     Usage,
 )
 from evercontext.models.context_windows import window
-from evercontext.models.lenient_json import arguments_of
 from evercontext.models.provider_errors import Provider
 from evercontext.models.stop_reasons import stop_reason
 from evercontext.models.tool_names import WireNames

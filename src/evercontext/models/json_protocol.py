@@ -12,6 +12,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
+from evercontext.domain.lenient_json import NotJson
 from evercontext.domain.message import Message, assistant, system, user
 from evercontext.domain.model import (
     CallDelta,
@@ -28,7 +29,6 @@ from evercontext.domain.model import (
 )
 from evercontext.errors import AnswerFiltered, BadReply, LimitReached
 from evercontext.models import json_reply
-from evercontext.models.lenient_json import NotJson
 from evercontext.models.model_stream import open_stream
 from evercontext.models.tool_schema import for_model
 

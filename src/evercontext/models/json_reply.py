@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evercontext.domain.message import ToolCall
+from evercontext.domain.lenient_json import NotJson, one_object, split_thinking
+from evercontext.domain.message import ToolCall, new_call_id
 from evercontext.domain.model import ToolSpec
-from evercontext.models.lenient_json import NotJson, one_object, split_thinking
 from evercontext.models.tool_schema import for_model
 
 KEYS = ("thought", "tool_calls", "final_answer")
@@ -71,11 +70,6 @@ def _call(item: Any) -> ToolCall:
     if parameters is not None and not isinstance(parameters, dict):
         raise NotJson("parameters must be an object")
     return ToolCall(new_call_id(), item["name"].strip(), parameters or {})
-
-
-def new_call_id() -> str:
-    """Return an id for a call of a model that gives none."""
-    return f"call_{uuid.uuid4().hex[:16]}"
 
 
 def render(thought: str, calls: Sequence[ToolCall], answer: str) -> str:

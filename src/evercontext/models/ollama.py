@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from evercontext.domain.message import Message, ToolCall
+from evercontext.domain.lenient_json import arguments_of
+from evercontext.domain.message import Message, ToolCall, new_call_id
 from evercontext.domain.model import (
     CallDelta,
     Delta,
@@ -21,11 +22,9 @@ from evercontext.domain.model import (
     ThoughtDelta,
     Usage,
 )
+from evercontext.domain.printed_calls import PrintedCalls
 from evercontext.errors import ModelProblem, ModelUnknown
 from evercontext.models.context_windows import is_small
-from evercontext.models.json_reply import new_call_id
-from evercontext.models.lenient_json import arguments_of
-from evercontext.models.printed_calls import PrintedCalls
 from evercontext.models.provider_errors import Provider
 from evercontext.models.stop_reasons import stop_reason
 from evercontext.models.tool_schema import for_model

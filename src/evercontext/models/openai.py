@@ -9,7 +9,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from evercontext.domain.message import Message, ToolCall
+from evercontext.domain.lenient_json import arguments_of
+from evercontext.domain.message import Message, ToolCall, new_call_id
 from evercontext.domain.model import (
     CallDelta,
     Delta,
@@ -21,10 +22,8 @@ from evercontext.domain.model import (
     ToolSpec,
     Usage,
 )
+from evercontext.domain.printed_calls import PrintedCalls
 from evercontext.models.context_windows import is_small, window
-from evercontext.models.json_reply import new_call_id
-from evercontext.models.lenient_json import arguments_of
-from evercontext.models.printed_calls import PrintedCalls
 from evercontext.models.provider_errors import Provider
 from evercontext.models.stop_reasons import broke_off, stop_reason
 from evercontext.models.tool_fallback import ToolsRefused, refuses_tools, were_dropped

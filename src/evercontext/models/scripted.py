@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from evercontext import errors
-from evercontext.domain.message import ToolCall
+from evercontext.domain.message import ToolCall, new_call_id
 from evercontext.domain.model import (
     CallDelta,
     Delta,
@@ -215,7 +215,7 @@ def _string(value: Any) -> str:
 
 def _call(item: Mapping[str, Any]) -> ToolCall:
     arguments = item.get("arguments", item.get("parameters", {}))
-    call_id = item.get("id") or json_reply.new_call_id()
+    call_id = item.get("id") or new_call_id()
     if isinstance(arguments, str):
         return ToolCall(call_id, item["name"], {}, malformed=arguments)
     return ToolCall(call_id, item["name"], dict(arguments))

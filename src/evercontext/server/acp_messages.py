@@ -68,9 +68,8 @@ class ToolCallUpdates:
             case Step() as step:
                 id = self._asked_id(step)
                 if id is None:
-                    return self._start(
-                        event.id, step.tool, step.arguments, step.effects, "in_progress"
-                    )
+                    name = f"{step.tool} (before the change)" if step.state else step.tool
+                    return self._start(event.id, name, step.arguments, step.effects, "in_progress")
                 self._ids[event.id] = id
                 # What was refused has no effects, and never runs.
                 return helpers.update_tool_call(id, status="in_progress") if step.effects else None

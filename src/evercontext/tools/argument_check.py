@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from evercontext.domain.tool import Arguments, Tool
 from evercontext.errors import InvalidArguments
+from evercontext.files.absolute_paths import relative_prefix, relative_value
 from evercontext.process.worker_threads import THINKING
 
 OWN_ORIGIN = "evercontext"
 _PATH_ARGUMENTS = ("path", "paths", "to", "directory")
-_LONGEST_PATH = 4096
+_PREFIX = "path_prefix"
 _FEW = 200
 _SHORT = 16_384
 """Values, and characters of them, that are checked at once; more are checked in a thread."""
@@ -40,36 +40,15 @@ def with_relative_paths(tool: Tool, arguments: Arguments, root: str) -> Argument
     if tool.origin != OWN_ORIGIN or not root:
         return arguments
     changed = {
-        name: _relative(arguments[name], root) for name in _PATH_ARGUMENTS if name in arguments
+        name: relative_value(arguments[name], root) for name in _PATH_ARGUMENTS if name in arguments
     }
+    if _PREFIX in arguments:
+        changed[_PREFIX] = relative_prefix(arguments[_PREFIX], root)
     filters = arguments.get("filters")
-    if isinstance(filters, dict) and "path_prefix" in filters:
-        prefix = _relative(filters["path_prefix"], root)
-        changed["filters"] = {**filters, "path_prefix": "" if prefix == "." else prefix}
+    if isinstance(filters, dict) and _PREFIX in filters:
+        changed["filters"] = {**filters, _PREFIX: relative_prefix(filters[_PREFIX], root)}
     same = all(arguments[name] == value for name, value in changed.items())
     return arguments if same else {**arguments, **changed}
-
-
-def _relative(value: Any, root: str) -> Any:
-    if isinstance(value, list):
-        return [_relative(item, root) for item in value]
-    if not isinstance(value, str) or not value.startswith("/"):
-        return value
-    for place in (value, _real(value) if len(value) <= _LONGEST_PATH else value):
-        if place.rstrip("/") == root.rstrip("/"):
-            return "."
-        if place.startswith(root.rstrip("/") + "/"):
-            return place[len(root.rstrip("/")) :].strip("/") or "."
-    return value
-
-
-def _real(path: str) -> str:
-    """Return a path whose folders are not links: the root may be known by another name."""
-    folder, _, name = path.rpartition("/")
-    try:
-        return f"{os.path.realpath(folder)}/{name}"
-    except (OSError, ValueError):
-        return path
 
 
 def _is_small(arguments: Arguments) -> bool:

@@ -65,13 +65,16 @@ class Toolbox:
         gate: Gate | None = None,
         hooks: Hooks | None = None,
         root: str = "",
+        state: str | None = None,
     ) -> None:
+        """Hold some tools; ``state`` names the project's state where it is not the present one."""
         self._tools = {tool.name: tool for tool in tools}
         self._aliases = {alias: tool for tool in self._tools.values() for alias in tool.aliases}
         self._events = events
         self._gate = gate or Gate()
         self.hooks = hooks
         self._root = root
+        self._state = state
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._tools.values())
@@ -83,18 +86,19 @@ class Toolbox:
 
     def behind(self, gate: Gate) -> Toolbox:
         """The same tools behind another gate."""
-        return Toolbox(self._tools.values(), self._events, gate, self.hooks, self._root)
+        return self._with(self._tools.values(), gate)
 
     def along_with(self, more: Iterable[Tool]) -> Toolbox:
         """A toolbox of these tools and some more, behind the same gate."""
-        tools = [*self._tools.values(), *more]
-        return Toolbox(tools, self._events, self._gate, self.hooks, self._root)
+        return self._with([*self._tools.values(), *more], self._gate)
 
     def only(self, names: Iterable[str]) -> Toolbox:
         """A toolbox of fewer tools, for models that choose badly among many."""
         chosen = set(names)
-        tools = [tool for tool in self if tool.name in chosen]
-        return Toolbox(tools, self._events, self._gate, self.hooks, self._root)
+        return self._with([tool for tool in self if tool.name in chosen], self._gate)
+
+    def _with(self, tools: Iterable[Tool], gate: Gate) -> Toolbox:
+        return Toolbox(tools, self._events, gate, self.hooks, self._root, self._state)
 
     def offered(self, mode: Mode, style: Shown = "any") -> list[Tool]:
         """The tools a caller in this mode is shown; plan mode is not even shown the others."""
@@ -241,6 +245,7 @@ class Toolbox:
             mode=caller.mode,
             origin=tool.origin,
             access=_opened(access),
+            state=self._state,
         )
         # A write that the log could not remember is not made.
         writes = tool.writes and caller.mode is Mode.AGENT
@@ -331,6 +336,7 @@ class Toolbox:
             truncated=cut,
             exit_code=_exit_code(result),
             hits=result.hits,
+            state=self._state,
         )
         self._emit(body, caller, step)
 

@@ -7,6 +7,7 @@ kept in which everything is accounted for; whoever looks next takes the differen
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -41,6 +42,7 @@ class BackgroundChanges:
         with self._lock:
             self._watchers += 1
             if self._settled is None:
+                self.journal().applied = deque()
                 self._settled = self._open[0] if self._open else self._take()
 
     def end_watch(self) -> None:
@@ -127,13 +129,21 @@ class BackgroundChanges:
             self._pending.setdefault(trace_id, []).append(changes)
 
     def _take(self, previous: Snapshot | None = None) -> Snapshot:
+        self._settle_own_changes()
         known = previous or self._settled or self._seen
         self._seen = tree_snapshot.take(self.root, known)
         return self._seen
 
+    def _settle_own_changes(self) -> None:
+        """Account for what we ourselves wrote meanwhile: an undo, a repair that was taken back."""
+        applied = self.journal().applied
+        while applied and self._settled is not None:
+            path, content = applied.popleft()
+            tree_snapshot.settle(self.root, path, content, self._settled)
+
     def _rest(self) -> None:
         if not self._watchers and not self._open:
-            self._settled = None
+            self._settled = self.journal().applied = None
 
 
 def _name(path: str) -> str:

@@ -37,6 +37,7 @@ FIRST_LOOK = 1.0
 """Seconds after which a command that still runs is left to itself."""
 MOST_OUTPUT = 200_000
 """Bytes of each command's output that are kept: the newest ones."""
+COUNTED_APART = "what changes from now on may be its work or yours, and is listed apart"
 _ENTRANCES = (Door.RUN, Door.CHAT)
 
 
@@ -110,7 +111,7 @@ class BackgroundReport:
 
     changes: tuple[FileChange, ...] = ()
     running: tuple[BackgroundCommand, ...] = ()
-    """Those that go on: what they change later is not among it."""
+    """Those that go on: what they change later is accounted for apart."""
     stopped: tuple[BackgroundCommand, ...] = ()
     """Those that were ended because the task is over."""
     failed: tuple[BackgroundCommand, ...] = ()
@@ -121,7 +122,7 @@ class BackgroundReport:
         """Say what is not known, or was ended; nothing where there is nothing to say."""
         parts = []
         if names := _named(self.running):
-            parts.append(f"{names} still runs: what it changes from now on is not counted")
+            parts.append(f"{names} still runs: {COUNTED_APART}")
         if names := _named(self.stopped):
             parts.append(f"{names} was stopped at the end of the task")
         parts += [f"{_named([command])} {command.status()}" for command in self.failed]
@@ -208,11 +209,15 @@ class BackgroundCommands:
 
     async def begin_task(self, caller: Caller) -> None:
         """Account for what changed since the last task of this session: a new one begins."""
-        waiting = [command for command in self.of(_owner(caller)) if command.running]
-        if waiting and self._recorder:
-            await self._recorder.account(waiting[0].caller, doubt=waiting[0].line)
+        await self.account_between(_owner(caller))
         if caller.mode is Mode.AGENT:
             self._at_work[_owner(caller)] = caller
+
+    async def account_between(self, session: str) -> None:
+        """Account for what changed in a session while no task of it was at work."""
+        waiting = [command for command in self.of(session) if command.running]
+        if waiting and self._recorder and session not in self._at_work:
+            await self._recorder.account(waiting[0].caller, doubt=waiting[0].line)
 
     async def report(self, caller: Caller) -> BackgroundReport:
         """Return what changed in the background that the task was not told of."""

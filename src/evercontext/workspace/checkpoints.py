@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from evercontext.domain.event import Audit
+from evercontext.domain.event import Audit, Diff
+from evercontext.domain.tool import FileChange
 from evercontext.domain.visible_text import escaped_line
-from evercontext.errors import NotFound
+from evercontext.errors import EverContextError, NotFound
+from evercontext.files import file_io
 from evercontext.files import task_changes as journal_traces
 from evercontext.files import undo as journal_undo
-from evercontext.files.journal import Journal
-from evercontext.files.task_changes import Trace
+from evercontext.files.journal import Journal, parts_of
+from evercontext.files.policy import UNRESTRICTED
+from evercontext.files.protected_paths import is_secret
+from evercontext.files.task_changes import DoubtfulChange, Trace
 from evercontext.files.undo import SkippedFile, Undone
+from evercontext.tools.diff import describe
 
 __all__ = [
     "Checkpoint",
+    "DoubtfulChange",
     "SkippedFile",
     "Trace",
     "Undone",
     "audit_lines",
     "checkpoint",
+    "diff_of",
+    "doubtful_changes",
     "latest",
     "list_traces",
     "rewind",
@@ -55,6 +64,7 @@ async def undo(
     *,
     dry_run: bool = False,
     everything: bool = False,
+    only_doubtful: bool = False,
 ) -> Undone:
     """Take back one task's changes; without a name the latest one that still stands.
 
@@ -67,8 +77,45 @@ async def undo(
             f"no changes of {trace_id} are known here", fix="List them with: undo --list"
         )
     return await asyncio.to_thread(
-        journal_undo.undo, journal, [trace_id], dry_run=dry_run, everything=everything
+        journal_undo.undo,
+        journal,
+        [trace_id],
+        dry_run=dry_run,
+        everything=everything,
+        only_doubtful=only_doubtful,
     )
+
+
+async def doubtful_changes(journal: Journal, traces: Sequence[str]) -> list[DoubtfulChange]:
+    """Return what changed while commands in the background of these tasks ran, by them or not."""
+
+    def read() -> list[DoubtfulChange]:
+        return journal_traces.doubtful_changes(journal.history(), traces)
+
+    return await asyncio.to_thread(read)
+
+
+async def diff_of(journal: Journal, change: DoubtfulChange) -> Diff | None:
+    """Return how a file changed; nothing if it is not as it was left, or not known."""
+
+    def compare() -> Diff | None:
+        before = journal.blob(change.before, journal.history()) if change.before else None
+        if any(map(is_secret, change.path.split("/"))) or (before is None) != (
+            change.before is None
+        ):
+            return None
+        with suppress(EverContextError), journal.root.place(parts_of(change.path)) as safe:
+            now = file_io.read_if_there(safe, UNRESTRICTED)
+            if (now.sha256 if now else None) == change.after:
+                after = now.data if now else None
+                return describe(FileChange(change.path, _text(before), _text(after)))
+        return None
+
+    return await asyncio.to_thread(compare)
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "replace")
 
 
 def audit_lines(journal: Journal, done: Undone, door: str) -> Iterator[Audit]:

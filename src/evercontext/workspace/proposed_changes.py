@@ -74,6 +74,22 @@ def draft_of(
     return draft
 
 
+def draft_unread(
+    error: Changed, arguments: Arguments, file: FileText, compose: Compose, bounds: Bounds
+) -> Draft:
+    """Compose a new content of a file that was not read, from edits that hold what is around them.
+
+    ``error`` if one does not: a text that fits by chance is no proof of having read it.
+    """
+    try:
+        draft = compose(arguments, file, bounds)
+    except EditMismatch:
+        raise error from None
+    if not draft.applied or not all(done.with_context for done in draft.applied):
+        raise error
+    return draft
+
+
 def compose_edits(arguments: Arguments, file: FileText, bounds: Bounds) -> Draft:
     """Make the edits, all or none."""
     edits = [

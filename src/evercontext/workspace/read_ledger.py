@@ -114,6 +114,10 @@ class ReadLedger:
         added = _Piece(len(before), len(after), _written(caller))
         self._keep(caller, written.path, _Read(sha256, _if_small(after), _with(read.pieces, added)))
 
+    def is_unread(self, caller: Caller, path: str) -> bool:
+        """Whether the caller has read nothing of a file."""
+        return path not in self._files(caller)
+
     def has_read(self, caller: Caller) -> bool:
         """Whether the caller has read anything at all."""
         return bool(self._files(caller))
@@ -175,9 +179,12 @@ class ReadLedger:
 
 
 def check_seen(file: FileText, seen: Ranges, applied: Sequence[Applied]) -> None:
-    """Raise Changed unless the texts that edits replace were all seen."""
+    """Raise Changed unless the texts that edits replace were all seen.
+
+    Who gives a text exactly, with the lines around it, has them from somewhere (F7).
+    """
     for number, done in enumerate(applied, 1):
-        for span in done.spans:
+        for span in () if done.with_context else done.spans:
             if not any(a <= span.start and span.end <= b for a, b in seen):
                 raise _unseen(file, number, done, seen if number == 1 else None)
         pieces = [_Piece(start, end, None) for start, end in seen]

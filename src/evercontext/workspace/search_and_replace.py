@@ -74,6 +74,8 @@ class Applied:
     """Every place or, where there are very many, all that lies between the first and the last."""
     placed: bool = True
     """False: one span stands for many places."""
+    with_context: bool = False
+    """The text was given exactly, with lines around the change that stay: who gives it knows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,8 @@ def _apply(text: str, edit: Edit, longest: int | None) -> tuple[str, Applied]:
         if longest is not None and plan.growth > 0 and len(text) + plan.growth > longest:
             raise TooLarge(f"too large: the file would have more than {longest} characters")
         line = _line(text, plan.spans[0].start)
-        return plan.make(), Applied(line, rung, plan.places, *_spans(plan))
+        known = rung in (EXACT, LINE_ENDINGS) and plan.places == 1 and _carries_context(edit)
+        return plan.make(), Applied(line, rung, plan.places, *_spans(plan), with_context=known)
     if edit.new.strip() and edit.new in text:
         raise EditMismatch("the text is not there, and the new text already is")
     raise EditMismatch("the text is not in the file", fix=describe_nearest(text, edit.old))
@@ -185,6 +188,14 @@ def _refuse_senseless(text: str, edit: Edit) -> None:
         raise EditMismatch(
             f"the new text holds a placeholder: {placeholder[:80]!r}", fix="Write the lines out"
         )
+
+
+def _carries_context(edit: Edit) -> bool:
+    """True if a line at either end stays as it is."""
+    old, new = edit.old.splitlines(), edit.new.splitlines()
+    if edit.replace_all or len(old) < 2 or not new:
+        return False
+    return any(old[at] == new[at] and old[at].strip() for at in (0, -1))
 
 
 def _spans(plan: _EditPlan) -> tuple[tuple[TextSpan, ...], bool]:

@@ -28,6 +28,7 @@ from evercontext.workspace.proposed_changes import (
     compose_whole,
     conflict_of,
     draft_of,
+    draft_unread,
     report_controls,
 )
 from evercontext.workspace.read_ledger import ReadLedger
@@ -192,6 +193,9 @@ def _edit_tool(
             if replaces_all:
                 ledger.check_whole(caller, file, instead="replaceInFile")
         except Changed as error:
+            if not replaces_all and ledger.is_unread(caller, file.path):
+                unread = partial(draft_unread, error, arguments, file, compose, bounds)
+                return await THINKING.run(unread, stop=stop)
             base = ledger.content(caller, file.path)
             conflict = partial(conflict_of, error, file, base, arguments, compose, bounds)
             raise await THINKING.run(conflict, stop=stop) from None

@@ -157,19 +157,42 @@ async def show_status(chat: ChatSession, argument: str) -> None:
 
 
 async def show_diffs(chat: ChatSession, argument: str) -> None:
-    """Every change of this session, oldest first."""
+    """Every change of this session, oldest first; those of the background last."""
     from evercontext.agent.rewind import turns
     from evercontext.events.log_reader import read_trace
 
+    past = await turns(chat.talk)
     count = 0
-    for turn in reversed(await turns(chat.talk)):
+    for turn in reversed(past):
         for event in read_trace(chat.app.settings.traces, turn.trace_id):
             if isinstance(event.body, Diff) and event.body.applied:
                 chat.screen.line(f"  {describe_diff(event.body)}", "bold")
                 show_diff(chat.screen, event.body)
                 count += 1
+    count += await _show_background_diffs(chat, [turn.trace_id for turn in past])
     if not count:
         chat.say(translate("this session changed nothing"), "dim")
+
+
+async def _show_background_diffs(chat: ChatSession, traces: list[str]) -> int:
+    """What changed between turns while commands ran, by them or by the user."""
+    from evercontext.cli.chat.session_commands import account_background
+    from evercontext.workspace.checkpoints import diff_of, doubtful_changes
+
+    if chat.app.workspace.local is None:
+        return 0
+    journal = chat.app.workspace.local.journal
+    await account_background(chat)
+    changes = await doubtful_changes(journal, traces)
+    for change in changes:
+        command = one_line(change.command[:80])
+        doubt = translate("while {command} ran, by it or by you", command=command)
+        diff = await diff_of(journal, change)
+        name = describe_diff(diff) if diff else one_line(change.path)
+        chat.screen.line(f"  {name} ({doubt})", "bold")
+        if diff:
+            show_diff(chat.screen, diff)
+    return len(changes)
 
 
 async def permissions(chat: ChatSession, argument: str) -> None:

@@ -16,6 +16,7 @@ from evercontext.tools.approval_gate import Gate
 if TYPE_CHECKING:
     from evercontext.agent.conversation import Conversation
     from evercontext.cli.chat.chat_session import ChatSession
+    from evercontext.workspace.checkpoints import Undone
 
 LISTED = 5
 _SHOWN = 4
@@ -126,8 +127,13 @@ def show_end(chat: ChatSession) -> None:
 
 
 async def undo(chat: ChatSession, argument: str) -> None:
-    """Take back the files of the last turn."""
-    await rewind(chat, argument or "1 code")
+    """Take back the files of the last turn; ``all``: and what else the background changed."""
+    if argument != "all":
+        return await rewind(chat, argument or "1 code")
+    from evercontext.agent.rewind import turns
+
+    past = [turn.trace_id for turn in await turns(chat.talk)]
+    return await _restore(chat, past[:1], past, everything=True)
 
 
 async def rewind(chat: ChatSession, argument: str) -> None:
@@ -147,7 +153,8 @@ async def rewind(chat: ChatSession, argument: str) -> None:
     if not 1 <= number <= len(past) or what not in ("code", "chat", "both"):
         raise UsageError(f"cannot go back to {argument[:40]!r}", fix="See /rewind for the list")
     if what != "chat":
-        await _restore(chat, [turn.trace_id for turn in past[:number]])
+        traces = [turn.trace_id for turn in past]
+        await _restore(chat, traces[:number], traces)
     if what != "code":
         from evercontext.agent.rewind import forget_from
 
@@ -156,32 +163,58 @@ async def rewind(chat: ChatSession, argument: str) -> None:
         chat.say(translate("{messages} taken back", messages=messages), "bold")
 
 
-async def _restore(chat: ChatSession, traces: list[str]) -> None:
+async def _restore(
+    chat: ChatSession, traces: list[str], session: list[str], *, everything: bool = False
+) -> None:
+    """Take back some turns; name what else changed in the session, or take that back, too."""
     from evercontext.agent.task_undo import journal_of, undo_task
-    from evercontext.workspace.checkpoints import list_traces
+    from evercontext.workspace.checkpoints import doubtful_changes, list_traces
 
     if chat.talk.mode is Mode.PLAN:
         raise ModeRefused("plan mode changes nothing", fix="Switch to agent mode first")
     journal = journal_of(chat.app)
+    await account_background(chat)
     standing = [t for t in await list_traces(journal) if t.stands]
     chosen = [trace.trace_id for trace in standing if trace.trace_id in traces]
-    if not chosen:
+    doubtful = await doubtful_changes(journal, session)
+    others = {change.path: change for change in doubtful if change.trace_id not in chosen}
+    if not chosen and not (everything and others):
         chat.say(translate("no file to restore"), "dim")
+    for trace_id in dict.fromkeys(c.trace_id for c in others.values()) if everything else ():
+        done = await undo_task(chat.app, trace_id, only_doubtful=True, door=Door.CHAT)
+        _tell_undone(chat, done)
     for trace_id in chosen:
-        done = await undo_task(chat.app, trace_id, door=Door.CHAT)
-        for word, paths in (("restored", done.restored), ("removed", done.removed)):
-            for path in paths:
-                chat.say(f"  {translate(word)}  {path}", "green")
-        for place in done.moved:
-            text = translate("moved to  {place} (move it back by hand)", place=place)
-            chat.say(f"  {text}", "yellow")
-        for unrestored in done.skipped:
-            why = f"{unrestored.path} ({translate_composed(unrestored.reason)})"
-            chat.say("  " + translate("kept {what}", what=why), "yellow")
-        if done.memories:
-            memories = counted(done.memories, "memory", "memories")
-            text = translate("with it  {memories} of this work", memories=memories)
-            chat.say(f"  {text}", "green")
+        done = await undo_task(chat.app, trace_id, everything=everything, door=Door.CHAT)
+        _tell_undone(chat, done)
+    for path, change in others.items() if not everything else ():
+        _tell_kept(chat, path, change.reason)
+
+
+async def account_background(chat: ChatSession) -> None:
+    """Account for what commands in the background changed since the last turn."""
+    if chat.app.background:
+        await chat.app.background.account_between(chat.talk.session.id)
+
+
+def _tell_undone(chat: ChatSession, done: Undone) -> None:
+    for word, paths in (("restored", done.restored), ("removed", done.removed)):
+        for path in paths:
+            chat.say(f"  {translate(word)}  {path}", "green")
+    for place in done.moved:
+        text = translate("moved to  {place} (move it back by hand)", place=place)
+        chat.say(f"  {text}", "yellow")
+    for unrestored in done.skipped:
+        _tell_kept(chat, unrestored.path, unrestored.reason)
+    if done.memories:
+        memories = counted(done.memories, "memory", "memories")
+        text = translate("with it  {memories} of this work", memories=memories)
+        chat.say(f"  {text}", "green")
+
+
+def _tell_kept(chat: ChatSession, path: str, reason: str) -> None:
+    # What is an option of the command line is a word here.
+    shown = translate_composed(reason).replace("--all", "/undo all")
+    chat.say("  " + translate("kept {what}", what=f"{path} ({shown})"), "yellow")
 
 
 async def export(chat: ChatSession, argument: str) -> None:

@@ -159,7 +159,10 @@ SLASH_COMMANDS: dict[str, SlashCommand] = {
     "rewind": SlashCommand(
         "[N] [code|chat|both] go back to before a turn", session_commands.rewind
     ),
-    "undo": SlashCommand("take back the files of the last turn", session_commands.undo),
+    "undo": SlashCommand(
+        "[all] take back the files of the last turn; all: what the background changed, too",
+        session_commands.undo,
+    ),
     "diff": SlashCommand("what this session changed", info_commands.show_diffs),
     "context": SlashCommand("what fills the context window", info_commands.show_context),
     "skills": SlashCommand("what the agent can look up", info_commands.show_skills),

@@ -48,7 +48,19 @@ class RepositoryMap:
     symbols: int
     total_files: int
     """Files of the tree that have a structure."""
+    left_out: int = 0
+    """Definitions for which there was no room in the files that are shown."""
+    left_out_files: int = 0
+    """Files for which there was no room; what defines nothing is not missed."""
     lines: list[Symbol] = field(default_factory=list)
+
+    @property
+    def note(self) -> str:
+        """Say what a larger budget would show, too; nothing where all is shown."""
+        parts = [f"{self.left_out:,} more definitions of these files"] if self.left_out else []
+        if self.left_out_files:
+            parts.append(f"{self.left_out_files:,} of {self.total_files:,} files")
+        return f"(a larger budget shows {' and '.join(parts)}, too)" if parts else ""
 
 
 def draw_map(
@@ -58,7 +70,8 @@ def draw_map(
     paths = [path for path in tree.paths if path.startswith(prefix)]
     ranked = _ranked_files(corpus, prefix)
     candidates: list[tuple[float, Symbol]] = []
-    for path in ranked[: min(_MOST_FILES, max(4, budget // _TOKENS_PER_FILE))]:
+    most = min(_MOST_FILES, max(4, budget // _TOKENS_PER_FILE))
+    for path in ranked[:most]:
         source = tree.source(path)
         for symbol in outline(source) if source is not None else ():
             weight = _weight(corpus, symbol)
@@ -69,8 +82,13 @@ def draw_map(
     order = {path: number for number, path in enumerate(ranked)}
     chosen.sort(key=lambda symbol: (order[symbol.path], symbol.line))
     text = _drawn(chosen)
-    files = len({symbol.path for symbol in chosen})
-    return RepositoryMap(text, count(text), files, len(chosen), len(paths), chosen)
+    shown = {symbol.path for symbol in chosen}
+    left_out = max(0, sum(symbol.path in shown for _, symbol in candidates) - len(chosen))
+    hidden = {symbol.path for _, symbol in candidates} - shown
+    left_out_files = len(hidden) + len(ranked[most:])
+    return RepositoryMap(
+        text, count(text), len(shown), len(chosen), len(paths), left_out, left_out_files, chosen
+    )
 
 
 def _ranked_files(corpus: Corpus, prefix: str) -> list[str]:

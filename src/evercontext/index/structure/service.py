@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from evercontext.errors import NotFound
+from evercontext.files.absolute_paths import relative_path, relative_prefix
+from evercontext.files.path_names import parse
 from evercontext.index.answer_json import incomplete
 from evercontext.index.structure.outline import outline
 from evercontext.index.structure.questions import StructureAnswer, StructureQuestions
@@ -40,7 +42,9 @@ async def ask_structure(
     patience: float = PATIENCE,
     progress: Progress | None = None,
 ) -> StructureAnswer:
-    """Answer one of ``QUESTIONS`` about a name."""
+    """Answer one of ``QUESTIONS`` about a name; files may be named absolutely."""
+    root = index.root_path
+    name, path = relative_path(name, root), path and relative_path(path, root)
 
     def answer(tree: SourceTree, corpus: Corpus) -> StructureAnswer:
         return StructureQuestions(tree).ask(question, name, path, limit)
@@ -59,9 +63,10 @@ async def outline_file(
     progress: Progress | None = None,
 ) -> list[Symbol]:
     """Return the definitions of one file."""
+    place = "/".join(parse(relative_path(path, index.root_path)))
 
     def answer(tree: SourceTree, corpus: Corpus) -> list[Symbol]:
-        source = tree.source(path.removeprefix("./"))
+        source = tree.source(place)
         if source is None:
             raise NotFound(
                 f"{path}: no file with a structure here",
@@ -84,7 +89,7 @@ async def map_repository(
     """Return the most used definitions of the tree within a number of tokens."""
 
     def answer(tree: SourceTree, corpus: Corpus) -> RepositoryMap:
-        return draw_map(tree, corpus, count, budget, prefix)
+        return draw_map(tree, corpus, count, budget, relative_prefix(prefix, index.root_path))
 
     return await _look(index, answer, patience, progress)
 

@@ -144,4 +144,5 @@ class _StructureTools:
         )
         data = asdict(drawn)
         del data["lines"]
-        return ToolResult(drawn.text or "Nothing to show.", data, hits=drawn.symbols)
+        text = "\n".join(part for part in (drawn.text, drawn.note) if part)
+        return ToolResult(text or "Nothing to show.", data, hits=drawn.symbols)

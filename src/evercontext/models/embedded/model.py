@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evercontext.domain.lenient_json import NotJson
 from evercontext.domain.message import Message, ToolCall
 from evercontext.domain.model import (
     Delta,
@@ -33,7 +34,6 @@ from evercontext.models.embedded.file_forms import FileForm
 from evercontext.models.embedded.runtime import Runtime
 from evercontext.models.embedded.task_parser import FileTask, read_task
 from evercontext.models.embedded.written_files import WrittenFiles
-from evercontext.models.lenient_json import NotJson
 
 WINDOW = 4096
 NOTICE = (

@@ -213,8 +213,8 @@ function describe({ type, data }) {
     case "renamed": return [t("Renamed"), `${data.old} → ${data.new}`];
     case "task_ended": return [t("Task ended"), data.title, t(data.status), data.status === "done" ? "ok" : "bad"];
     case "model_reply": return [t("Model"), first(data.text) || (data.calls ?? []).map((call) => call.name).join(", "), duration(data.duration_ms)];
-    case "step": return [data.tool, about(data.arguments)];
-    case "tool_result": return [data.ok ? t("Result") : t("Refused or failed"), first(data.text), duration(data.duration_ms)];
+    case "step": return [`${data.tool}${manner(data)}`, about(data.arguments)];
+    case "tool_result": return [`${data.ok ? t("Result") : t("Refused or failed")}${manner(data)}`, first(data.text), duration(data.duration_ms)];
     case "diff": return [t(data.kind), data.path, `+${data.added} −${data.removed}`];
     case "approval": return [data.allowed ? t("Approved") : t("Not approved"), `${data.tool} · ${data.by}${data.feedback ? ` · ${data.feedback}` : ""}`, null, data.allowed ? "ok" : "bad"];
     case "retry": return [t("Retry"), `${data.what}: ${data.reason}`];
@@ -228,6 +228,13 @@ function describe({ type, data }) {
     case "final": return [t("Final"), first(data.text), t(data.status), data.status === "done" ? "ok" : "bad"];
     default: return [type, first(JSON.stringify(data))];
   }
+}
+
+/** What sets a call apart: on the state before the change, in the background, what was opened to it. */
+function manner(data) {
+  const opened = { network: "with network", outside: "outside the sandbox" }[data.access];
+  const parts = [data.state === "before" ? t("before the change") : null, data.arguments?.background === true ? t("in the background") : null, opened ? t(opened) : null].filter(Boolean);
+  return parts.length ? ` (${parts.join(", ")})` : "";
 }
 
 async function show(detail, id, event, index) {

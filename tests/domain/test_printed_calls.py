@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from evercontext.domain.message import ToolCall
 from evercontext.domain.model import ToolSpec
-from evercontext.models.printed_calls import PrintedCalls
+from evercontext.domain.printed_calls import PrintedCalls
 
 TOOLS = [
     ToolSpec("readFile", "", {"type": "object"}),

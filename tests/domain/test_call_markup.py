@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from evercontext.domain.call_markup import edit_blocks, python_calls
 from evercontext.domain.model import ToolSpec
-from evercontext.models.call_markup import edit_blocks, python_calls
-from evercontext.models.printed_calls import PrintedCalls
+from evercontext.domain.printed_calls import PrintedCalls
 
 TOOLS = [ToolSpec("readFile", "", {}), ToolSpec("replaceInFile", "", {})]
 ARGUMENTS = '{"path": "あ.py"}'

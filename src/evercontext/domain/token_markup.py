@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from evercontext.models.lenient_json import NotJson, decode_at
+from evercontext.domain.lenient_json import NotJson, decode_at
 
 Written = tuple[str, str | Mapping[str, Any]]
 """A name, and arguments as they were written."""

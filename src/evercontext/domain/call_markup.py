@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from evercontext.models import token_markup
-from evercontext.models.token_markup import Written
+from evercontext.domain import token_markup
+from evercontext.domain.search_replace_blocks import read_blocks
+from evercontext.domain.token_markup import Written
 
 MARKS = (
     *token_markup.MARKS,
@@ -28,52 +29,70 @@ MARKS = (
     "------- SEARCH",
 )
 _INVOKE = re.compile(r'<invoke name="([^"]+)">(.*?)(?:</invoke>|\Z)', re.DOTALL)
-_NAMED = re.compile(r'<parameter name="([^"]+)"[^>]*>(.*?)</parameter>', re.DOTALL)
+_NAMED = re.compile(r'<parameter name="([^"]+)"[^<>]*>(.*?)</parameter>', re.DOTALL)
 _DEEPSEEK = re.compile(
     r"<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?([\w.-]+)(?:<｜tool▁sep｜>)?\s*(.*?)"
     r"<｜tool▁call▁end｜>",
     re.DOTALL,
 )
 _KIMI = re.compile(
-    r"<\|tool_call_begin\|>\s*(?:functions\.)?([\w.-]+?)(?::\d+)?\s*<\|tool_call_argument_begin\|>"
-    r"\s*(.*?)\s*<\|tool_call_end\|>",
+    r"<\|tool_call_begin\|>\s*(?:functions\.)?([\w.-]+)(?::\d+)?\s*<\|tool_call_argument_begin\|>"
+    r"(.*?)<\|tool_call_end\|>",
     re.DOTALL,
 )
 _GLM = re.compile(r"<tool_call>\s*([\w.-]+)\s*((?:<arg_key>.*?)?)</tool_call>", re.DOTALL)
-_GLM_PAIR = re.compile(r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
-_TOOL_CODE = re.compile(r"```tool_code\s*\n(.*?)\n\s*```", re.DOTALL)
-_PATCH = re.compile(r"\*\*\* Begin Patch\n.*?\n\*\*\* End Patch", re.DOTALL)
-_BLOCK = re.compile(
-    r"(?:^[`~]{3,}[\w+-]*\n)?^(?:<{7}|-{7}) SEARCH>?\n.*?^={7}\n.*?^(?:>{7}|\+{7}) REPLACE",
-    re.DOTALL | re.MULTILINE,
-)
+_GLM_PAIR = re.compile(r"<arg_key>([^<]*)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
+_LONGEST_PYTHON = 100_000
 _PATH = re.compile(r"[\w./@+-]+\.\w+|[\w./@+-]*/[\w.@+-]+")
 
 
+def until_last(text: str, closing: str) -> str:
+    """Return a text up to its last ``closing``.
+
+    A pattern that looks for the end of each call would look through all the rest for each one
+    that has none; a model that repeats itself writes thousands of them.
+    """
+    return text[: text.rfind(closing) + len(closing)] if closing in text else ""
+
+
 def _invoked(text: str) -> list[Written]:
-    return [(name, dict(_NAMED.findall(body))) for name, body in _INVOKE.findall(text)]
+    return [
+        (name, dict(_NAMED.findall(until_last(body, "</parameter>"))))
+        for name, body in _INVOKE.findall(text)
+    ]
 
 
 def _deepseek(text: str) -> list[Written]:
-    return _DEEPSEEK.findall(text)
+    return _DEEPSEEK.findall(until_last(text, "<｜tool▁call▁end｜>"))
 
 
 def _kimi(text: str) -> list[Written]:
-    return _KIMI.findall(text)
+    found = _KIMI.findall(until_last(text, "<|tool_call_end|>"))
+    return [(name, arguments.strip()) for name, arguments in found]
 
 
 def _glm(text: str) -> list[Written]:
-    return [(name, dict(_GLM_PAIR.findall(body))) for name, body in _GLM.findall(text)]
+    return [
+        (name, dict(_GLM_PAIR.findall(until_last(body, "</arg_value>"))))
+        for name, body in _GLM.findall(until_last(text, "</tool_call>"))
+    ]
 
 
 def _tool_code(text: str) -> list[Written]:
-    match = _TOOL_CODE.search(text)
-    return python_calls(match[1]) if match else []
+    body = _inside(text, "```tool_code", "```")
+    return python_calls(body) if body else []
 
 
 def _patched(text: str) -> list[Written]:
-    match = _PATCH.search(text)
-    return [("apply_patch", {"input": match[0]})] if match else []
+    body = _inside(text, "*** Begin Patch\n", "\n*** End Patch")
+    return [("apply_patch", {"input": f"*** Begin Patch\n{body}\n*** End Patch"})] if body else []
+
+
+def _inside(text: str, opening: str, closing: str) -> str:
+    """Return what stands between the first opening and its end; nothing if one is missing."""
+    start = text.find(opening)
+    end = text.find(closing, start + len(opening)) if start >= 0 else -1
+    return text[start + len(opening) : end] if end >= 0 else ""
 
 
 READERS: tuple[Callable[[str], list[Written]], ...] = (
@@ -89,6 +108,8 @@ READERS: tuple[Callable[[str], list[Written]], ...] = (
 
 def python_calls(text: str) -> list[Written]:
     """Return calls written in Python, such as ``[readFile(path="a.py")]``; only of constants."""
+    if len(text) > _LONGEST_PYTHON:
+        return []
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -116,34 +137,27 @@ def _python_call(node: ast.expr) -> Written | None:
 
 
 def edit_blocks(before: str, text: str) -> list[tuple[str, str]]:
-    """Return paths and SEARCH/REPLACE blocks, as aider and Cline have models write them.
+    """Return paths and SEARCH/REPLACE blocks.
 
     The path stands on the line before a block or before its fence; ``before`` is what was already
     said. Nothing if a block is broken or no path stands there.
     """
-    full_text = f"{before}{text}"
-    blocks = list(_BLOCK.finditer(full_text))
-    if len(blocks) != len(re.findall(r"^(?:<{7}|-{7}) SEARCH", full_text, re.MULTILINE)):
-        return []
+    lines = f"{before}{text}".split("\n")
     edits: list[tuple[str, str]] = []
-    for block in blocks:
-        path = _path_before(full_text[: block.start()]) or (edits[-1][0] if edits else "")
+    end = 0
+    for block in read_blocks(lines):
+        path = _path_above(lines, end, block.first) or (edits[-1][0] if edits else "")
         if not path:
             return []
-        body = re.sub(r"\A[`~]{3,}[\w+-]*\n", "", block[0])
-        edits.append((path, _as_aider(body)))
+        edits.append((path, block.text))
+        end = block.last + 1
     return edits
 
 
-def _as_aider(block: str) -> str:
-    block = re.sub(r"^-{7} SEARCH>?$", "<<<<<<< SEARCH", block, flags=re.MULTILINE)
-    return re.sub(r"^\+{7} REPLACE$", ">>>>>>> REPLACE", block, flags=re.MULTILINE)
-
-
-def _path_before(text: str) -> str:
-    for line in reversed(text.rstrip("\n").split("\n")[-2:]):
-        if line.startswith(("```", "~~~")):
-            continue
-        name = line.strip().strip("`*#: ")
-        return name if _PATH.fullmatch(name) else ""
+def _path_above(lines: Sequence[str], first: int, number: int) -> str:
+    """Return the path that the last line above one holds; fences and blank lines may follow it."""
+    for line in reversed(lines[first:number]):
+        if line.strip() and not line.startswith(("```", "~~~")):
+            name = line.strip().strip("`*#: ")
+            return name if _PATH.fullmatch(name) else ""
     return ""

@@ -11,12 +11,17 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from evercontext.domain.message import ToolCall
+from evercontext.domain.call_markup import (
+    MARKS,
+    READERS,
+    edit_blocks,
+    python_calls,
+    until_last,
+)
+from evercontext.domain.lenient_json import NotJson, arguments_of, decode_at
+from evercontext.domain.message import ToolCall, new_call_id
 from evercontext.domain.model import ToolSpec
-from evercontext.models.call_markup import MARKS, READERS, edit_blocks, python_calls
-from evercontext.models.json_reply import new_call_id
-from evercontext.models.lenient_json import NotJson, arguments_of, decode_at
-from evercontext.models.token_markup import Written, without_dsml
+from evercontext.domain.token_markup import Written, without_dsml
 
 _MARKS = (
     *("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>", "```json", "```tool_call"),
@@ -24,12 +29,15 @@ _MARKS = (
 )
 _OPENINGS = ("{", "[", "```")
 _TAGGED = re.compile(r"<tool_call>(.*?)(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
-_FUNCTION = re.compile(r"<function=([^>\s]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
-_PARAMETER = re.compile(r"<parameter=([^>\s]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
+_FUNCTION = re.compile(r"<function=([^<>\s]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
+_PARAMETER = re.compile(r"<parameter=([^<>\s]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
 _PREFIX = re.compile(r"\A\s*(?:\[TOOL_CALLS\]|<\|python_tag\|>|<\|tool_call\|>)")
 _EDITORS = ("replaceinfile", "edit_file")
 _LONGEST_LINE_BEFORE = 400
-_FENCED = re.compile(r"\A\s*```(?:json|tool_call)?\s*\n(.*)\n\s*```\s*\Z", re.DOTALL)
+_FENCES = ("```", "```json", "```tool_call")
+_GAP = re.compile(r"[ \t\r\n,;]*")
+_LONGEST_REPAIRED = 2_000
+"""Characters: a repair takes time in proportion to their square."""
 
 
 class PrintedCalls:
@@ -38,6 +46,8 @@ class PrintedCalls:
     def __init__(self, tools: Iterable[ToolSpec]) -> None:
         self._names = {tool.name.lower(): tool.name for tool in tools}
         self._pending = ""
+        self._waiting: list[str] = []
+        """Pieces that come after it and decide nothing, put together when something does."""
         self._before = ""
         """The end of what was passed on: a path may stand there."""
         self._begun = False
@@ -48,10 +58,15 @@ class PrintedCalls:
         """Take a piece; return what can be shown now."""
         if self._off:
             return text
-        self._pending += text
-        if self._held:
+        self._waiting.append(text)
+        if self._held or not (self._begun or text.strip()):
             return ""
+        self._gather()
         return self._release(self._safe_length())
+
+    def _gather(self) -> None:
+        self._pending = "".join([self._pending, *self._waiting])
+        self._waiting.clear()
 
     def _safe_length(self) -> int:
         start = self._pending.lstrip()
@@ -80,6 +95,7 @@ class PrintedCalls:
 
     def finish(self) -> tuple[str, tuple[ToolCall, ...]]:
         """Return the rest: text that was none, and the calls that were found."""
+        self._gather()
         rest, self._pending = self._pending, ""
         calls = () if self._off else self._recover(rest)
         return ("", calls) if calls else (rest, ())
@@ -100,12 +116,12 @@ class PrintedCalls:
             return tuple(self._tagged(body) for body in bodies)
         prefixed = _PREFIX.match(text)
         body = text[prefixed.end() :] if prefixed else text
-        fenced = _FENCED.match(body)
+        fenced = _unfenced(body)
         body = body.split("<|/tool_call|>")[0]
         if calls := python_calls(body):
             known = all(name.lower() in self._names for name, _ in calls)
             return tuple(map(self._written, calls)) if known else ()
-        values = _values(fenced.group(1) if fenced else body)
+        values = _values(body if fenced is None else fenced)
         from_json = [self._from_json(value, any_name=bool(prefixed)) for value in values]
         named = tuple(call for call in from_json if call is not None)
         return named if len(named) == len(from_json) else ()
@@ -122,7 +138,7 @@ class PrintedCalls:
         return call or ToolCall(new_call_id(), "unknown", {}, malformed=body.strip())
 
     def _function(self, name: str, body: str) -> ToolCall:
-        parameters = _PARAMETER.findall(body)
+        parameters = _PARAMETER.findall(until_last(body, "</parameter>"))
         if parameters:
             return ToolCall(new_call_id(), self._known(name), dict(parameters))
         arguments, malformed = arguments_of(body)
@@ -147,6 +163,13 @@ class PrintedCalls:
         return self._names.get(name.lower(), name)
 
 
+def _unfenced(text: str) -> str | None:
+    """Return what stands in the fence that a text is; ``None`` if it is not one."""
+    first, _, rest = text.strip().partition("\n")
+    whole = first.rstrip() in _FENCES and rest.endswith("```")
+    return rest.removesuffix("```") if whole else None
+
+
 _CALL_KEYS = {"name", "arguments", "parameters", "type", "id"}
 
 
@@ -161,13 +184,15 @@ def _values(text: str) -> list[Mapping[str, Any]]:
         except NotJson:
             return _repaired(text)
         values += value if isinstance(value, list) else [value]
-        at += len(text[at:]) - len(text[at:].lstrip(" \t\r\n,;"))
+        if gap := _GAP.match(text, at):
+            at = gap.end()
     return _objects(values)
 
 
 def _repaired(text: str) -> list[Mapping[str, Any]]:
     # Only what ends like an object: a repaired fragment would be half a file.
-    if not (text.startswith(("{", "[")) and text.endswith(("}", "]"))):
+    ends_like_one = text.startswith(("{", "[")) and text.endswith(("}", "]"))
+    if not ends_like_one or len(text) > _LONGEST_REPAIRED:
         return []
     from json_repair import repair_json
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evercontext.models.lenient_json import NotJson, arguments_of, one_object, split_thinking
+from evercontext.domain.lenient_json import NotJson, arguments_of, one_object, split_thinking
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
