@@ -22,8 +22,9 @@ import click
 
 from evercontext import __version__
 from evercontext.cli.interrupt import run_until_stopped
+from evercontext.cli.messages import translate_composed
 from evercontext.cli.options import json_option, readable_settings, root_option
-from evercontext.cli.terminal import Screen, one_line
+from evercontext.cli.terminal import Screen, columns_of, one_line, pad
 from evercontext.domain.outcome import Outcome
 from evercontext.errors import EverContextError, StoreGone
 from evercontext.settings import KEY_FILE, STORED, Settings, masked, process_environment
@@ -70,12 +71,14 @@ def command(as_json: bool, root: str | None, allow_wide_root: bool | None) -> in
 
 
 def _print(checks: Sequence[DoctorCheck], screen: Screen) -> None:
-    width = max(len(check.name) for check in checks)
-    for check in checks:
+    names = [translate_composed(check.name) for check in checks]
+    width = max(map(columns_of, names))
+    for check, name in zip(checks, names, strict=True):
         word = screen.paint(check.state.ljust(4), _COLOURS[check.state])
-        screen.line(f"{word}  {check.name.ljust(width)}  {one_line(check.text)}")
+        screen.line(f"{word}  {pad(name, width)}  {translate_composed(one_line(check.text))}")
         if check.fix and check.state != "ok":
-            screen.line(f"{' ' * (width + 8)}{one_line(check.fix)}", "dim")
+            fix = translate_composed(one_line(check.fix))
+            screen.line(f"{' ' * (width + 8)}{fix}", "dim")
 
 
 Examine = Callable[[Settings], Coroutine[None, None, DoctorCheck]]

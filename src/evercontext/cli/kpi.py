@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 
+from evercontext.cli.messages import translate_composed
 from evercontext.cli.options import all_option, json_option, root_option, settings_of
-from evercontext.cli.terminal import Screen
+from evercontext.cli.terminal import Screen, columns_of, pad
 from evercontext.errors import UsageError
 from evercontext.events import log_reader
 from evercontext.events.kpi import EVIDENCE_AT, KINDS, Kpis, Share, compute, is_telling
@@ -87,8 +88,9 @@ def lines(kpis: Kpis, at: int) -> list[str]:
         ("auto recovery", _share(kpis.auto_recovery)),
         ("mean recovery steps", steps),
     ]
-    width = max(len(name) for name, _ in rows) + 3
-    return [f"{name:<{width}}{value}" for name, value in rows]
+    shown = [(translate_composed(name), value) for name, value in rows]
+    width = max(columns_of(name) for name, _ in shown) + 3
+    return [f"{pad(name, width)}{value}" for name, value in shown]
 
 
 def _share(share: Share) -> str:
