@@ -136,8 +136,14 @@ def page(*written: str) -> str:
     runs = "one run" if len(parts) == 1 else f"{len(parts)} runs, each of a part,"
     head = _PAGE.format(day=parts[-1]["day"], system=parts[-1]["system"], runs=runs)
     table, _, rest = "\n".join(matrix.lines()).partition("\n\n")
-    reasons = "\n".join(f"- {line}" for line in rest.splitlines())
+    reasons = "\n".join(f"- {line}" for line in [*rest.splitlines(), *_not_run(matrix)])
     return f"{head}\n{table}\n\n{reasons}\n"
+
+
+def _not_run(matrix: Matrix) -> list[str]:
+    there = {(each.program, each.version) for each in matrix.outcomes}
+    missing = [" ".join(row) for row in _rows() if row not in there and row[0] != "node"]
+    return [f"not run: {', '.join(missing)}"] if missing else []
 
 
 def _place(test: dict[str, str]) -> tuple[str, ...]:

@@ -36,6 +36,7 @@ def test_the_page_is_dated_and_has_table_and_reasons() -> None:
     assert re.search(r"from one run of its tests on \d{4}-\d\d-\d\d with\nPython", written)
     assert re.search(rf"\| codex +\| {CODEX[1]} +\| skipped +\| · +\|", written)
     assert f"- skipped: codex {CODEX[1]}, backend, test_a: no sandbox" in written
+    assert re.search(r"^- not run: .*acpx \d", written, re.MULTILINE)
 
 
 def test_of_several_runs_the_later_one_counts() -> None:
