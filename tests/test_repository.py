@@ -277,6 +277,12 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
     assert [relative(p) for p in python_files(SOURCE) if VAGUE_NAMES.search(p.name)] == []
 
 
+def test_no_program_hides_a_module_of_python() -> None:
+    """What runs from a folder imports from it first: a `secrets.py` there breaks its neighbours."""
+    programs = [*(HERE / "benchmarks").glob("*.py"), *(HERE / "scripts").glob("*.py")]
+    assert [p.name for p in programs if p.stem in sys.stdlib_module_names] == []
+
+
 def test_every_module_is_tested() -> None:
     """By a test of its name, by one that imports it, or through the whole it is part of."""
     named = {module for path in python_files(TESTS) for module in _imports(tree(path))}

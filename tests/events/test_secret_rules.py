@@ -18,7 +18,7 @@ REPOSITORY = Path(__file__).parent.parent.parent
 @pytest.fixture(scope="module")
 def corpus() -> ModuleType:
     """The corpora of the benchmark."""
-    path = REPOSITORY / "benchmarks" / "secrets.py"
+    path = REPOSITORY / "benchmarks" / "secret_rules.py"
     spec = importlib.util.spec_from_file_location("benchmark_secrets", path)
     assert spec
     assert spec.loader

@@ -1,6 +1,6 @@
 """How well and how fast secrets are masked before anything is written.
 
-    python benchmarks/secrets.py [--misses] [--code DIRECTORY] [--before COMMIT]
+    python benchmarks/secret_rules.py [--misses] [--code DIRECTORY] [--before COMMIT]
 
 Three corpora. ``formats``: the credentials of many vendors, made at random (with a fixed seed)
 after their documented form, each in the places where they are met: a setting, JSON, a header, a
