@@ -109,7 +109,10 @@ def status_of(answer: bytes) -> int:
 
 @contextmanager
 def running(
-    root: Path, home: Path, environment: Mapping[str, str] | None = None
+    root: Path,
+    home: Path,
+    environment: Mapping[str, str] | None = None,
+    code: str = COMMAND,
 ) -> Iterator[Gateway]:
     """Start ``evercontext serve`` on a free port and stop it at the end."""
     root.mkdir(exist_ok=True, parents=True)
@@ -122,7 +125,7 @@ def running(
         **(environment or {}),
     }
     process = subprocess.Popen(
-        [sys.executable, "-c", COMMAND, "serve", "--only", "gateway"],
+        [sys.executable, "-c", code, "serve", "--only", "gateway"],
         env=settings,
         stderr=subprocess.PIPE,
         text=True,

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from evercontext.errors import (
     AlreadyExists,
+    Busy,
     DiskFull,
     EverContextError,
     IoFailed,
@@ -32,6 +33,8 @@ _MEANING: dict[int, tuple[type[EverContextError], str]] = {
     errno.ENOSPC: (DiskFull, "disk full; the old content is kept"),
     errno.EDQUOT: (DiskFull, "disk quota used up; the old content is kept"),
     errno.EROFS: (ReadOnlyTree, "read-only"),
+    errno.EMFILE: (Busy, "too many files are open; try again"),
+    errno.ENFILE: (Busy, "too many files are open; try again"),
 }
 
 

@@ -7,9 +7,11 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from evercontext.errors import BadRequest, EverContextError, Unauthorized
+from evercontext.errors import BadRequest, Busy, EverContextError, ForeignOrigin, Unauthorized
+from evercontext.server.peer_user import is_other_user
 from evercontext.server.request_cancellation import DISCONNECT, Disconnect
 from evercontext.server.request_guard import DRAIN_SECONDS, DRAINED
 from evercontext.server.responses import error_response
@@ -37,10 +39,14 @@ class IncomingConnection(HttpToolsProtocol):
         self._head_bytes = 0
         self._drained: int | None = None
         self._requests: list[Disconnect] = []
+        self._in_body = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the clock: nothing was asked yet."""
         super().connection_made(transport)
+        if len(self.connections) > (self.limit_concurrency or len(self.connections)):
+            self._refuse(Busy("too many connections; try again"))
+            return
         self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -53,6 +59,7 @@ class IncomingConnection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A request begins: it can learn that its client went away."""
         super().on_message_begin()
+        self._in_body = False
         self._requests = [request for request in self._requests if request.is_working]
         self._requests.append(Disconnect())
         self.scope[DISCONNECT] = self._requests[-1]  # type: ignore[literal-required]
@@ -61,6 +68,13 @@ class IncomingConnection(HttpToolsProtocol):
         """Parse what came; a head that does not end is not collected."""
         if self._drained is not None:
             self._drain(len(data))
+            return
+        if self._head_bytes == 0 and self.cycle is None and self._is_foreign():
+            self._refuse(
+                ForeignOrigin(
+                    "this server is for the user who started it", fix="Set EC_TOKEN and send it"
+                )
+            )
             return
         if self._awaits_head():
             self._head_bytes += len(data)
@@ -74,15 +88,38 @@ class IncomingConnection(HttpToolsProtocol):
                 else BadRequest("the request's head is too large")
             )
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; one that comes behind the body was checked by nobody and is dropped."""
+        if not self._in_body:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """The head is there: from here on the body's own limits hold."""
         self._stop_clock()
         self._head_bytes = 0
+        self._in_body = True
+        if not self.url.startswith(b"/"):
+            self._believe_target()
         super().on_headers_complete()
+
+    def _believe_target(self) -> None:
+        """Let the host of a whole address stand for the Host header, as HTTP says."""
+        target = httptools.parse_url(self.url)
+        if target.host:
+            port = b":%d" % target.port if target.port else b""
+            host = b"[%s]" % target.host if b":" in target.host else target.host
+            self.headers[:] = [h for h in self.headers if h[0] != b"host"]
+            self.headers.append((b"host", host + port))
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP in the same shape as everything else."""
         self._refuse(BadRequest("this is not a valid HTTP request"))
+
+    def _is_foreign(self) -> bool:
+        """True for another user of this machine at a server that asks for no token."""
+        if self.token_needed or not self.client or not self.server:
+            return False
+        return self.server[1] is not None and is_other_user(self.client, self.server)  # type: ignore[arg-type]
 
     def _awaits_head(self) -> bool:
         return self.cycle is None or (self.cycle.response_complete and not self.pipeline)

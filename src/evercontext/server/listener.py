@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import resource
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
@@ -19,7 +21,7 @@ from contextlib import (
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from starlette.middleware.errors import ServerErrorMiddleware
@@ -69,6 +71,11 @@ STOP_SECONDS = 1
 """For requests that are being served; those that only read are given up before."""
 _READING_SECONDS = 0.5
 MOST_CONNECTIONS = 512
+_OTHER_DESCRIPTORS = 64
+"""For databases, logs, indexes and pipes; a request opens up to two files."""
+_QUIET_SECONDS = 60
+UNREAD_SECONDS = 30
+"""How long a client may leave an answer unread before its connection is cut."""
 _SIGNALS = {signal.SIGINT: Outcome.CANCELLED, signal.SIGTERM: Outcome.TERMINATED}
 
 
@@ -185,6 +192,10 @@ def bind(host: str, port: int) -> socket.socket:
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            # Its connections inherit it; the kernel cuts those whose client never reads.
+            milliseconds = UNREAD_SECONDS * 1000
+            bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
         bound.bind((host, port))
         bound.setblocking(False)
     except OSError as error:
@@ -203,7 +214,9 @@ async def serve(
 ) -> Outcome:
     """Answer until a signal says stop; return how a shell should hear of it."""
     logging.getLogger("uvicorn.error").addFilter(_is_news)
-    servers = [_server(listener) for listener in listeners]
+    most = most_connections()
+    asyncio.get_running_loop().set_exception_handler(_Quiet())
+    servers = [_server(listener, most) for listener in listeners]
     outcome, stopped = Outcome.DONE, asyncio.Event()
 
     def stop(number: signal.Signals) -> None:
@@ -227,6 +240,37 @@ async def serve(
             ends = [server.finished for server in servers] or [stopped]
             await asyncio.gather(*(end.wait() for end in ends))
     return outcome
+
+
+def most_connections() -> int:
+    """Raise the soft limit of descriptors as far as one may, and return what it has room for."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * (3 * MOST_CONNECTIONS + _OTHER_DESCRIPTORS)
+    if hard == resource.RLIM_INFINITY or hard > soft:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(hard, max(soft, wanted))
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    room = (soft - _OTHER_DESCRIPTORS) // 3
+    return max(8, min(MOST_CONNECTIONS, room))
+
+
+class _Quiet:
+    """Says once a minute that descriptors ran out, instead of a traceback each second.
+
+    The event loop tries again by itself, and takes those who wait as soon as there is room.
+    """
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        problem = context.get("exception")
+        if not isinstance(problem, OSError) or problem.errno not in (errno.EMFILE, errno.ENFILE):
+            loop.default_exception_handler(context)
+        elif loop.time() >= self._next:
+            self._next = loop.time() + _QUIET_SECONDS
+            text = "warning: too many files are open; new connections wait (see ulimit -n)\n"
+            sys.stderr.write(text)
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -261,7 +305,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _server(listener: Listener) -> _Server:
+def _server(listener: Listener, most: int) -> _Server:
     return _Server(
         uvicorn.Config(
             listener.app,
@@ -274,7 +318,7 @@ def _server(listener: Listener) -> _Server:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=MOST_CONNECTIONS,
+            limit_concurrency=most,
             timeout_keep_alive=75,
             timeout_graceful_shutdown=STOP_SECONDS,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from evercontext.domain.principal import Principal
 from evercontext.domain.tool import Caller, Door, Tool, ToolResult
 from evercontext.errors import (
     BadRequest,
+    Busy,
     Cancelled,
     EverContextError,
     MethodRefused,
@@ -181,6 +183,8 @@ async def _no_route(request: Request, problem: Exception) -> Response:
 
 async def answer_crash(request: Request, problem: Exception) -> Response:
     """Answer a request that met a mistake of ours; the traceback stays here."""
-    error = ToolCrashed("the server failed unexpectedly")
+    error: EverContextError = ToolCrashed("the server failed unexpectedly")
+    if isinstance(problem, OSError) and problem.errno in (errno.EMFILE, errno.ENFILE):
+        error = Busy("too many files are open; try again")
     body = encode(error_body(error, note_of(request.scope).trace_id))
     return Response(body, http_status(error), media_type=_JSON)
