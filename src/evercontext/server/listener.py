@@ -265,6 +265,8 @@ class _Quiet:
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         problem = context.get("exception")
+        if isinstance(problem, ValueError) and "file descriptor: -1" in str(problem):
+            return  # the loop tries again for a server that has ended meanwhile
         if not isinstance(problem, OSError) or problem.errno not in (errno.EMFILE, errno.ENFILE):
             loop.default_exception_handler(context)
         elif loop.time() >= self._next:
