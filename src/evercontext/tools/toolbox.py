@@ -156,7 +156,9 @@ class Toolbox:
         started = time.monotonic()
         if caller.mode is Mode.DRY_RUN and tool.writes:
             result = _would(tool, consent.changes)
-        elif consent.digest and consent.digest != digest_of(tool, arguments, self._root):
+        elif consent.digest is not None and consent.digest != digest_of(
+            tool, arguments, self._root
+        ):
             result = ToolResult.failed(_changed(tool))
         else:
             approved = consent.digest is not None or self._gate.ruled(tool, arguments)
