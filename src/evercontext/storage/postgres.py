@@ -226,7 +226,7 @@ class PostgresStore:
     async def index_vectors(self, scope: int, encoder: str, dimensions: int) -> bool:
         """Build the vector index of a scope of very many memories, if nobody else does."""
         if self._needs_login:
-            return False  # Only the owner can: ``db migrate`` does it.
+            return False  # Only the owner can make one; without it vectors are compared one by one.
         link = await _again(lambda: connect(self._url))
         try:
             return await index_vectors(link, scope, encoder, dimensions)
