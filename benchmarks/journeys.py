@@ -47,7 +47,8 @@ JOURNEYS = ("run", "REST", "search", "router")
 COLUMNS = ("frames", "modules", "upward", "elsewhere")
 MARK = "journey-marker"
 TARGET = "journey_target.py"
-CREATE = {"path": TARGET, "content": "new = 1\n", "mode": "create"}
+ADD = "def add(a, b):\n    return a + b\n"
+CREATE = {"path": TARGET, "content": ADD, "mode": "create"}
 SCRIPT = [{"tool_calls": [{"name": "write_file", "arguments": CREATE}]}, {"text": "Done."}]
 SERVER = """
 import json, sys
@@ -240,7 +241,7 @@ class Checkout:
         self._python = str(venv) if venv.is_file() else sys.executable
         self._project = base / "project"
         self._project.mkdir(parents=True)
-        (self._project / TARGET).write_text("def add(a, b):\n    return a + b\n")
+        (self._project / TARGET).write_text(ADD)
         self._environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(base),
