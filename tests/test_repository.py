@@ -24,6 +24,15 @@ LONG_FILES = {
 }
 LONG_FUNCTIONS: dict[str, str] = {}
 TESTED_THROUGH = {
+    "domain/search_replace_blocks.py": "agent/test_foreign_calls.py",
+    "domain/token_markup.py": "domain/test_printed_calls.py",
+    "files/absolute_paths.py": "cli/test_code.py",
+    "process/name_lock.py": "server/console/test_work.py",
+    "server/console/figures.py": "server/console/test_journeys.py",
+    "server/console/live_runs.py": "server/console/test_work.py",
+    "server/console/live_text.py": "server/console/test_work.py",
+    "server/console/pictures.py": "server/console/test_work.py",
+    "settings/environment.py": "cli/test_main.py",
     "settings/untrusted_settings.py": "settings/test_sources.py",
     "__main__.py": "cli/test_main.py",
     "access/router_projects.py": "cli/test_servers.py",
@@ -169,10 +178,10 @@ OPENERS = {
         storage/postgres_memory_search.py storage/postgres_identity.py
     """,
     "our own files, in the user's home folder": """
-        agent/resumption.py catalog/server_log.py evaluation/document_versions.py
+        catalog/server_log.py evaluation/document_versions.py
         events/log_index.py events/log.py events/log_reader.py models/embedded/openmp.py
         models/embedded/registry.py models/embedded/weights.py models/vendors/private_home.py
-        storage/sqlite_connection.py
+        process/name_lock.py storage/sqlite_connection.py
         storage/outbox_file.py storage/sqlite_recovery.py storage/sqlite.py
         workspace/command_marks.py
     """,
@@ -190,7 +199,7 @@ OPENERS = {
     "the kernel's own files, and those of the supervisor": """
         process/child.py process/confinement.py process/supervisor.py process/listening_ports.py
         process/metadata_proxy.py process/mounts.py process/process_identity.py
-        process/process_tree.py
+        process/process_tree.py server/peer_user.py
     """,
     "evercontext.toml, bounded in the same way without loading a policy": """
         settings/sources.py

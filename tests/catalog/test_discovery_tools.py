@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,8 @@ async def test_the_step_of_a_trace_is_the_tool_that_was_meant(tmp_path: Path) ->
     async with servers(tmp_path, odd("one")) as opened, toolbox(tmp_path, opened) as box:
         await box.call("tool_execute", {"toolKey": "one:echo"}, caller())
         await box.call("tool_execute", {"toolKey": "one:nothing"}, caller())
+        # The lines of a request are written together, when this turn of the event loop is over.
+        await asyncio.sleep(0)
         (segment,) = (tmp_path / "traces").glob("*.jsonl")
         lines = [json.loads(line) for line in segment.read_text().splitlines()]
         steps = [(line["type"], line["data"]["tool"]) for line in lines]

@@ -142,8 +142,8 @@ def taken_back(events: Iterable[Event], home: Path) -> TakenBack | None:
     for event in events:
         if isinstance(event.body, Task) and event.body.mode == Mode.AGENT:
             with suppress(EverContextError, OSError):
-                found = find_undo(home, Path(event.body.root).resolve(), event.trace_id)
-                return found if found.extent in (Extent.PART, Extent.ALL) else None
+                undone = find_undo(home, Path(event.body.root).resolve(), event.trace_id)
+                return undone if undone.extent in (Extent.PART, Extent.ALL) else None
     return None
 
 

@@ -67,8 +67,8 @@ def _deepseek(text: str) -> list[Written]:
 
 
 def _kimi(text: str) -> list[Written]:
-    found = _KIMI.findall(until_last(text, "<|tool_call_end|>"))
-    return [(name, arguments.strip()) for name, arguments in found]
+    calls = _KIMI.findall(until_last(text, "<|tool_call_end|>"))
+    return [(name, arguments.strip()) for name, arguments in calls]
 
 
 def _glm(text: str) -> list[Written]:

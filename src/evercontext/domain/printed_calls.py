@@ -166,8 +166,8 @@ class PrintedCalls:
 def _unfenced(text: str) -> str | None:
     """Return what stands in the fence that a text is; ``None`` if it is not one."""
     first, _, rest = text.strip().partition("\n")
-    whole = first.rstrip() in _FENCES and rest.endswith("```")
-    return rest.removesuffix("```") if whole else None
+    fenced = first.rstrip() in _FENCES and rest.endswith("```")
+    return rest.removesuffix("```") if fenced else None
 
 
 _CALL_KEYS = {"name", "arguments", "parameters", "type", "id"}

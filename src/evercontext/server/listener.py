@@ -245,9 +245,9 @@ async def serve(
 def most_connections() -> int:
     """Raise the soft limit of descriptors as far as one may, and return what it has room for."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * (3 * MOST_CONNECTIONS + _OTHER_DESCRIPTORS)
+    needed = 2 * (3 * MOST_CONNECTIONS + _OTHER_DESCRIPTORS)
     if hard == resource.RLIM_INFINITY or hard > soft:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(hard, max(soft, wanted))
+        soft = needed if hard == resource.RLIM_INFINITY else min(hard, max(soft, needed))
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     room = (soft - _OTHER_DESCRIPTORS) // 3

@@ -52,6 +52,7 @@ from evercontext.tools.truncate import bounded, truncate
 
 _LONGEST_CONTENT = 200
 _COMPARING = Workers("comparing", threads=2, waiting=1_000_000)
+_SMALL_DIFFS_AT_ONCE = 16
 """For changes that are made already: none of them may go unrecorded because many wait."""
 
 
@@ -320,10 +321,13 @@ class Toolbox:
     ) -> None:
         """Log the diffs of changes that a step made."""
         applied = caller.mode is not Mode.DRY_RUN
-        for change in changes:
+        for number, change in enumerate(changes, start=1):
             diff = describe_if_small(change, applied=applied)
             if diff is None:
                 diff = await _COMPARING.run(describe, change, applied=applied)
+            elif number % _SMALL_DIFFS_AT_ONCE == 0:
+                # A command may have changed thousands of small files, and others wait.
+                await asyncio.sleep(0)
             self._emit(diff, caller, step)
 
     def _emit_result(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from evercontext.errors import NotFound
+from evercontext.errors import NotFound, PathEscape
 from evercontext.index.structure.service import ask_structure, map_repository, outline_file
 from tests.index.structure.world import PYTHON, places
 from tests.index.world import opened, write
@@ -40,9 +40,11 @@ async def test_an_outline_of_what_has_none_is_refused(tmp_path: Path) -> None:
     write(tmp_path, {**PYTHON, "README.md": "# Shop\n"})
     async with opened(tmp_path) as index:
         assert (await outline_file(index, "./shop/cart.py"))[0].name == "RATE"
-        for path in ("README.md", "missing.py", "../x.py"):
+        for path in ("README.md", "missing.py"):
             with pytest.raises(NotFound):
                 await outline_file(index, path)
+        with pytest.raises(PathEscape):
+            await outline_file(index, "../x.py")
 
 
 async def test_a_cold_index_is_filled_before_the_answer(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ class StreamReader:
         with suppress(StoreProblem):
             approvals = Approvals(self.app.store, self.app.settings.user)
             places = await self.projects() if self.projects else {self.app.memory.path: ""}
-            pending = [one for place in places for one in await approvals.pending(place)]
+            pending = [question for place in places for question in await approvals.pending(place)]
             waiting = [question.id for question in pending]
             if waiting != self._waiting:
                 self._waiting = waiting
