@@ -84,7 +84,12 @@ USES = {
         lambda _: ["--local-timezone", "UTC"],
         lambda *_: {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"},
     ),
-    "fetch": Use("fetch", "秋に", lambda _: ["--ignore-robots-txt"], lambda _, url: {"url": url}),
+    "fetch": Use(
+        "fetch",
+        "秋に",
+        lambda _: ["--ignore-robots-txt", "--allow-private-ips"],
+        lambda _, url: {"url": url},
+    ),
     "playwright": Use("browser_navigate", "Kraniche", _browser, lambda _, url: {"url": url}),
 }
 
