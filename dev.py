@@ -10,10 +10,12 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -29,6 +31,10 @@ TASKS = {"en": "Create Hello World in app", "ja": "app に Hello World を作成
 WRITTEN = "app/main.py"
 EXPLAIN = ".venv/bin/evercontext trace show"
 LOCKS = HERE / "locks"
+TESTS_FAILED = 1
+"""How pytest ends when all tests ran and some failed."""
+MOST_AGAIN = 10
+"""More failures than this are no accident, and each may take minutes."""
 # What each command installs: these extras, in the versions of `locks/COMMAND.txt`.
 EXTRAS = {"check": ("dev", "embedded"), "try": ("embedded",)}
 
@@ -203,7 +209,27 @@ def test(arguments: argparse.Namespace) -> bool:
     say("Running all tests" if arguments.all else "Running the quick tests (--all: slow ones too)")
     tier = [] if arguments.all else ["-m", "not slow"]
     processes = ["-n", arguments.jobs, "--dist", "worksteal"]
-    return run_inside(["pytest", "-q", *processes, *tier, *arguments.pytest]) == 0
+    return tests_pass([*processes, *tier, *arguments.pytest])
+
+
+def tests_pass(arguments: list[str]) -> bool:
+    """Run pytest, and what failed once more by itself; what fails again has failed.
+
+    A test that only fails beside others is a flaw, but not one of the change that is checked. It is
+    named in the last lines; whoever sees it there twice mends it before anything else.
+    """
+    with tempfile.TemporaryDirectory() as cache:
+        code = run_inside(["pytest", "-q", *arguments, "-o", f"cache_dir={cache}"])
+        failures = Path(cache, "v", "cache", "lastfailed")
+        failed = sorted(json.loads(failures.read_text("utf-8"))) if failures.is_file() else []
+    if code != TESTS_FAILED or not 0 < len(failed) <= MOST_AGAIN:
+        return code == 0
+    say(f"Running {len(failed)} of the tests once more, each alone: {', '.join(failed)}")
+    alone = {name: run_inside(["pytest", "-q", "-p", "no:cacheprovider", name]) for name in failed}
+    for name, again in alone.items():
+        word, outcome = ("failed", "failed") if again else ("flaky", "passed")
+        print(f"{word}: {name} (failed beside others, {outcome} alone)", flush=True)
+    return not any(alone.values())
 
 
 def fetch_model() -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from packaging.requirements import Requirement
@@ -95,14 +96,65 @@ def test_ci_runs_what_a_developer_runs_and_the_slow_tests() -> None:
     assert "run: .ci/run" in (HERE / ".github" / "workflows" / "check.yml").read_text()
 
 
-def extras() -> dict[str, tuple[str, ...]]:
-    """What dev.py installs for each command, as it says itself."""
-    spec = importlib.util.spec_from_file_location("dev", HERE / "dev.py")
+BESIDE_ANOTHER = """
+import sys
+def test_leaves_something(): sys.left = True
+def test_minds_it(): assert not hasattr(sys, "left")
+"""
+
+
+def checked(place: Path, tests: str) -> bool:
+    """Let dev.py run these tests, in a repository that holds nothing else."""
+    shutil.copy(HERE / "dev.py", place / "dev.py")
+    (place / ".venv").symlink_to(sys.prefix)
+    (place / "test_it.py").write_text(tests)
+    passed: bool = loaded(place / "dev.py").tests_pass([])
+    return passed
+
+
+def test_a_test_that_passes_alone_is_named_flaky(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert checked(tmp_path, BESIDE_ANOTHER)
+    last = capfd.readouterr().out.splitlines()[-1]
+    assert last == "flaky: test_it.py::test_minds_it (failed beside others, passed alone)"
+
+
+def test_a_test_that_fails_alone_too_has_failed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert not checked(tmp_path, BESIDE_ANOTHER + "def test_fails(): assert False\n")
+    assert capfd.readouterr().out.splitlines()[-2:] == [
+        "failed: test_it.py::test_fails (failed beside others, failed alone)",
+        "flaky: test_it.py::test_minds_it (failed beside others, passed alone)",
+    ]
+
+
+@pytest.mark.parametrize("tests", ["import nothing_of_that_name", "def f(): pass", "x" * 9])
+def test_tests_that_do_not_start_have_not_passed(tmp_path: Path, tests: str) -> None:
+    assert not checked(tmp_path, tests)
+
+
+def test_many_failures_are_no_accident(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Each is not run again when a change broke most of them."""
+    fail = "\n".join(f"def test_{number}(): assert False" for number in range(40))
+    assert not checked(tmp_path, fail)
+    assert "once more" not in capfd.readouterr().out
+
+
+def loaded(path: Path) -> ModuleType:
+    """A copy of dev.py as a module."""
+    spec = importlib.util.spec_from_file_location("dev", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    named: dict[str, tuple[str, ...]] = module.EXTRAS
+    return module
+
+
+def extras() -> dict[str, tuple[str, ...]]:
+    """What dev.py installs for each command, as it says itself."""
+    named: dict[str, tuple[str, ...]] = loaded(HERE / "dev.py").EXTRAS
     return named
 
 
