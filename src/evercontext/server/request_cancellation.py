@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Awaitable
+from collections.abc import Coroutine
 from typing import Any, ClassVar
 
 from evercontext.domain.tool import ToolResult
@@ -44,8 +44,12 @@ class Disconnect:
         if self._working is not None:
             self._working.cancel()
 
-    async def unless_disconnected(self, work: Awaitable[ToolResult]) -> ToolResult:
+    async def unless_disconnected(self, work: Coroutine[Any, Any, ToolResult]) -> ToolResult:
         """Return the result of ``work``, or a failed result once it is cancelled."""
+        if self._reason is not None:
+            # The client disconnected while its request waited to be read.
+            work.close()
+            return ToolResult.failed(self._reason)
         task = asyncio.current_task()
         assert task is not None
         self._working = task
