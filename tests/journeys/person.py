@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -16,8 +17,17 @@ from tests.cli.command import EVERCONTEXT
 NEBULA = str(Path(sys.executable).with_name("nebula"))
 ESCAPE, CTRL_C, CTRL_D, SHIFT_TAB = "\x1b", "\x03", "\x04", "\x1b[Z"
 _PATIENCE = 120
-_WHERE = "\x1b[6n"
-"""A program asks where the cursor is."""
+
+
+class _AnsweringScreen(pyte.Screen):
+    """As every terminal does, it answers programs that ask where the cursor is."""
+
+    def __init__(self, columns: int, rows: int, answer: Callable[[str], object]) -> None:
+        self._answer = answer
+        super().__init__(columns, rows)
+
+    def write_process_input(self, data: str) -> None:
+        self._answer(data)
 
 
 class Person:
@@ -42,7 +52,7 @@ class Person:
             timeout=_PATIENCE,
             dimensions=(rows, columns),
         )
-        self.screen = pyte.Screen(columns, rows)
+        self.screen = _AnsweringScreen(columns, rows, self.child.send)
         self._stream = pyte.Stream(self.screen)
         self.raw = ""
 
@@ -103,8 +113,4 @@ class Person:
             return False
         self.raw += piece
         self._stream.feed(piece)
-        if _WHERE in piece:
-            # As every terminal does: row and column, from 1.
-            cursor = self.screen.cursor
-            self.child.send(f"\x1b[{cursor.y + 1};{cursor.x + 1}R")
         return True

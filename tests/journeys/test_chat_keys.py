@@ -58,7 +58,7 @@ def test_the_keys_and_commands_of_other_agents(tmp_path: Path) -> None:
         person.sees("theme: light")
         person.says("/theme none")
         person.sees("theme: none")
-        person.presses(ESCAPE, ESCAPE)
+        person.presses(ESCAPE + ESCAPE)
         person.sees("Go back to before one: /rewind N")
         person.presses(SHIFT_TAB)
         person.sees("plan>")

@@ -278,7 +278,10 @@ class _SetupScreens:
 
 @contextmanager
 def hidden_typing() -> Iterator[None]:
-    """Keep the terminal from echoing: a key pasted between two questions would stay in sight."""
+    """Keep the terminal from echoing: a key pasted between two questions would stay in sight.
+
+    What is still unread at the end is dropped: the rest of a paste is no message for a model.
+    """
     try:
         before = termios.tcgetattr(sys.stdin.fileno())
     except (termios.error, OSError, ValueError):
@@ -290,7 +293,7 @@ def hidden_typing() -> Iterator[None]:
     try:
         yield
     finally:
-        termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, before)
+        termios.tcsetattr(sys.stdin.fileno(), termios.TCSAFLUSH, before)
 
 
 def _plain(answer: str) -> str:

@@ -7,6 +7,7 @@ import pytest
 
 from evercontext.access.permissions import Permissions, StoredRules
 from evercontext.cli.chat.approval import ChatApproval
+from evercontext.cli.chat.keyboard import T
 from evercontext.cli.chat.view import ChatView
 from evercontext.cli.terminal import Screen
 from evercontext.domain.tool import Caller, Door, Effect, Tool, ToolResult
@@ -29,6 +30,9 @@ class Person:
 
     async def answer(self, prompt: str, keys: str = "") -> str | None:
         return "1"
+
+    async def lend(self, work: Callable[[], T]) -> T:
+        return work()
 
     def show(self, line: str) -> None:
         pass

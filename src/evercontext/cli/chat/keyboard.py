@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 class Keyboard(Protocol):
@@ -18,6 +20,10 @@ class Keyboard(Protocol):
 
     async def answer(self, prompt: str, keys: str = "") -> str | None:
         """The answer to a question; one of ``keys`` needs no Enter. ``None``: no answer."""
+        ...
+
+    async def lend(self, work: Callable[[], T]) -> T:
+        """Let a program, such as the user's editor, use the terminal while ``work`` runs."""
         ...
 
     def show(self, line: str) -> None:

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import os
+import struct
+import sys
+import termios
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.history import FileHistory
+from prompt_toolkit.input.typeahead import store_typeahead
+from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.styles import DynamicStyle, Style
 
-from evercontext.cli.chat.keyboard import Interrupt
+from evercontext.cli.chat.keyboard import Interrupt, T
 from evercontext.cli.chat.notification import notification
 from evercontext.cli.chat.pasted_text import PastedTexts
 from evercontext.cli.messages import translate
@@ -78,6 +86,28 @@ class _OpenQuestion:
     draft: str
 
 
+class _Terminal(Vt100Input):
+    """The terminal, kept raw from the first message to the last.
+
+    While text is printed above the input, and from one message to the next, prompt_toolkit makes
+    the terminal cooked. Enter pressed at that moment arrives as Ctrl-J, a new line in the message,
+    and nothing is sent. Only a program that is lent the terminal needs it cooked.
+    """
+
+    lent = False
+
+    def cooked_mode(self) -> AbstractContextManager[None]:
+        return super().cooked_mode() if self.lent else nullcontext()
+
+    def keep_typed(self) -> None:
+        """Keep the keys pressed before the terminal was raw: each new line there was Enter."""
+        answer = fcntl.ioctl(self.fileno(), termios.FIONREAD, struct.pack("i", 0))
+        if count := struct.unpack("i", answer)[0]:
+            typed = os.read(self.fileno(), count).decode("utf-8", "replace")
+            self.vt100_parser.feed(typed.replace("\n", "\r"))
+            store_typeahead(self, self.flush_keys())
+
+
 class _RedactedHistory(FileHistory):
     """What was typed, kept without secrets; until the end it can be called back whole."""
 
@@ -103,6 +133,7 @@ class Editor:
     colours: bool = True
     interactive: bool = True
     _session: PromptSession[str] = field(init=False)
+    _terminal: _Terminal = field(init=False)
     _queue: asyncio.Queue[str | None] = field(default_factory=asyncio.Queue)
     _question: _OpenQuestion | None = None
     echoes: bool = False
@@ -117,7 +148,11 @@ class Editor:
     def open(self) -> None:
         """Take the terminal; what is printed from now on appears above the editor."""
         self.history.touch(mode=0o600, exist_ok=True)
+        self._terminal = _Terminal(sys.stdin)
+        self._stack.enter_context(self._terminal.raw_mode())
+        self._terminal.keep_typed()
         self._session = PromptSession(
+            input=self._terminal,
             message=self._message,
             multiline=True,
             bottom_toolbar=self._status,
@@ -162,6 +197,17 @@ class Editor:
             buffer.text = draft
             buffer.cursor_position = len(draft)
             self._session.app.invalidate()
+
+    async def lend(self, work: Callable[[], T]) -> T:
+        """Let a program use the terminal until ``work``, called in a thread, is over."""
+        self._terminal.lent = True
+        try:
+            return await run_in_terminal(work, in_executor=True)
+        finally:
+            self._take_back()
+
+    def _take_back(self, *_: object) -> None:
+        self._terminal.lent = False
 
     def show(self, line: str) -> None:
         """Show one line above the input that goes away again."""
@@ -276,7 +322,8 @@ class Editor:
         buffer = event.current_buffer
         buffer.text = self._pasted.expand(buffer.text)
         buffer.tempfile_suffix = ".md"
-        buffer.open_in_editor()
+        self._terminal.lent = True
+        buffer.open_in_editor().add_done_callback(self._take_back)
 
     def _on_paste(self, event: KeyPressEvent) -> None:
         event.current_buffer.insert_text(self._pasted.collapse(event.data))

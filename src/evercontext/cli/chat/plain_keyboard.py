@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 
+from evercontext.cli.chat.keyboard import T
 from evercontext.cli.terminal import Screen
 
 
@@ -34,6 +35,10 @@ class PlainKeyboard:
         """The next line; here ``keys`` need Enter too."""
         self._screen.write(prompt)
         return await self._line()
+
+    async def lend(self, work: Callable[[], T]) -> T:
+        """Let a program use the terminal, which was never taken."""
+        return await asyncio.to_thread(work)
 
     def show(self, line: str) -> None:
         """Nothing can be erased here, so nothing is shown that would have to be."""

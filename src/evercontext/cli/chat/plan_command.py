@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from typing import TYPE_CHECKING
 
 from evercontext.cli.chat.background_tasks import is_about_background, show_background
@@ -56,18 +55,10 @@ async def _edited(chat: ChatSession, plan: TaskPlan) -> TaskPlan:
     """The plan as the person left it; one that is wrong is said and the old one kept."""
     from evercontext.agent.plan import parse
 
-    text = await _at_the_terminal(chat, plan)
+    text = await chat.keyboard.lend(lambda: edited_text(plan))
     try:
         changed = parse(text) if text else plan
     except InvalidPlan as problem:
         chat.screen.line(chat.screen.wrapped(labelled("error", str(problem))), "red")
         return plan
     return dataclasses.replace(changed, task=changed.task or plan.task)
-
-
-async def _at_the_terminal(chat: ChatSession, plan: TaskPlan) -> str | None:
-    if not (chat.keyboard.interactive and sys.stdin.isatty()):
-        return edited_text(plan)
-    from prompt_toolkit.application import run_in_terminal
-
-    return await run_in_terminal(lambda: edited_text(plan), in_executor=True)
