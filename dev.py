@@ -216,7 +216,7 @@ def tests_pass(arguments: list[str]) -> bool:
     """Run pytest, and what failed once more by itself; what fails again has failed.
 
     A test that only fails beside others is a flaw, but not one of the change that is checked. It is
-    named in the last lines; whoever sees it there twice mends it before anything else.
+    named in the last lines, and repaired before anything else once it was seen there twice.
     """
     with tempfile.TemporaryDirectory() as cache:
         code = run_inside(["pytest", "-q", *arguments, "-o", f"cache_dir={cache}"])
