@@ -125,9 +125,14 @@ def test_a_test_that_fails_alone_too_has_failed(
 ) -> None:
     assert not checked(tmp_path, BESIDE_ANOTHER + "def test_fails(): assert False\n")
     assert capfd.readouterr().out.splitlines()[-2:] == [
-        "failed: test_it.py::test_fails (failed beside others, failed alone)",
+        "failed: test_it.py::test_fails (failed beside others, did not pass alone)",
         "flaky: test_it.py::test_minds_it (failed beside others, passed alone)",
     ]
+
+
+def test_a_test_that_is_skipped_alone_has_not_passed(tmp_path: Path) -> None:
+    skips = 'def test_b():\n    if not hasattr(sys, "left"): __import__("pytest").skip()\n'
+    assert not checked(tmp_path, f"{BESIDE_ANOTHER}{skips}    assert False\n")
 
 
 @pytest.mark.parametrize("tests", ["import nothing_of_that_name", "def f(): pass", "x" * 9])
