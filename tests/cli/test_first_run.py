@@ -60,6 +60,25 @@ def test_it_leads_on_to_a_model(project: Path, start: str) -> None:
     assert json.loads((home() / "keys.json").read_text())["openai"]["key"] == KEY
 
 
+def test_what_was_pasted_behind_a_key_is_no_message(project: Path, vendor: Vendor) -> None:
+    env = {**NOBODY, "OPENAI_BASE_URL": f"{vendor.url}/v1"}
+    vendor.may_answer.clear()
+    with at_terminal(project, "chat", env=env) as person:
+        person.sees("Number, or Enter")
+        person.says("openai")
+        person.sees("Paste it here")
+        person.says(f"{KEY}\rsecond line")
+        person.sees("Asking OpenAI")
+        person.says("third line")
+        vendor.may_answer.set()
+        person.sees("is used from now on", "agent mode")
+        person.says("/help")
+        person.sees("/rewind")
+        assert "second line" not in person.raw
+        assert "third line" not in person.raw
+        assert person.leaves() == 0
+
+
 def test_a_key_that_is_refused_is_asked_for_again(project: Path, vendor: Vendor) -> None:
     vendor.status = 401
     with at_terminal(project, "setup", env=vendor.env) as person:

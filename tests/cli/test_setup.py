@@ -29,6 +29,8 @@ class Vendor(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: list[tuple[str, str]] = []
         self.status = 200
+        self.may_answer = threading.Event()
+        self.may_answer.set()
         self.models = ["qwen3-coder:30b", "hermes3:8b"]
 
     @property
@@ -51,6 +53,7 @@ class _Handler(BaseHTTPRequestHandler):
             status = 200
             listed = [{"name": name, "details": {}} for name in self.server.models]
             body = json.dumps({"models": listed}).encode()
+        self.server.may_answer.wait()
         self.send_response(status)
         self.send_header("content-length", str(len(body)))
         self.end_headers()

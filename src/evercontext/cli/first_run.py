@@ -294,6 +294,15 @@ def hidden_typing() -> Iterator[None]:
         yield
     finally:
         termios.tcsetattr(sys.stdin.fileno(), termios.TCSAFLUSH, before)
+        _forget_keys_read_ahead()
+
+
+def _forget_keys_read_ahead() -> None:
+    """Drop the keys behind an answer that prompt_toolkit keeps for its next question."""
+    from prompt_toolkit.input import create_input
+    from prompt_toolkit.input.typeahead import clear_typeahead
+
+    clear_typeahead(create_input(sys.stdin))
 
 
 def _plain(answer: str) -> str:
